@@ -1,6 +1,7 @@
 """What pictures of a run are drawn from adds up to what its report says."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from serverless_bench.analysis.bottleneck import bounded_functions
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import functions_at_work, good_operations
+from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
-from tests.runs import S, lost, operation, outcome, record, saved
+from tests.runs import S, attempt, lost, operation, outcome, record, saved
 
 RECORDED = sorted((Path(__file__).parents[2] / "recorded").iterdir())
 
@@ -53,3 +55,90 @@ def test_functions_at_work_and_their_rates_by_hand(tmp_path: Path) -> None:
 
 def test_a_run_without_operations_has_none(tmp_path: Path) -> None:
     assert activity(saved(tmp_path / "run", [outcome(lost(0))])) is None
+
+
+def function(
+    index: int, begin_s: int, end_s: int, *, size: int, error: str | None = None, ahead_s: int = 0
+) -> Outcome:
+    """Return a function of one operation; its clock may be ahead of the driver's."""
+    begin, end = (begin_s + ahead_s) * S, (end_s + ahead_s) * S
+    one = operation(start_ns=begin, end_ns=end, size=size, error=error)
+    tried = [replace(attempt(error=error), start_ns=begin, end_ns=end)]
+    made = outcome(record(index, [one], attempts=tried, error=error))
+    return replace(made, submitted_ns=begin_s * S, collected_ns=end_s * S)
+
+
+def test_a_run_with_a_failed_and_a_lost_function_by_hand(tmp_path: Path) -> None:
+    run = saved(
+        tmp_path / "run",
+        [
+            function(0, 10, 12, size=2000),
+            function(1, 11, 14, size=9000),
+            function(2, 10, 14, size=4000, error="throttled"),
+            outcome(lost(3)),
+        ],
+    )
+    found = activity(run)
+    assert found is not None
+    # Of 4 s: 240 segments at most for lines, 120 for the map.
+    assert found.timeline.segment_ns == S // 50
+    assert found.functions.segment_ns == S // 20
+    # Mean functions at work, times the length of a segment: 2 + 3 + 4 s.
+    assert found.at_work.sum() / 50 == pytest.approx(9)
+    (cause,) = found.bounded
+    # Of the two that are ok.
+    assert (cause, found.bounded_of) == ("unknown", 2)
+    assert found.bounded[cause].sum() / 50 == pytest.approx(5)
+    # In the order in which they began: 0 and 2 at 10 s, then 1.
+    assert found.functions.first.tolist() == [0, 1, 2, 3]
+    assert found.functions.failed.tolist() == [0, 1, 0]
+    rates = found.functions.bytes_per_s
+    assert np.isnan(rates[1]).all()
+    assert np.nanmean(rates[0]) == pytest.approx(1000)
+    assert np.nanmean(rates[2]) == pytest.approx(3000)
+    # What ends with the run is in its last segment.
+    ((word, counts),) = found.failed_attempts.items()
+    assert (word, np.flatnonzero(counts).tolist(), counts[-1]) == ("throttled", [199], 1)
+    assert status_counts(run) == {"200": 2, "503": 1}
+    slow = [(one.index, one.began_s, one.took_s, one.bytes_per_s) for one in found.slowest]
+    assert slow == [(1, 1.0, 3.0, 3000.0), (0, 0.0, 2.0, 1000.0)]
+
+
+def test_rates_of_functions_are_counted_between_edges(tmp_path: Path) -> None:
+    def rates(*sizes: int) -> tuple[list[int], list[float]]:
+        path = tmp_path / "-".join(map(str, sizes))
+        found = activity(saved(path, [function(n, 0, 1, size=s) for n, s in enumerate(sizes)]))
+        assert found is not None
+        return found.rates[0].tolist(), found.rates[1].tolist()
+
+    # A bin for every second one; the largest is in the last.
+    assert rates(1000, 1000, 2000, 3000) == ([2, 2], [1000, 2000, 3000])
+    assert rates(1000, 1000, 1000, 1000) == ([4], [1000, 1000])
+    assert rates(1000, 3000) == ([2], [1000, 3000])
+    assert rates(0) == ([], [0])
+
+
+def test_clock_bands_are_in_the_order_of_the_clocks(tmp_path: Path) -> None:
+    ahead = (5, 0, -3, 1)
+    run = saved(
+        tmp_path / "run",
+        [function(n, 10, 12, size=1000, ahead_s=one) for n, one in enumerate(ahead)],
+    )
+    found = activity(run)
+    assert found is not None
+    # From submission to collection nothing was spare: each clock is known exactly.
+    for values in (found.clocks.low_s, found.clocks.high_s, found.clocks.best_s):
+        assert values.tolist() == sorted(ahead)
+    assert found.clocks.of == 4
+
+
+def test_who_moves_no_bytes_and_gets_no_answer_is_there_all_the_same(tmp_path: Path) -> None:
+    tried = [replace(attempt(error="timeout"), status=None, start_ns=0, end_ns=S)]
+    one = operation(size=0, start_ns=2 * S, end_ns=3 * S)
+    run = saved(tmp_path / "run", [outcome(record(0, [one], attempts=tried))])
+    found = activity(run)
+    assert found is not None
+    assert (found.slowest, found.bounded_of) == ((), 0)
+    # An attempt whose clock went back belongs to the first segment.
+    assert np.flatnonzero(found.failed_attempts["timeout"]).tolist() == [0]
+    assert status_counts(run) == {"no answer": 1}
