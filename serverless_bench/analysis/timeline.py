@@ -1,11 +1,12 @@
 """Add up the progress curves of a run: bytes over time, exactly. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
 from serverless_bench.analysis.spreading import elapsed_before, mean_in_flight, spread
 from serverless_bench.rundir.run import Run, first_operations
 from serverless_bench.rundir.tables import (
@@ -107,19 +108,43 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     4194304
     """
     offsets = worker_offsets(run)
-    run = aligned(run, offsets)
-    grid = _segments_of(run, segment_ns)
+    on_one_clock = aligned(run, offsets)
+    return _added_up(on_one_clock, offsets, _segments_of(on_one_clock, segment_ns))
+
+
+def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timeline | None:
+    """Return a timeline in steps that suit its length; None if no operation succeeded.
+
+    Parameters
+    ----------
+    on_one_clock
+        A run whose instants are on the driver's clock.
+    offsets
+        What they were corrected by.
+    most
+        Segments that it may have.
+    """
+    try:
+        grid = _segments_of(on_one_clock, _LEAST_STEP_NS)
+    except ValueError:
+        return None
+    segment_ns = step_ns(grid.end_ns - grid.start_ns, most)
+    return _added_up(on_one_clock, offsets, replace(grid, segment_ns=segment_ns))
+
+
+def _added_up(run: Run, offsets: Offsets, grid: "_Segments") -> Timeline:
     sure = offsets.known & ~offsets.suspect
     early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
     late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
+    moved, earliest, latest = _spread_steps(run, grid, (None, early, late))
     return Timeline(
         start_ns=grid.start_ns,
         end_ns=grid.end_ns,
-        segment_ns=segment_ns,
-        segment_bytes=_spread_steps(run, grid),
+        segment_ns=grid.segment_ns,
+        segment_bytes=moved,
         in_flight=_in_flight(run, grid),
-        earliest=np.cumsum(_spread_steps(run, grid, early)),
-        latest=np.cumsum(_spread_steps(run, grid, late)),
+        earliest=np.cumsum(earliest),
+        latest=np.cumsum(latest),
     )
 
 
@@ -152,7 +177,19 @@ def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
         As ``timeline``.
     """
     grid = _segments_of(run, segment_ns)
-    return _spread_steps(run, grid), _in_flight(run, grid)
+    return _spread_steps(run, grid)[0], _in_flight(run, grid)
+
+
+def operations_in_flight(on_one_clock: Run, *, segment_ns: int) -> tuple[int, Floats]:
+    """Return where the first segment of a timeline starts, and its operations in flight.
+
+    Raises
+    ------
+    ValueError
+        As ``timeline``.
+    """
+    grid = _segments_of(on_one_clock, segment_ns)
+    return grid.start_ns, _in_flight(on_one_clock, grid)
 
 
 def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
@@ -161,7 +198,7 @@ def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
     ``wanted`` has a value per operation; raises as ``timeline``.
     """
     grid = _segments_of(run, segment_ns)
-    return _spread_steps(run, replace(grid, good=grid.good & wanted))
+    return _spread_steps(run, replace(grid, good=grid.good & wanted))[0]
 
 
 def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Ints:
@@ -192,7 +229,7 @@ def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> In
     # One group after the other, as if they had worked at different times.
     after = grid.count * segment_ns
     long = replace(grid, end_ns=grid.start_ns + groups * after)
-    return _spread_steps(run, long, -group * after).reshape(groups, grid.count)
+    return _spread_steps(run, long, (-group * after,))[0].reshape(groups, grid.count)
 
 
 def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Floats:
@@ -301,23 +338,29 @@ def measured_operations(run: Run) -> Mask:
     return measured
 
 
-def _spread_steps(run: Run, grid: _Segments, ahead: Ints | None = None) -> Ints:
-    """Return the bytes in each segment, shape ``(count,)``.
+def _spread_steps(
+    run: Run, grid: _Segments, aheads: Sequence[Ints | None] = (None,)
+) -> tuple[Ints, ...]:
+    """Return the bytes in each segment, shape ``(count,)``, once for each of ``aheads``.
 
-    With ``ahead``, a value per row of ``functions``, if all its instants were so much
-    earlier; what falls off either end stays in the outermost segment.
+    One that is not None has a value per row of ``functions``: all its instants are taken for
+    so much earlier; what falls off either end stays in the outermost segment.
     """
-    cells, first = np.zeros(grid.count, dtype=np.int64), first_operations(run)
-    start = run.operations["start_ns"]
+    found = tuple(np.zeros(grid.count, dtype=np.int64) for _ in aheads)
+    first, start = first_operations(run), run.operations["start_ns"]
+    # Once over the steps, which are most of a run and may have to be read from the disk.
     for part in parts(run.steps):
-        row = first[part["function"]] + part["operation"]
-        length, moved = part["step_ns"], part["step_bytes"]
+        function, length, moved = part["function"], part["step_ns"], part["step_bytes"]
+        row = first[function] + part["operation"]
         begin = start[row] + elapsed_before(length, row) - grid.start_ns
-        if ahead is not None:
-            begin -= ahead[part["function"]]
         wanted = grid.good[row] & (moved > 0)
-        spread(cells, begin[wanted], length[wanted], moved[wanted], grid.segment_ns)
-    return cells
+        function, begin, length, moved = (
+            values[wanted] for values in (function, begin, length, moved)
+        )
+        for cells, ahead in zip(found, aheads, strict=True):
+            at = begin if ahead is None else begin - ahead[function]
+            spread(cells, at, length, moved, grid.segment_ns)
+    return found
 
 
 def _in_flight(run: Run, grid: _Segments) -> Floats:
