@@ -8,10 +8,9 @@ import click
 
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import FOLDER, choose_format, group, option
+from serverless_bench.cli.options import FOLDER, Share, choose_format, group, option
 from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.terminal import say, say_json
-from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison
@@ -33,8 +32,8 @@ compare_options = group(
     ),
     option(
         "--threshold",
-        type=float,
-        default=0.05,
+        type=Share(),
+        default="5%",
         help="Relative difference from which on it matters.",
     ),
     option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
@@ -65,7 +64,6 @@ def command(
     """
     require_scipy()
     require_pages(flags["format"])
-    check_threshold(threshold)
     from serverless_bench.analysis.run_comparison import compare
 
     return conclude(
@@ -94,18 +92,3 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     order = list(_CODES)
     worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
     return _CODES[worst]
-
-
-def check_threshold(threshold: float) -> None:
-    """Refuse what is no relative difference.
-
-    Raises
-    ------
-    UsageError
-        If it is not between 0 and 1.
-    """
-    if not 0 < threshold < 1:
-        raise UsageError(
-            f"--threshold must be between 0 and 1, got {threshold:g}",
-            hint="it is a share: --threshold 0.05 for 5 %",
-        )

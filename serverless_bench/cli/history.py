@@ -12,7 +12,15 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.help import Group
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.options import FILE, FOLDER, choose_format, group, option, run_dir_option
+from serverless_bench.cli.options import (
+    FILE,
+    FOLDER,
+    Share,
+    choose_format,
+    group,
+    option,
+    run_dir_option,
+)
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ArchiveError, UsageError
 
@@ -38,28 +46,6 @@ _machine_option = option(
 )
 _format_option = choose_format("text", "json", "markdown")
 _runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
-
-
-class Share(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
-    """A share between 0 and 1: ``5%`` or ``0.05``."""
-
-    name = "share"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's own
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return the number."""
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = 0.0
-        if not 0 < share < 1:
-            self.fail(f"{text[:40]!r} is no share; write 5% or 0.05", param, ctx)
-        return share
 
 
 _check_options = group(

@@ -145,7 +145,11 @@ def refusals(tmp_path: Path) -> None:
             "has no ack_s.p50: awscrt does not show when the last byte was sent\nhint: choose",
             ("a", "silent", "--metric", "ack_s.p50"),
         ),
-        (2, "--threshold must be between 0 and 1", ("a", "more", "--threshold", "5")),
+        (
+            2,
+            "--threshold '5' is no share above 0% and below 100%",
+            ("a", "more", "--threshold", "5"),
+        ),
         (8, "nowhere is not a run directory", ("a", "nowhere")),
     ],
 )
