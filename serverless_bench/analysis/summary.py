@@ -138,6 +138,7 @@ class Summary(Displayed):
     deliveries: Deliveries | None = None
     bill: "Bill | None" = None
     threads: int = 1
+    idle_threads: int = 0
     latencies: Latencies = field(default_factory=Latencies)
     libraries: tuple[LibraryUsage, ...] = ()
     not_shown: tuple[str, ...] = ()
@@ -253,6 +254,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "planned_concurrency": min(job.concurrency, job.invocations),
         "object_bytes": job.object_bytes,
         "threads": job.load.threads,
+        "idle_threads": job.idle_threads,
         "ended": run.ended,
         "skipped_lines": run.skipped_lines,
     }

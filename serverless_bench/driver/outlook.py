@@ -19,7 +19,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, new_run_id
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
 from serverless_bench.units import format_seconds, format_size
 from serverless_bench.worker.runner import next_operation
 from serverless_bench.workloads import Stream, Workload, open_workload
@@ -110,6 +110,7 @@ class JobPlan(Printed):
             "workload": job.workload,
             "functions": job.invocations,
             "at_once": job.concurrency,
+            "idle_threads": job.idle_threads,
             "expected": used,
             "total": None if dollars is None else dollars.total,
             "at_most": {
@@ -126,6 +127,8 @@ class JobPlan(Printed):
         """Yield what there is to say, name and text."""
         job, expected, dollars = self.job, self.expected, self.dollars
         yield "functions", f"{job.invocations:,}, at most {job.concurrency:,} at once"
+        if job.idle_threads:
+            yield "idle threads", idle_words(job.idle_threads, job.load.threads)
         if expected is None or dollars is None:
             yield "expected", "nobody can know what it moves; below is what it could"
         else:

@@ -7,6 +7,7 @@ from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.history import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
+from serverless_bench.job.spec import idle_words
 from serverless_bench.reporters import pace
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
@@ -70,6 +71,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("warm-up", _warmup(summary)),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
+        ("idle threads", _idle(summary)),
         ("bounded by", _bottleneck(summary)),
         # Other tools do not say where a bucket was.
         ("store", f"{summary.store.removesuffix(' at ')}, {at_once} at once"),
@@ -217,6 +219,11 @@ def _verified(summary: Summary) -> str | None:
     if summary.verified_bytes == summary.bytes > 0:
         return f"{text}, every byte"
     return text if summary.workload == "read" or summary.verified_bytes else None
+
+
+def _idle(summary: Summary) -> str | None:
+    idle = summary.idle_threads
+    return idle_words(idle, summary.threads) if idle else None
 
 
 def _not_steady(summary: Summary) -> str:

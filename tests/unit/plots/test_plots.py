@@ -11,11 +11,11 @@ from matplotlib.text import Text
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.main import main
-from serverless_bench.executors.base import Outcome
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
 from serverless_bench.plots.style import styles_of
+from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
