@@ -193,17 +193,13 @@ def plan(
     Examples
     --------
     >>> target = sbench.Target(bucket="mine")
-    >>> job = sbench.JobSpec(
-    ...     workload="write", target=target, invocations=100, concurrency=100, object_bytes=1 << 30
-    ... )
+    >>> job = sbench.JobSpec(workload="write", target=target, invocations=100, object_bytes=1 << 30)
     >>> found = sbench.plan(job)
     >>> found.outlook.operations, found.dollars.total < found.dollars_at_most
     ({'put': 100}, True)
     """
     check(job, keys)
-    found = prices_for(job, None if prices is None else load_prices(Path(prices)))
-    if found is None:
-        raise no_prices(job)
+    there, found = _on_lambda(job, quota), _known_prices(job, prices)
     setting = Setting(
         memory_mib=memory_mib,
         architecture=architecture,
@@ -211,7 +207,6 @@ def plan(
         quota=quota,
         network_mbps=network_mbps,
     )
-    there = _on_lambda(job, quota)
     return JobPlan(
         job=there,
         outlook=None if job.workload == OWN_FUNCTION else outlook(job, keys),
@@ -219,6 +214,13 @@ def plan(
         at_most=at_most(there, setting),
         prices=found,
     )
+
+
+def _known_prices(job: JobSpec, file: str | Path | None) -> Prices:
+    found = prices_for(job, None if file is None else load_prices(Path(file)))
+    if found is None:
+        raise no_prices(job)
+    return found
 
 
 def _mean_bytes(keys: Sequence[str]) -> int | None:
