@@ -226,15 +226,13 @@ def _against_recorded(
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
     """Return the run directories that are meant, each once."""
     from serverless_bench.analysis.samples import run_directories
-    from serverless_bench.cli.lookup import the_run
+    from serverless_bench.cli.lookup import runs_named, the_run
 
     if not names:
         return [the_run(None, run_dir)]
     found: dict[Path, None] = {}
     for name in names:
-        folder = next((path for path in (Path(name), run_dir / name) if path.is_dir()), None)
-        listed = [the_run(name, run_dir)] if folder is None else run_directories(folder)
-        found.update(dict.fromkeys(listed))
+        found.update(dict.fromkeys(run_directories(runs_named(name, run_dir))))
     return [*found]
 
 
