@@ -26,8 +26,9 @@ _ONE_UNIT: Final = 100
 """Rates up to this ratio are readable in the unit of the smallest."""
 _BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECASE)
 _MAX_SIZE: Final = 64
-"""Characters of a size; Python turns no text of more than 4,300 digits into a number."""
-_SHARE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(%?)")
+"""Characters of a size, or of what is said to be none; Python turns no text of more than 4,300
+digits into a number."""
+_SHARE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})\s*(%?)")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -91,19 +92,20 @@ def parse_link(text: str) -> float:
     return rate
 
 
-def parse_share(flag: str, text: str) -> float:
+def parse_share(flag: str, text: str, *, below: float = 0.5) -> float:
     """Return the share that a text like ``0.1%`` or ``0.001`` names.
 
     Raises
     ------
     UsageError
-        If it names none above 0 and below a half.
+        If it names none above 0 and below that.
     """
     match = _SHARE.fullmatch(text.strip())
     share = 0.0 if match is None else float(match[1]) * (0.01 if match[2] else 1.0)
-    if not 0 < share < 0.5:
+    if not 0 < share < below:
         raise UsageError(
-            f"{flag} {text!r} is no share above 0% and below 50%", hint=f"as in {flag} 0.1%"
+            f"{flag} {text[:_MAX_SIZE]!r} is no share above 0% and below {below:.0%}",
+            hint=f"as in {flag} 0.1% or {flag} 0.001",
         )
     return share
 

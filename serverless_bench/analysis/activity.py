@@ -23,7 +23,7 @@ from serverless_bench.analysis.timeline import (
     good_operations,
     measured_operations,
     step_ns,
-    timeline,
+    timeline_to_draw,
 )
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Ints, is_text
@@ -101,26 +101,25 @@ def activity(run: Run) -> Activity | None:
     """Return what a run did over time; None if no operation succeeded."""
     offsets = worker_offsets(run)
     on_one_clock = aligned(run, offsets)
-    good = good_operations(on_one_clock)
-    if not good.any():
+    series = timeline_to_draw(on_one_clock, offsets, most=_SEGMENTS)
+    if series is None:
         return None
-    took_ns = _took_ns(on_one_clock)
-    segment_ns = step_ns(took_ns, _SEGMENTS)
-    series = timeline(run, segment_ns=segment_ns)
     everyone = np.zeros(len(run.functions["index"]), dtype=np.int64)
-    rows, cause = bounded_functions(on_one_clock, good)
+    rows, cause = bounded_functions(on_one_clock, good_operations(on_one_clock))
     names = [name for name, _ in Counter(cause.tolist()).most_common()]
     group = np.full(len(everyone), -1, dtype=np.int64)
     group[rows] = [names.index(name) for name in cause.tolist()]
-    at_work = functions_at_work(on_one_clock, group, max(1, len(names)), segment_ns=segment_ns)
+    bounded = functions_at_work(
+        on_one_clock, group, max(1, len(names)), segment_ns=series.segment_ns
+    )
     spans = function_spans(on_one_clock)
     return Activity(
         timeline=series,
-        at_work=functions_at_work(on_one_clock, everyone, 1, segment_ns=segment_ns)[0],
+        at_work=functions_at_work(on_one_clock, everyone, 1, segment_ns=series.segment_ns)[0],
         failed_attempts=_failed_attempts(on_one_clock, series),
-        bounded=dict(zip(names, at_work, strict=False)),
+        bounded=dict(zip(names, bounded, strict=False)),
         bounded_of=len(rows),
-        functions=_function_map(on_one_clock, step_ns(took_ns, _COLUMNS)),
+        functions=_function_map(on_one_clock, step_ns(series.end_ns - series.start_ns, _COLUMNS)),
         rates=_histogram(spans.bytes_per_s),
         clocks=_clock_bands(offsets),
         slowest=tuple(_slowest(run, spans, series.start_ns)),
@@ -134,12 +133,6 @@ def status_counts(run: Run) -> dict[str, int]:
     named = ((status, found[status]) for status in sorted(found) if status != ABSENT)
     counts = {str(status): count for status, count in named}
     return counts | ({"no answer": found[ABSENT]} if found[ABSENT] else {})
-
-
-def _took_ns(run: Run) -> int:
-    measured = measured_operations(run)
-    operations = run.operations
-    return int(operations["end_ns"][measured].max() - operations["start_ns"][measured].min())
 
 
 def _failed_attempts(run: Run, series: Timeline) -> dict[str, Ints]:

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.clock_offsets import Offsets
-from serverless_bench.analysis.history import (
+from serverless_bench.analysis.linearizability import (
     Bounds,
     Fault,
-    History,
+    KeyHistory,
     Read,
     Violation,
     Write,
@@ -163,7 +163,7 @@ def _bounds(run: Run, offsets: Offsets) -> Iterator[Bounds]:
     yield from zip(low.tolist(), high.tolist(), strict=True)
 
 
-def _histories(run: Run) -> Iterator[tuple[History, list[int]]]:
+def _histories(run: Run) -> Iterator[tuple[KeyHistory, list[int]]]:
     """Yield what was done at each key, and which functions were refused it as taken."""
     names = ("key", "act", "version", "base", "function", "start_ns", "end_ns", "ending")
     writes: dict[str, list[Write]] = defaultdict(list)
@@ -181,4 +181,4 @@ def _histories(run: Run) -> Iterator[tuple[History, list[int]]]:
         elif ending == Ending.REFUSED and claims:
             refused[key].append(function)
     for key in dict.fromkeys((*writes, *reads, *refused)):
-        yield History(key, writes[key], reads[key]), refused[key]
+        yield KeyHistory(key, writes[key], reads[key]), refused[key]

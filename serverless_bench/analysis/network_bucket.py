@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.timeline import elapsed_before
+from serverless_bench.analysis.spreading import elapsed_before
 from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (

@@ -138,6 +138,7 @@ class Summary(Displayed):
     deliveries: Deliveries | None = None
     bill: "Bill | None" = None
     threads: int = 1
+    idle_threads: int = 0
     latencies: Latencies = field(default_factory=Latencies)
     libraries: tuple[LibraryUsage, ...] = ()
     not_shown: tuple[str, ...] = ()
@@ -194,6 +195,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     rates, span_s = function_spans(run).bytes_per_s, shown.span_s
     return Summary(
         **_identity(run),
+        **_throughput(shown),
         **_operations(run, good),
         **_workers(run, good),
         **_times(run, good),
@@ -201,12 +203,6 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         failed=counts["failed"],
         lost=counts["lost"],
         duplicate=counts["duplicate"],
-        peak_1s_bytes_per_s=shown.peak_1s,
-        peak_5s_bytes_per_s=shown.peak_5s,
-        steady_bytes_per_s=shown.steady,
-        steady_window_s=shown.steady_s,
-        whole_bytes_per_s=shown.whole,
-        span_s=span_s,
         per_function_bytes_per_s=percentiles(rates),
         attempt_stats=attempt_stats(run, good),
         clocks=clocks(offsets),
@@ -219,9 +215,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         latencies=latencies(run, good),
         libraries=library_usage(run, good),
         stability=None if run.stability is None else _stability(run.stability),
-        contention=contention(
-            run, measured, good, offsets, span_s=None if withheld else shown.span_s
-        ),
+        contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
     )
 
 
@@ -253,8 +247,20 @@ def _identity(run: Run) -> dict[str, Any]:
         "planned_concurrency": min(job.concurrency, job.invocations),
         "object_bytes": job.object_bytes,
         "threads": job.load.threads,
+        "idle_threads": job.idle_threads,
         "ended": run.ended,
         "skipped_lines": run.skipped_lines,
+    }
+
+
+def _throughput(shown: Throughput) -> dict[str, Any]:
+    return {
+        "peak_1s_bytes_per_s": shown.peak_1s,
+        "peak_5s_bytes_per_s": shown.peak_5s,
+        "steady_bytes_per_s": shown.steady,
+        "steady_window_s": shown.steady_s,
+        "whole_bytes_per_s": shown.whole,
+        "span_s": shown.span_s,
     }
 
 

@@ -1,11 +1,13 @@
 """Add up the progress curves of a run: bytes over time, exactly. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
+from serverless_bench.analysis.spreading import elapsed_before, mean_in_flight, spread
 from serverless_bench.rundir.run import Run, first_operations
 from serverless_bench.rundir.tables import (
     Floats,
@@ -21,8 +23,6 @@ from serverless_bench.units import NS_PER_S
 
 _LEAST_STEP_NS: Final = 10_000_000
 """Clocks are not known much better."""
-_MOST_PIECES: Final = 1 << 24
-"""That stretches are cut into; a thousand of a month each would be a hundred million."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,19 +108,43 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     4194304
     """
     offsets = worker_offsets(run)
-    run = aligned(run, offsets)
-    grid = _segments_of(run, segment_ns)
+    on_one_clock = aligned(run, offsets)
+    return _added_up(on_one_clock, offsets, _segments_of(on_one_clock, segment_ns))
+
+
+def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timeline | None:
+    """Return a timeline in steps that suit its length; None if no operation succeeded.
+
+    Parameters
+    ----------
+    on_one_clock
+        A run whose instants are on the driver's clock.
+    offsets
+        What they were corrected by.
+    most
+        Segments that it may have.
+    """
+    try:
+        grid = _segments_of(on_one_clock, _LEAST_STEP_NS)
+    except ValueError:
+        return None
+    segment_ns = step_ns(grid.end_ns - grid.start_ns, most)
+    return _added_up(on_one_clock, offsets, replace(grid, segment_ns=segment_ns))
+
+
+def _added_up(run: Run, offsets: Offsets, grid: "_Segments") -> Timeline:
     sure = offsets.known & ~offsets.suspect
     early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
     late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
+    moved, earliest, latest = _spread_steps(run, grid, (None, early, late))
     return Timeline(
         start_ns=grid.start_ns,
         end_ns=grid.end_ns,
-        segment_ns=segment_ns,
-        segment_bytes=_spread_steps(run, grid),
+        segment_ns=grid.segment_ns,
+        segment_bytes=moved,
         in_flight=_in_flight(run, grid),
-        earliest=np.cumsum(_spread_steps(run, grid, early)),
-        latest=np.cumsum(_spread_steps(run, grid, late)),
+        earliest=np.cumsum(earliest),
+        latest=np.cumsum(latest),
     )
 
 
@@ -153,7 +177,19 @@ def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
         As ``timeline``.
     """
     grid = _segments_of(run, segment_ns)
-    return _spread_steps(run, grid), _in_flight(run, grid)
+    return _spread_steps(run, grid)[0], _in_flight(run, grid)
+
+
+def operations_in_flight(on_one_clock: Run, *, segment_ns: int) -> tuple[int, Floats]:
+    """Return where the first segment of a timeline starts, and its operations in flight.
+
+    Raises
+    ------
+    ValueError
+        As ``timeline``.
+    """
+    grid = _segments_of(on_one_clock, segment_ns)
+    return grid.start_ns, _in_flight(on_one_clock, grid)
 
 
 def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
@@ -162,7 +198,7 @@ def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
     ``wanted`` has a value per operation; raises as ``timeline``.
     """
     grid = _segments_of(run, segment_ns)
-    return _spread_steps(run, replace(grid, good=grid.good & wanted))
+    return _spread_steps(run, replace(grid, good=grid.good & wanted))[0]
 
 
 def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Ints:
@@ -193,7 +229,7 @@ def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> In
     # One group after the other, as if they had worked at different times.
     after = grid.count * segment_ns
     long = replace(grid, end_ns=grid.start_ns + groups * after)
-    return _spread_steps(run, long, -group * after).reshape(groups, grid.count)
+    return _spread_steps(run, long, (-group * after,))[0].reshape(groups, grid.count)
 
 
 def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Floats:
@@ -209,7 +245,7 @@ def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) ->
         np.clip(run.functions[name][wanted] - grid.start_ns, 0, after) + group[wanted] * after
         for name in ("start_ns", "end_ns")
     )
-    return _mean_in_flight(start, end, segment_ns, groups * grid.count).reshape(groups, grid.count)
+    return mean_in_flight(start, end, segment_ns, groups * grid.count).reshape(groups, grid.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -302,91 +338,29 @@ def measured_operations(run: Run) -> Mask:
     return measured
 
 
-def _spread_steps(run: Run, grid: _Segments, ahead: Ints | None = None) -> Ints:
-    """Return the bytes in each segment, shape ``(count,)``.
+def _spread_steps(
+    run: Run, grid: _Segments, aheads: Sequence[Ints | None] = (None,)
+) -> tuple[Ints, ...]:
+    """Return the bytes in each segment, shape ``(count,)``, once for each of ``aheads``.
 
-    With ``ahead``, a value per row of ``functions``, if all its instants were so much
-    earlier; what falls off either end stays in the outermost segment.
+    One that is not None has a value per row of ``functions``: all its instants are taken for
+    so much earlier; what falls off either end stays in the outermost segment.
     """
-    cells, first = np.zeros(grid.count, dtype=np.int64), first_operations(run)
-    start = run.operations["start_ns"]
+    found = tuple(np.zeros(grid.count, dtype=np.int64) for _ in aheads)
+    first, start = first_operations(run), run.operations["start_ns"]
+    # Once over the steps, which are most of a run and may have to be read from the disk.
     for part in parts(run.steps):
-        row = first[part["function"]] + part["operation"]
-        length, moved = part["step_ns"], part["step_bytes"]
+        function, length, moved = part["function"], part["step_ns"], part["step_bytes"]
+        row = first[function] + part["operation"]
         begin = start[row] + elapsed_before(length, row) - grid.start_ns
-        if ahead is not None:
-            begin -= ahead[part["function"]]
         wanted = grid.good[row] & (moved > 0)
-        _spread(cells, begin[wanted], length[wanted], moved[wanted], grid.segment_ns)
-    return cells
-
-
-def elapsed_before(length: Ints, row: Ints) -> Ints:
-    """Return for each step the sum of its operation's steps before it, in ns.
-
-    Parameters
-    ----------
-    length
-        How long each step took, in ns.
-    row
-        Which operation it is of, ascending; shape as before.
-    """
-    before = np.cumsum(length) - length
-    is_first = np.ones(len(row), dtype=bool)
-    is_first[1:] = row[1:] != row[:-1]
-    counts = np.diff(np.append(np.flatnonzero(is_first), len(row)))
-    return np.asarray(before - np.repeat(before[is_first], counts), dtype=np.int64)
-
-
-def _spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: int) -> None:
-    """Add even stretches to ``segments``, splitting each at the borders it crosses."""
-    last_ns = len(segments) * segment_ns - 1
-    first = np.clip(begin, 0, last_ns) // segment_ns
-    last = np.clip(begin + np.maximum(length, 1) - 1, 0, last_ns) // segment_ns
-    single = first == last
-    np.add.at(segments, first[single], moved[single])
-    if single.all():
-        return
-    first, last, begin, length, moved = (
-        values[~single] for values in (first, last, begin, length, moved)
-    )
-    pieces = last - first + 1
-    if pieces.sum() > _MOST_PIECES:
-        segments += _rounded(len(segments), begin, length, moved, segment_ns)
-        return
-    of = np.repeat(np.arange(len(first)), pieces)
-    nth = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    cell = first[of] + nth
-    share = ((cell + 1) * segment_ns - begin[of]) / length[of]
-    # A running total per stretch that ends at exactly its bytes: the differences of
-    # integers add up to it whatever the division above rounded.
-    until = np.where(nth == pieces[of] - 1, moved[of], (moved[of] * share).astype(np.int64))
-    before = np.where(nth == 0, 0, np.concatenate(([0], until[:-1])))
-    np.add.at(segments, cell, until - before)
-
-
-def _rounded(count: int, begin: Ints, length: Ints, moved: Ints, segment_ns: int) -> Ints:
-    """Return what even stretches add to each segment, without cutting them into pieces.
-
-    The sum over all stretches is rounded where ``_spread`` rounds each: a segment may differ
-    by a byte per stretch, and all of them together add up to the same.
-    """
-    edges = np.arange(count + 1, dtype=np.float64) * segment_ns
-    rate = moved / length
-    until = np.zeros(count + 1)
-    for at, sign in ((begin, 1), (begin + length, -1)):
-        order = np.argsort(at, kind="stable")
-        begun = np.searchsorted(at[order], edges, side="right")
-        rates, starts = (
-            np.concatenate(([0.0], np.cumsum(values)))
-            for values in (rate[order], (rate * at)[order])
+        function, begin, length, moved = (
+            values[wanted] for values in (function, begin, length, moved)
         )
-        until += sign * (rates[begun] * edges - starts[begun])
-    total = int(moved.sum())
-    whole = np.maximum.accumulate(np.clip(until, 0, total).astype(np.int64))
-    # What lies before the first segment or behind the last one is in them.
-    whole[0], whole[-1] = 0, total
-    return np.asarray(np.diff(whole), dtype=np.int64)
+        for cells, ahead in zip(found, aheads, strict=True):
+            at = begin if ahead is None else begin - ahead[function]
+            spread(cells, at, length, moved, grid.segment_ns)
+    return found
 
 
 def _in_flight(run: Run, grid: _Segments) -> Floats:
@@ -395,20 +369,4 @@ def _in_flight(run: Run, grid: _Segments) -> Floats:
     if not wanted.any():
         wanted = grid.good
     start, end = (run.operations[name][wanted] - grid.start_ns for name in ("start_ns", "end_ns"))
-    return _mean_in_flight(start, end, grid.segment_ns, grid.count)
-
-
-def _mean_in_flight(start: Ints, end: Ints, segment_ns: int, count: int) -> Floats:
-    """Return the mean number of intervals that cover each segment, shape ``(count,)``."""
-    edges = np.arange(count + 1, dtype=np.int64) * segment_ns
-    covered = _ramps(edges, start) - _ramps(edges, end)
-    return np.diff(covered) / segment_ns
-
-
-def _ramps(at: Ints, start: Ints) -> Floats:
-    """Return the sum over i of ``max(0, at - start[i])``, shape of ``at``."""
-    ordered = np.sort(start)
-    started = np.searchsorted(ordered, at, side="right")
-    # As floats: the sum of a million instants of five hours is above 2**63.
-    total = np.concatenate(([0.0], np.cumsum(ordered, dtype=np.float64)))
-    return np.asarray(started * at.astype(np.float64) - total[started], dtype=np.float64)
+    return mean_in_flight(start, end, grid.segment_ns, grid.count)

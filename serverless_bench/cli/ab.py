@@ -8,7 +8,6 @@ import click
 
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.compare import (
-    check_threshold,
     compare_options,
     conclude,
 )
@@ -70,7 +69,6 @@ def command(
     """
     require_scipy()
     require_pages(flags["format"])
-    check_threshold(flags["threshold"])
     import numpy as np
 
     from serverless_bench.analysis.compare import MIN_RUNS

@@ -8,10 +8,10 @@ import click
 
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import FOLDER, choose_format, group, option
+from serverless_bench.cli.lookup import RunName, runs_named
+from serverless_bench.cli.options import Share, choose_format, group, option, run_dir_option
 from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.terminal import say, say_json
-from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison
@@ -33,8 +33,8 @@ compare_options = group(
     ),
     option(
         "--threshold",
-        type=float,
-        default=0.05,
+        type=Share(),
+        default="5%",
         help="Relative difference from which on it matters.",
     ),
     option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
@@ -43,16 +43,12 @@ compare_options = group(
 
 
 @click.command("compare")
-@click.argument(
-    "directories",
-    nargs=-1,
-    required=True,
-    type=FOLDER,
-    metavar="A B...",
-)
+@click.argument("sides", nargs=-1, required=True, type=RunName(), metavar="A B...")
+@run_dir_option
 @compare_options
 def command(
-    directories: tuple[Path, ...],
+    sides: tuple[str, ...],
+    run_dir: Path,
     metric: str,
     threshold: float,
     allow: tuple[str, ...],
@@ -60,14 +56,14 @@ def command(
 ) -> int:
     """Compare sets of runs: say whether B is faster than A, slower, or the same.
 
-    Each of A, B, ... is a directory with at least four run directories in it, and A is the
-    baseline. See docs/compare.md for what the verdicts promise.
+    Each of A, B, ... is a directory with at least four run directories in it, or the name of one
+    below --run-dir, and A is the baseline. See docs/compare.md for what the verdicts promise.
     """
     require_scipy()
     require_pages(flags["format"])
-    check_threshold(threshold)
     from serverless_bench.analysis.run_comparison import compare
 
+    directories = [runs_named(side, run_dir) for side in sides]
     return conclude(
         compare(*directories, metric=metric, threshold=threshold, allow=allow), flags["format"]
     )
@@ -94,18 +90,3 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     order = list(_CODES)
     worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
     return _CODES[worst]
-
-
-def check_threshold(threshold: float) -> None:
-    """Refuse what is no relative difference.
-
-    Raises
-    ------
-    UsageError
-        If it is not between 0 and 1.
-    """
-    if not 0 < threshold < 1:
-        raise UsageError(
-            f"--threshold must be between 0 and 1, got {threshold:g}",
-            hint="it is a share: --threshold 0.05 for 5 %",
-        )

@@ -70,6 +70,7 @@ def list_command() -> int:
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
     """Show what an experiment asks and would run, or what was published; runs nothing."""
     from serverless_bench.experiments.loading import load_experiment
+    from serverless_bench.experiments.writer import Writer
 
     experiment = load_experiment(name)
     if reference:
@@ -80,9 +81,11 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     if format == "json":
         raise UsageError("what would be run has no JSON", hint="--reference has, and `run` has")
     plan = make_plan(experiment, {**flags, **_AS_THE_FILE})
-    say(f"{experiment.name}: {experiment.title}", experiment.question)
-    say(f"null hypothesis: {experiment.null_hypothesis}")
-    show_plan(plan)
+    write = Writer(sys.stdout, markdown=False)
+    write.title(f"{experiment.name}: {experiment.title}", top=True)
+    write.line(experiment.question)
+    write.line(f"null hypothesis: {experiment.null_hypothesis}")
+    show_plan(plan, write)
     return ExitCode.OK
 
 
@@ -143,7 +146,9 @@ def run_command(
     if here and not dry_run:
         check_room(largest, "the objects of one run")
     if dry_run:
-        show_plan(plan)
+        from serverless_bench.experiments.writer import Writer
+
+        show_plan(plan, Writer(sys.stdout, markdown=False))
         return ExitCode.OK
     if resume is None:
         plan = placed(plan, flags)

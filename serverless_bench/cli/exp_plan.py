@@ -14,7 +14,6 @@ from serverless_bench.cli.job_flags import (
     remote_options,
 )
 from serverless_bench.cli.options import group, option
-from serverless_bench.cli.terminal import say
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
@@ -24,6 +23,7 @@ from serverless_bench.user_files import parse_toml
 if TYPE_CHECKING:
     from serverless_bench.experiments.definition import Experiment, Setting
     from serverless_bench.experiments.plan import Plan
+    from serverless_bench.experiments.writer import Writer
 
 cell_options = group(
     option(
@@ -115,15 +115,15 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
     return found
 
 
-def show_plan(plan: "Plan") -> None:
-    """Print the cells of a plan."""
+def show_plan(plan: "Plan", write: "Writer") -> None:
+    """Write the cells of a plan."""
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats
     about = plan.experiment.scales[plan.scale].about
     lasting = f", of {plan.most_s:g} s at most" if plan.most_s else ""
     if plan.most_s and plan.minutes:
         lasting += f"; more in {plan.minutes:g} minutes"
-    say(
+    write.line(
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
         f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
@@ -132,10 +132,10 @@ def show_plan(plan: "Plan") -> None:
         for name, value in cells[0].settings.items()
         if all(cell.settings.get(name) == value for cell in cells)
     }
-    say(f"  all: {_shown(common)}")
+    write.line(f"all: {_shown(common)}", deep=1)
     for cell in cells:
         own = {name: value for name, value in cell.settings.items() if name not in common}
-        say(f"  {cell.label}: {cell.skipped or _shown(own)}")
+        write.line(f"{cell.label}: {cell.skipped or _shown(own)}", deep=1)
 
 
 def _shown(settings: "Mapping[str, Setting]") -> str:

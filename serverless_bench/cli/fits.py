@@ -14,6 +14,7 @@ from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
 from serverless_bench.cli.pages import PAGE
 from serverless_bench.cli.terminal import say, say_json
+from serverless_bench.reporters.text_table import table
 from serverless_bench.units import format_count, format_rate
 
 _METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
@@ -92,7 +93,7 @@ def show(
     mark = f", {format_count(simulated, 'run')} SIMULATED" if simulated else ""
     for metric, fitted in data.items():
         say(f"{metric}{mark}")
-        for line in (*_table(fitted["rows"], markdown=style == "markdown"), *_laws(fitted)):
+        for line in (*_table(fitted["rows"], style), *_laws(fitted)):
             say(*line.split("\n"))
     for metric in _METRICS[len(found) :]:
         say(f"no fit of {metric}: not every run has it")
@@ -143,16 +144,19 @@ def _curves(scaling: Scaling) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def _table(rows: Sequence[Mapping[str, Any]], *, markdown: bool) -> Iterator[str]:
-    cells = [("functions", "runs", "median", "efficiency")]
-    for row in rows:
-        shown = (format_rate(row["median"]), f"{row['efficiency']:.0%}")
-        cells.append((str(row["number"]), str(row["runs"]), *shown))
-    if markdown:
-        heading, *lines = (f"| {' | '.join(line)} |" for line in cells)
-        yield from (heading, "| ---: | ---: | ---: | ---: |", *lines, "")
-    else:
-        yield from (" ".join(f"{cell:>12}" for cell in line) for line in cells)
+def _table(rows: Sequence[Mapping[str, Any]], style: str) -> Iterator[str]:
+    cells = [
+        (
+            str(row["number"]),
+            str(row["runs"]),
+            format_rate(row["median"]),
+            f"{row['efficiency']:.0%}",
+        )
+        for row in rows
+    ]
+    yield from table(("functions", "runs", "median", "efficiency"), cells, style, align="rrrr")
+    if style == "markdown":
+        yield ""
 
 
 def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:

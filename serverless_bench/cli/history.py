@@ -12,7 +12,15 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.help import Group
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.options import FILE, FOLDER, choose_format, group, option, run_dir_option
+from serverless_bench.cli.options import (
+    FILE,
+    FOLDER,
+    Share,
+    choose_format,
+    group,
+    option,
+    run_dir_option,
+)
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ArchiveError, UsageError
 
@@ -38,28 +46,6 @@ _machine_option = option(
 )
 _format_option = choose_format("text", "json", "markdown")
 _runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
-
-
-class Share(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
-    """A share between 0 and 1: ``5%`` or ``0.05``."""
-
-    name = "share"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's own
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return the number."""
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = 0.0
-        if not 0 < share < 1:
-            self.fail(f"{text[:40]!r} is no share; write 5% or 0.05", param, ctx)
-        return share
 
 
 _check_options = group(
@@ -240,15 +226,13 @@ def _against_recorded(
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
     """Return the run directories that are meant, each once."""
     from serverless_bench.analysis.samples import run_directories
-    from serverless_bench.cli.lookup import the_run
+    from serverless_bench.cli.lookup import runs_named, the_run
 
     if not names:
         return [the_run(None, run_dir)]
     found: dict[Path, None] = {}
     for name in names:
-        folder = next((path for path in (Path(name), run_dir / name) if path.is_dir()), None)
-        listed = [the_run(name, run_dir)] if folder is None else run_directories(folder)
-        found.update(dict.fromkeys(listed))
+        found.update(dict.fromkeys(run_directories(runs_named(name, run_dir))))
     return [*found]
 
 

@@ -183,6 +183,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
     from serverless_bench.driver.link import beyond_the_link
     from serverless_bench.driver.run import CutShort, run_job
     from serverless_bench.executors.base import RunProgress
+    from serverless_bench.job.spec import idle_words
     from serverless_bench.reporters.pace import overdue
     from serverless_bench.reporters.reporter import write_report
 
@@ -194,6 +195,8 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
 
         how["on_outcome"] = Budget(job, prepared.cost, keys).watch(live, lambda _: None)
     note(beyond_the_link(job, keys))
+    if job.idle_threads:
+        note([f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"])
     if prepared.reporter is not None:
         say(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None

@@ -59,3 +59,19 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     latest = latest_run(run_dir)
     aside(f"the latest run: {latest}")
     return latest
+
+
+def runs_named(name: str, run_dir: Path) -> Path:
+    """Return a directory with one or several runs in it: of that path, or of that name.
+
+    Raises
+    ------
+    ArchiveError
+        If there is none.
+    """
+    from serverless_bench.rundir.listing import find_run
+
+    for path in (Path(name), run_dir / name):
+        if path.is_dir():
+            return path
+    return find_run(name, run_dir)

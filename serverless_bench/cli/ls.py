@@ -1,7 +1,6 @@
 """``sbench ls``."""
 
 import json
-from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +18,8 @@ from serverless_bench.units import format_count, format_rate, format_size
 if TYPE_CHECKING:
     from serverless_bench.rundir.listing import ListedRun
 
-_COLUMNS: Final = ("name", "when", "command", "functions", "size", "result", "state")
-_RIGHT: Final = frozenset({"functions", "size"})
+_HEADER: Final = ("name", "when (UTC)", "command", "functions", "size", "result", "state")
+_ALIGN: Final = "lllrr"
 
 
 @click.command("ls")
@@ -39,6 +38,7 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     With a SERIES, what ab, scale or exp made, list the runs in it. Every name stands for its run
     in report, check, plot, export, resume and clean.
     """
+    from serverless_bench.reporters.text_table import table
     from serverless_bench.rundir.listing import entries, runs_below
 
     require_pages(flags["format"])
@@ -62,8 +62,7 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
         for row in shown:
             say_json(json.dumps(row))
         return 0
-    for line in _lines(shown):
-        say(line)
+    say(*table(_HEADER, [*map(_cells, shown)], "text", align=_ALIGN))
     if len(shown) < len(known):
         say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
     return 0
@@ -121,15 +120,3 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"]),
         "ended" if row["ended"] else "unfinished",
     )
-
-
-def _lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    header = tuple("when (UTC)" if name == "when" else name for name in _COLUMNS)
-    table = [header, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for cells in table:
-        padded = (
-            cell.rjust(width) if name in _RIGHT else cell.ljust(width)
-            for name, cell, width in zip(_COLUMNS, cells, widths, strict=True)
-        )
-        yield "  ".join(padded).rstrip()

@@ -72,8 +72,15 @@ _RARELY: Final = (50_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections."""
 
 
-def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - a table of imports
+def open_command(name: str) -> click.Command:
     """Return a command; its module is imported for it."""
+    if name not in COMMANDS:
+        raise KeyError(name)
+    of_a_run = name in GROUPS["Run"] or name in GROUPS["Look"]
+    return _command_of_a_run(name) if of_a_run else _other_command(name)
+
+
+def _command_of_a_run(name: str) -> click.Command:  # noqa: C901, PLR0912 - a table of imports
     match name:
         case "demo":
             from serverless_bench.cli.demo import command
@@ -109,6 +116,13 @@ def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - 
             from serverless_bench.cli.import_ import command
         case "export":
             from serverless_bench.cli.export import command
+        case _:
+            raise KeyError(name)
+    return command
+
+
+def _other_command(name: str) -> click.Command:  # noqa: C901, PLR0912 - as above
+    match name:
         case "ab":
             from serverless_bench.cli.ab import command
         case "compare":

@@ -10,6 +10,7 @@ from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.driver.display import Style
 from serverless_bench.errors import UsageError
 from serverless_bench.reporters import REPORTERS
+from serverless_bench.units import parse_share
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -37,6 +38,22 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
         return command
 
     return decorate
+
+
+class Share(click.ParamType):  # type: ignore[type-arg] # as PluginName
+    """A share of a whole: ``5%`` or ``0.05``."""
+
+    name = "share"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's own
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number."""
+        del ctx
+        return parse_share("a share," if param is None else param.opts[0], str(value), below=1.0)
 
 
 class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone

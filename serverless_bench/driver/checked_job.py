@@ -31,7 +31,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER
 from serverless_bench.job.keys import check_prefix, read_key_file
-from serverless_bench.job.load import ArraySpec, is_in_files
+from serverless_bench.job.load import ArraySpec, Load, is_in_files
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
@@ -146,14 +146,34 @@ def _backquoted(name: str) -> str:
 
 def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     _check_ends(settings)
-    object_bytes = object_bytes_of(settings)
     load = load_of(settings)
     if load.array is not None:
         check_array(load.array)
     keys = _keys(settings, load.array) if keys is None else keys
     location, remote = locate(settings)
+    job = _specified(settings, load, keys, location, remote)
+    check_name(job.name)
+    check(job, keys)
+    check_prefix(remote.prefix or "")
+    _check_client(job)
+    placed = replace(
+        job.target,
+        addressing=Addressing(location.addressing),
+        endpoint_url=next(iter(location.endpoints), ""),
+    )
+    control = None if remote.prefix is None else remote.bucket or ""
+    check_express(replace(job, target=placed), location.bucket, control)
+    open_executor(job)
+    if is_in_files(load) and job.gate is not None:
+        raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
+    return CheckedJob(settings=settings, job=job, keys=keys, location=location, remote=remote)
+
+
+def _specified(
+    settings: JobSettings, load: Load, keys: Sequence[str], location: Location, remote: Remote
+) -> JobSpec:
     invocations = _invocations(settings, keys)
-    job = JobSpec(
+    return JobSpec(
         name=settings.name or f"{utc_stamp()}-{settings.workload}-{secrets.token_hex(2)}",
         workload=settings.workload,
         target=Target(
@@ -169,7 +189,7 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         invocations=invocations,
         concurrency=_concurrency(settings, invocations),
         objects=_objects(settings),
-        object_bytes=object_bytes,
+        object_bytes=object_bytes_of(settings),
         repeats=settings.read_times,
         deadline_s=settings.deadline,
         duration_s=settings.duration,
@@ -191,21 +211,6 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         load=load,
         endpoints=location.endpoints[1:],
     )
-    check_name(job.name)
-    check(job, keys)
-    check_prefix(remote.prefix or "")
-    _check_client(job)
-    placed = replace(
-        job.target,
-        addressing=Addressing(location.addressing),
-        endpoint_url=next(iter(location.endpoints), ""),
-    )
-    control = None if remote.prefix is None else remote.bucket or ""
-    check_express(replace(job, target=placed), location.bucket, control)
-    open_executor(job)
-    if is_in_files(load) and job.gate is not None:
-        raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
-    return CheckedJob(settings=settings, job=job, keys=keys, location=location, remote=remote)
 
 
 def _check_ends(settings: JobSettings) -> None:

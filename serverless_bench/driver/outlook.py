@@ -19,7 +19,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, new_run_id
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
 from serverless_bench.units import format_seconds, format_size
 from serverless_bench.worker.runner import next_operation
 from serverless_bench.workloads import Stream, Workload, open_workload
@@ -110,6 +110,7 @@ class JobPlan(Printed):
             "workload": job.workload,
             "functions": job.invocations,
             "at_once": job.concurrency,
+            "idle_threads": job.idle_threads,
             "expected": used,
             "total": None if dollars is None else dollars.total,
             "at_most": {
@@ -126,6 +127,8 @@ class JobPlan(Printed):
         """Yield what there is to say, name and text."""
         job, expected, dollars = self.job, self.expected, self.dollars
         yield "functions", f"{job.invocations:,}, at most {job.concurrency:,} at once"
+        if job.idle_threads:
+            yield "idle threads", idle_words(job.idle_threads, job.load.threads)
         if expected is None or dollars is None:
             yield "expected", "nobody can know what it moves; below is what it could"
         else:
@@ -190,17 +193,13 @@ def plan(
     Examples
     --------
     >>> target = sbench.Target(bucket="mine")
-    >>> job = sbench.JobSpec(
-    ...     workload="write", target=target, invocations=100, concurrency=100, object_bytes=1 << 30
-    ... )
+    >>> job = sbench.JobSpec(workload="write", target=target, invocations=100, object_bytes=1 << 30)
     >>> found = sbench.plan(job)
     >>> found.outlook.operations, found.dollars.total < found.dollars_at_most
     ({'put': 100}, True)
     """
     check(job, keys)
-    found = prices_for(job, None if prices is None else load_prices(Path(prices)))
-    if found is None:
-        raise no_prices(job)
+    there, found = _on_lambda(job, quota), _known_prices(job, prices)
     setting = Setting(
         memory_mib=memory_mib,
         architecture=architecture,
@@ -208,7 +207,6 @@ def plan(
         quota=quota,
         network_mbps=network_mbps,
     )
-    there = _on_lambda(job, quota)
     return JobPlan(
         job=there,
         outlook=None if job.workload == OWN_FUNCTION else outlook(job, keys),
@@ -216,6 +214,13 @@ def plan(
         at_most=at_most(there, setting),
         prices=found,
     )
+
+
+def _known_prices(job: JobSpec, file: str | Path | None) -> Prices:
+    found = prices_for(job, None if file is None else load_prices(Path(file)))
+    if found is None:
+        raise no_prices(job)
+    return found
 
 
 def _mean_bytes(keys: Sequence[str]) -> int | None:

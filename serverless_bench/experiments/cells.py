@@ -113,17 +113,22 @@ def make_cells(
             settings=settings,
             paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
         )
-        reasons = (one.reason for one in experiment.unsupported if cell.matches(one.at))
-        if reason := next(reasons, ""):
-            cell = replace(cell, skipped=reason)
-        elif lacking := _lacking(settings):
-            cell = replace(cell, skipped=f"not identifiable here: {lacking}", not_here=True)
-        found.append(cell)
+        found.append(_skipped(cell, experiment))
     if not found:
         raise UsageError(
             f"experiment {experiment.name} has no cells by this design for {protocol}://"
         )
     return tuple(_kept(found, only or {}))
+
+
+def _skipped(cell: Cell, experiment: Experiment) -> Cell:
+    """Return a cell with the reason why it is not run, if there is one."""
+    reasons = (one.reason for one in experiment.unsupported if cell.matches(one.at))
+    if reason := next(reasons, ""):
+        return replace(cell, skipped=reason)
+    if lacking := _lacking(cell.settings):
+        return replace(cell, skipped=f"not identifiable here: {lacking}", not_here=True)
+    return cell
 
 
 def _check_number(experiment: Experiment, scale: str, design: str) -> None:

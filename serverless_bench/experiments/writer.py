@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from math import ceil
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Final, TextIO
 
 from rich.console import Console
@@ -13,6 +13,8 @@ from serverless_bench.experiments.table import TextTable
 
 _WIDTH: Final = 10_000
 """Of a file: a table is as wide as its texts, and no line of it is broken."""
+_NARROW: Final = 40
+"""What prose is not wrapped below: a column of single words is harder to read than long lines."""
 _GAP: Final = 2
 _MOST_LINES: Final = 3
 """Of a text in a table that is too wide, unless its words are short."""
@@ -25,6 +27,7 @@ class Writer:
         self._out = out
         self._markdown = markdown
         self._shown = for_markdown if markdown else for_terminal
+        self._width = Console(file=out).width if out.isatty() else _WIDTH
 
     def title(self, text: str, *, top: bool = False) -> None:
         """Write a heading."""
@@ -32,7 +35,8 @@ class Writer:
         if self._markdown:
             self._out.write(f"\n{'#' if top else '##'} {shown}\n\n")
         else:
-            self._out.write(f"{shown}\n" if top else f"\n{shown}\n")
+            gap = "" if top else "\n"
+            self._out.write(f"{gap}{_wrapped(shown, self._width, 0)}\n")
 
     def line(self, text: str, *, deep: int = 0) -> None:
         """Write a paragraph, or an item that deep."""
@@ -40,7 +44,7 @@ class Writer:
         if self._markdown:
             self._out.write(f"{shown}\n\n" if not deep else f"{'  ' * (deep - 1)}- {shown}\n")
         else:
-            self._out.write(f"{'  ' * deep}{shown}\n")
+            self._out.write(f"{_wrapped(shown, self._width, deep)}\n")
 
     def table(self, found: TextTable) -> None:
         """Write a table."""
@@ -50,12 +54,25 @@ class Writer:
             self._out.writelines(f"{for_markdown_row(cells)}\n" for cells in lines)
             self._out.write("\n")
             return
-        width = Console(file=self._out).width if self._out.isatty() else _WIDTH
         rows = ([*map(for_terminal, row)] for row in (found.header, *found.rows))
         columns = list(zip(*rows, strict=True))
-        parts = _parts(_widths(columns, found.named, width), found.named, width)
+        parts = _parts(_widths(columns, found.named, self._width), found.named, self._width)
         texts = ("".join(_lines([columns[n] for n in part], part)) for part in parts)
         self._out.write("\n".join(texts))
+
+
+def _wrapped(text: str, width: int, deep: int) -> str:
+    """Return a line as a terminal of that width shows it best; a file has it whole."""
+    if width == _WIDTH:
+        return f"{'  ' * deep}{text}"
+    return fill(
+        text,
+        max(width, _NARROW),
+        initial_indent="  " * deep,
+        subsequent_indent="  " * (deep + 1),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _widths(columns: Sequence[Sequence[str]], named: int, width: int) -> list[int]:

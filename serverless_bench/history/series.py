@@ -12,8 +12,8 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.escaping import for_markdown
 from serverless_bench.history.judging import MOST_SESSIONS, sessions
 from serverless_bench.history.recorded import FIGURES, RecordedRun
-from serverless_bench.history.tables import table
 from serverless_bench.reporters.comparison import format_metric
+from serverless_bench.reporters.text_table import table
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _DRAWN: Final = 24
@@ -96,7 +96,7 @@ def overview(series: Sequence[Series], style: str) -> list[str]:
         "trend",
         "",
     )
-    return table(header, [_overview_row(one) for one in series], style)
+    return [*table(header, [_overview_row(one) for one in series], style)]
 
 
 def _overview_row(one: Series) -> tuple[str, ...]:

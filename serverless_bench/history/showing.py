@@ -17,8 +17,8 @@ from serverless_bench.history.judging import (
     overall,
     ratio_of,
 )
-from serverless_bench.history.tables import table
 from serverless_bench.reporters.comparison import format_metric
+from serverless_bench.reporters.text_table import table
 from serverless_bench.units import format_count
 
 _NOT_IN_TURNS: Final = (

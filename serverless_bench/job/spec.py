@@ -266,6 +266,13 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
     @property
+    def idle_threads(self) -> int:
+        """Threads of one function that get no object of a write or a read."""
+        if self.workload not in {"write", "read"}:
+            return 0
+        return max(0, self.load.threads - self.objects * self.repeats)
+
+    @property
     def functions_region(self) -> str:
         """Where the deployed functions are."""
         return self.function_region or self.target.region
@@ -274,6 +281,11 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
         """Return the job that ``asdict`` made ``data`` from."""
         return DescribedJob(**_values(data))
+
+
+def idle_words(idle: int, threads: int) -> str:
+    """Return in words how many of the threads have nothing to do."""
+    return f"{idle} of {threads} in each function, which has fewer objects than threads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from serverless_bench.limits.result import Knee, LevelRow, Limit
+from serverless_bench.reporters.text_table import table
 from serverless_bench.units import format_count, format_per_s, format_seconds
 
 _WHAT: Final = {
@@ -20,16 +21,10 @@ _HEADING: Final = (
 
 def lines(limit: Limit, style: str) -> Iterator[str]:
     """Yield the lines of a report, as plain text or as Markdown."""
-    cells = [_HEADING, *map(_cells, limit.rows)]
+    align = "r" * (len(_HEADING) - 1) + "l"
+    yield from table(_HEADING, [*map(_cells, limit.rows)], style, align=align)
     if style == "markdown":
-        heading, *rows = (f"| {' | '.join(line)} |" for line in cells)
-        yield from (heading, f"|{' ---: |' * (len(_HEADING) - 1)} --- |", *rows, "")
-    else:
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for line in cells:
-            *numbers, verdict = line
-            padded = [cell.rjust(width) for cell, width in zip(numbers, widths, strict=False)]
-            yield "  ".join((*padded, verdict))
+        yield ""
     yield _headline(limit)
     yield f"ended: {_ending(limit)}"
     yield _knee(limit.knee)

@@ -55,14 +55,14 @@ def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
     if models:
         names = ", ".join(map(for_picture, models))
         drawn.suptitle(f"SIMULATED with the model {names}: nothing of it was measured")
-    series = [timeline_of(run) for run in runs]
-    peaks = [peak_of(one) for one in series]
+    timelines = [timeline_of(run) for run in runs]
+    peaks = [peak_of(series) for _, series in timelines]
     alike = max(peaks, default=0.0) < _COMPARABLE * min(peaks, default=0.0)
     first = None
-    for number, run in enumerate(runs):
+    for number, (on_one_clock, series) in enumerate(timelines):
         axes = drawn.add_subplot(grid[len(runs) + number, :], sharey=first)
         unit = unit_for(max(peaks) if alike else peaks[number])
-        draw_timeline(run, series[number], axes, styles[id(run)], unit)
+        draw_timeline(on_one_clock, series, axes, styles[id(runs[number])], unit)
         first = axes if alike else None
     for row, run in enumerate(timed, 2 * len(runs)):
         draw_latency(run, drawn.add_subplot(grid[row, :]), style=styles[id(run)])

@@ -8,7 +8,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from serverless_bench.analysis.timeline import timeline
+from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.analysis.timeline import operations_in_flight
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots.style import Style, dress, key_above, style_of
 from serverless_bench.rundir.run import Run
@@ -17,6 +18,8 @@ from serverless_bench.units import NS_PER_S, format_count
 
 _BROAD: Final = 50
 """Fewer functions than this are broad lines."""
+_SEGMENTS: Final = 200
+"""Of the line of operations in flight, about."""
 
 
 def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
@@ -35,6 +38,7 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
         Name and colour; the workload's without it.
     """
     style = style or style_of(run)
+    run = aligned(run, worker_offsets(run))
     functions = run.functions
     there = np.flatnonzero(functions["start_ns"] != ABSENT)
     there = there[np.argsort(functions["start_ns"][there], kind="stable")]
@@ -59,25 +63,30 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     bad = format_count(int(failed.sum()), "failed function")
     _draw_lines(axes, lines[failed], LIGHT.failed, bad, max(width, 2.0), alpha=1)
     axes.set(xlim=(0, max(float(end.max()), 1e-3)), ylim=(0, 1.03 * len(there)))
+    _draw_in_flight(run, axes, int(origin), float(end.max()), len(there))
+    key_above(axes, columns=3)
+
+
+def _draw_in_flight(run: Run, axes: Axes, origin_ns: int, width_s: float, functions: int) -> None:
+    """Draw the operations in flight over so many functions, if there were any."""
+    segment_ns = max(1, round(width_s * NS_PER_S / _SEGMENTS))
     try:
-        active = timeline(run, segment_ns=max(1, round(float(end.max()) * NS_PER_S / 200)))
+        start_ns, in_flight = operations_in_flight(run, segment_ns=segment_ns)
     except ValueError:
-        key_above(axes, columns=3)
         return
-    most = float(active.in_flight.max())
+    most = float(in_flight.max())
     # On broad lines of functions it is seen by its edge, which would hide thin ones.
-    few = len(there) < _BROAD
+    few = functions < _BROAD
     # Threads may have more operations under way than there are functions.
-    axes.set_ylim(0, 1.03 * max(len(there), most))
+    axes.set_ylim(0, 1.03 * max(functions, most))
     axes.step(
-        active.seconds + (active.start_ns - origin) / NS_PER_S,
-        active.in_flight,
+        (np.arange(len(in_flight)) * segment_ns + (start_ns - origin_ns)) / NS_PER_S,
+        in_flight,
         where="post",
         color=LIGHT.ink,
         label=f"operations in flight, at most {most:.0f}",
         path_effects=[withStroke(linewidth=3.5, foreground=LIGHT.surface)] if few else None,
     )
-    key_above(axes, columns=3)
 
 
 def _draw_lines(

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.attempt_stats import throttles_per_s
-from serverless_bench.analysis.timeline import Timeline, clock_band, step_ns, timeline
+from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.analysis.timeline import Timeline, clock_band, timeline_to_draw
 from serverless_bench.escaping import for_picture
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots.style import (
@@ -52,14 +53,14 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
     style
         Name and colour; the workload's without it.
     """
-    series = timeline_of(run)
-    draw_timeline(run, series, axes, style or style_of(run), unit_for(peak_of(series)))
+    on_one_clock, series = timeline_of(run)
+    draw_timeline(on_one_clock, series, axes, style or style_of(run), unit_for(peak_of(series)))
 
 
 def draw_timeline(
-    run: Run, series: Timeline | None, axes: Axes, style: Style, unit: tuple[float, str]
+    on_one_clock: Run, series: Timeline | None, axes: Axes, style: Style, unit: tuple[float, str]
 ) -> None:
-    """Draw a run whose timeline is known, in a unit that other pictures may share."""
+    """Draw what ``timeline_of`` returned, in a unit that other pictures may share."""
     before = _SAID.fullmatch(axes.get_ylabel())
     # What is there already has its unit.
     factor, name = UNITS[before[1]] if before else unit
@@ -85,22 +86,20 @@ def draw_timeline(
         facecolor=(style.color, 0.3),
         edgecolor=style.color,
         linewidth=1.2,
-        label=f"{style.label}, in steps of {format_seconds(step_s)}{_assumed(run)}",
+        label=f"{style.label}, in steps of {format_seconds(step_s)}{_assumed(on_one_clock)}",
         fill=True,
     )
     top = _draw_band(series, axes, edges, factor)
     axes.set(xlim=(0, max(width, edges[-1])), ylim=(0, max(height, top, 1e-3)))
-    beside = _draw_throttles(run, axes, series.start_ns)
+    beside = _draw_throttles(on_one_clock, axes, series.start_ns)
     key_above(axes, *beside, columns=3)
 
 
-def timeline_of(run: Run) -> Timeline | None:
-    """Return the timeline that is drawn of a run, in steps that suit its length, if it has one."""
-    try:
-        whole = timeline(run)
-    except ValueError:
-        return None
-    return timeline(run, segment_ns=step_ns(whole.end_ns - whole.start_ns, _SEGMENTS))
+def timeline_of(run: Run) -> tuple[Run, Timeline | None]:
+    """Return a run on the driver's clock, and its timeline, if it has one."""
+    offsets = worker_offsets(run)
+    on_one_clock = aligned(run, offsets)
+    return on_one_clock, timeline_to_draw(on_one_clock, offsets, most=_SEGMENTS)
 
 
 def peak_of(series: Timeline | None) -> float:

@@ -1,12 +1,14 @@
 """The words that reporters for people share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serverless_bench.analysis.delivery_stats import Deliveries
-from serverless_bench.analysis.history import Fault, Violation
+from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
+from serverless_bench.job.spec import idle_words
+from serverless_bench.job.target import StoreProtocol
 from serverless_bench.reporters import pace
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
@@ -20,11 +22,10 @@ from serverless_bench.units import (
     format_size,
 )
 
-if TYPE_CHECKING:
-    from serverless_bench.aws.cost.bill import Bill
-
 Row = tuple[str, str | None]
 """Name and value of a row of the first table; None leaves it out."""
+_UNPRICED: Final = tuple(f"{one}://" for one in StoreProtocol if one is not StoreProtocol.S3)
+"""Stores whose requests cost something that nobody has told us."""
 
 
 def headline(summary: Summary) -> str:
@@ -70,6 +71,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("warm-up", _warmup(summary)),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
+        ("idle threads", _idle(summary)),
         ("bounded by", _bottleneck(summary)),
         # Other tools do not say where a bucket was.
         ("store", f"{summary.store.removesuffix(' at ')}, {at_once} at once"),
@@ -77,7 +79,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("client", f"{summary.client}, {_cpu(summary)}"),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
         *_deliveries(summary.deliveries),
-        *bill_rows(summary.bill, is_simulated=summary.simulated is not None),
+        *bill_rows(summary),
     ]
     return ((name, value) for name, value in table if value is not None)
 
@@ -219,6 +221,11 @@ def _verified(summary: Summary) -> str | None:
     return text if summary.workload == "read" or summary.verified_bytes else None
 
 
+def _idle(summary: Summary) -> str | None:
+    idle = summary.idle_threads
+    return idle_words(idle, summary.threads) if idle else None
+
+
 def _not_steady(summary: Summary) -> str:
     needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
     what = format_count(needed, "thread" if summary.threads > 1 else "function")
@@ -343,9 +350,12 @@ def _deliveries(found: Deliveries | None) -> Iterator[Row]:
         yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
 
 
-def bill_rows(bill: "Bill | None", *, is_simulated: bool) -> Iterator[Row]:
-    """Yield what a run cost, name and value; nothing of a run that has no bill."""
+def bill_rows(summary: Summary) -> Iterator[Row]:
+    """Yield what a run cost, name and value; nothing where there is nothing to pay."""
+    bill = summary.bill
     if bill is None:
+        if summary.store.startswith(_UNPRICED):
+            yield "bill", "none: the prices that come with sbench are AWS's alone"
         return
     from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415 - few runs have a bill
 
@@ -360,7 +370,7 @@ def bill_rows(bill: "Bill | None", *, is_simulated: bool) -> Iterator[Row]:
         "logs": bill.dollars.logs,
     }
     parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
-    where = "simulated, " if is_simulated else ""
+    where = "" if summary.simulated is None else "simulated, "
     where += "" if bill.on_aws else "as if on AWS Lambda, "
     yield (
         "bill",

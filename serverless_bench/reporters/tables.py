@@ -25,6 +25,11 @@ class Section:
     names: int
     """How many columns are names; the others are numbers."""
 
+    @property
+    def align(self) -> str:
+        """Names stand to the left, numbers to the right, as ``text_table`` takes it."""
+        return "l" * self.names + "r" * (len(self.header) - self.names)
+
 
 def sections(summary: Summary) -> Iterator[Section]:
     """Yield the tables that a report has; those that would say nothing new are left out."""

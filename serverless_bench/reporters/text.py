@@ -2,13 +2,13 @@
 
 import os
 import textwrap
-from collections.abc import Iterator
 from typing import Final, TextIO
 
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_terminal
 from serverless_bench.reporters.base import headline, problems, rows
-from serverless_bench.reporters.tables import Section, sections
+from serverless_bench.reporters.tables import sections
+from serverless_bench.reporters.text_table import table
 
 _WIDTH: Final = 100
 """Where nobody looks; a terminal says its own."""
@@ -46,19 +46,7 @@ def report(summary: Summary, out: TextIO) -> None:
             print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
     for section in sections(summary):
         print("", styled(f" {section.title}", "bold"), sep="\n", file=out)
-        header, *body = _aligned(section)
+        header, *body = table(section.header, section.rows, "text", align=section.align, gap=" ")
         print(styled(header, "dim"), *body, sep="\n", file=out)
     for problem in problems(summary):
         print(styled(f"  {problem}", "red"), file=out)
-
-
-def _aligned(section: Section) -> Iterator[str]:
-    """Yield the lines of a table: names to the left, numbers to the right."""
-    table = [[for_terminal(cell) for cell in row] for row in (section.header, *section.rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = (
-            cell.ljust(width) if number < section.names else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield " ".join(cells).rstrip()

@@ -113,8 +113,7 @@ class Retrier:
             self._note(meter, failure)
             number += 1
             if isinstance(failure, WrongRegion) and moves < _MAX_MOVES:
-                moves += 1
-                wait_ns = 0
+                moves, wait_ns = moves + 1, 0
                 self.client.move(region=failure.region, endpoint_url=failure.endpoint)
                 continue
             if isinstance(failure, Throttled):

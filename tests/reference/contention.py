@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.reference.rows import Function, Row, S, Saved
 
 CHECKED_ELSEWHERE: Final = ("violated_keys", "violations")
-"""Fields that tests/unit/analysis/test_history.py compares with every order there is."""
+"""Fields that tests/unit/analysis/test_linearizability.py compares with every order there is."""
 _COMMITS: Final = {"increment", "claim", "append"}
 
 

@@ -92,6 +92,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "withheld": withheld,
         "bad_ranges": bad_ranges(run),
         "threads": run.job["load"]["threads"],
+        "idle_threads": idle_threads(run.job),
         "latencies": latencies(run),
         "libraries": libraries(run),
         "not_shown": missed,
@@ -111,6 +112,14 @@ def store(run: Saved) -> str:
     found = f"{target['bucket']} at {target['endpoint_url']}"
     found += "".join(f", {url}" for url in run.job["endpoints"])
     return found if target["store"] is None else f"{found} ({target['store']} store)"
+
+
+def idle_threads(job: Any) -> int:
+    """Return how many threads of a function are dealt no piece of a write or a read."""
+    if job["workload"] not in ("write", "read"):
+        return 0
+    pieces, threads = range(job["objects"] * job["repeats"]), job["load"]["threads"]
+    return sum(1 for thread in range(threads) if not pieces[thread::threads])
 
 
 def is_read(op: Row) -> bool:

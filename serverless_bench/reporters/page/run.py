@@ -74,7 +74,7 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     if found is not None and (clocks := other_charts.clock_chart(found)) is not None:
         yield Part(title="Clocks", content=figure(clocks))
     yield Part(title="Self-checks", content=_checks(summary))
-    charged = dict(bill_rows(summary.bill, is_simulated=summary.simulated is not None))
+    charged = dict(bill_rows(summary))
     bill = [(name, value) for name, value in charged.items() if value is not None]
     nothing = tag("p", "No bill: it is made of runs whose functions have a memory size.")
     yield Part(title="Cost", content=pairs(bill) if bill else nothing)

@@ -96,10 +96,11 @@ def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path
 
 
 def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
-    make_side(tmp_path / "a", BASE)
-    make_side(tmp_path / "b", (0.7, 1.0, 1.1, 1.3))
+    # By name, as another command says where runs lie, or by path.
+    make_side(tmp_path / "runs" / "a", BASE)
+    make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3))
     make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03))
-    code, out, _ = call("compare", "a", "b", "c", "--metric", "t99_s")
+    code, out, _ = call("compare", "a", "b", "c", "--run-dir", "runs", "--metric", "t99_s")
     assert code == 9
     assert "less is better" in out
     assert out.startswith("time until 99% of the functions were done, less is better;")
@@ -145,8 +146,12 @@ def refusals(tmp_path: Path) -> None:
             "has no ack_s.p50: awscrt does not show when the last byte was sent\nhint: choose",
             ("a", "silent", "--metric", "ack_s.p50"),
         ),
-        (2, "--threshold must be between 0 and 1", ("a", "more", "--threshold", "5")),
-        (8, "nowhere is not a run directory", ("a", "nowhere")),
+        (
+            2,
+            "--threshold '5' is no share above 0% and below 100%",
+            ("a", "more", "--threshold", "5"),
+        ),
+        (8, "there is no run 'nowhere'", ("a", "nowhere")),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

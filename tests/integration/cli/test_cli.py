@@ -105,8 +105,9 @@ def test_several_objects_per_function(sbench: Sbench) -> None:
         *("--format", "json"),
     )
     assert (written.json["operations"], written.json["bytes"]) == (6, 6_000_000)
-    read = sbench("read", "--key-file", "k", "--objects", 3, "--format", "json")
+    read = sbench("read", "--key-file", "k", "--objects", 3, "--threads", 4, "--format", "json")
     assert (read.json["requested"], read.json["verified_bytes"]) == (2, 6_000_000)
+    assert "note: idle threads: 1 of 4 in each function, which has fewer objects" in read.err
 
 
 def test_foreign_objects_are_read_and_not_verified(sbench: Sbench, embedded: Server) -> None:

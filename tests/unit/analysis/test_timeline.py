@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.timeline import _mean_in_flight, _spread, timeline
+from serverless_bench.analysis.spreading import mean_in_flight, spread
+from serverless_bench.analysis.timeline import timeline
 from serverless_bench.rundir.record import Step
 from serverless_bench.rundir.run import Run
 from tests.runs import S, lost, operation, outcome, record, saved
@@ -100,7 +101,7 @@ def test_instants_whose_sum_is_beyond_64_bits_are_added_up() -> None:
     # A million operations, five hours after the first one, that take 2 s each.
     late = np.full(1_000_000, 5 * 3600 * S)
     assert late.sum(dtype=np.float64) > 2**63
-    in_flight = _mean_in_flight(late, late + 2 * S, 3600 * S, 6)
+    in_flight = mean_in_flight(late, late + 2 * S, 3600 * S, 6)
     assert in_flight == pytest.approx([0, 0, 0, 0, 0, 1e6 * 2 / 3600], abs=1e-3)
 
 
@@ -136,8 +137,8 @@ def test_long_stretches_are_summed_up_instead_of_cut(monkeypatch: pytest.MonkeyP
     begin = rng.integers(-each, count * each, 200)
     length, moved = rng.integers(1, count * each, 200), rng.integers(0, 10**12, 200)
     exact, summed = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    _spread(exact, begin, length, moved, each)
-    monkeypatch.setattr("serverless_bench.analysis.timeline._MOST_PIECES", 0)
-    _spread(summed, begin, length, moved, each)
+    spread(exact, begin, length, moved, each)
+    monkeypatch.setattr("serverless_bench.analysis.spreading._MOST_PIECES", 0)
+    spread(summed, begin, length, moved, each)
     assert exact.sum() == summed.sum() == moved.sum()
     assert np.abs(exact - summed).max() <= 200

@@ -102,6 +102,8 @@ def test_any_workload_can_be_planned(call: Call, words: tuple[str, ...]) -> None
     assert found["expected"]["bytes"] > 0
     text = call("plan", *words)[1]
     assert "expected" in text
+    idle = "1 of 2 in each function, which has fewer objects than threads"
+    assert (idle in text) == (found["idle_threads"] == 1) == ("--threads" in words)
     assert "until its --deadline of 900 s" in text
 
 

@@ -803,6 +803,22 @@ def test_a_wide_table_is_parted_between_columns_on_a_terminal(
     assert "\n\n" not in wide.getvalue()
 
 
+def test_prose_is_wrapped_on_a_terminal_and_whole_in_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    narrow, whole = Terminal(), io.StringIO()
+    for out in (narrow, whole):
+        show(measured_report(), out, "text")
+    assert (
+        max(map(len, narrow.getvalue().splitlines()))
+        <= 72
+        < max(map(len, whole.getvalue().splitlines()))
+    )
+    heads = [text.getvalue().partition("\nthreads")[0].split() for text in (narrow, whole)]
+    assert heads[0] == heads[1]
+
+
 @pytest.mark.parametrize("style", ["text", "markdown"])
 def test_a_report_says_what_holds_and_what_is_missing(style: str) -> None:
     out = io.StringIO()

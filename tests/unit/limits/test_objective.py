@@ -21,7 +21,9 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         parse_seconds("--p99", text)
 
 
-@pytest.mark.parametrize(("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("5 %", 0.05)])
+@pytest.mark.parametrize(
+    ("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("5 %", 0.05), (".05", 0.05)]
+)
 def test_shares_may_be_percent(text: str, share: float) -> None:
     assert parse_share("--errors", text) == pytest.approx(share)
 

@@ -116,7 +116,7 @@ def test_a_report_has_every_level_with_what_was_seen_there() -> None:
     assert "ended: within 5.0% of the limit" in text
     assert "p99 50 ms and errors 0.100%" in text
     markdown = list(lines(limit, "markdown"))
-    assert markdown[1].count(" ---: |") == 8
+    assert markdown[1].count(" --: |") == 8
     assert sum(line.startswith("| ") for line in markdown) == 2 + len(limit.rows)
     data = json.loads(orjson.dumps(limit.to_json()))
     assert data["limit"] == limit.limit

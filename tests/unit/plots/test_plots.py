@@ -15,6 +15,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
 from serverless_bench.plots.style import styles_of
+from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
@@ -180,6 +181,22 @@ def test_throttles_have_a_scale_of_their_own_also_beside_another_run(
     own, beside = axes.figure.axes
     assert (own, beside.get_ylabel()) == (axes, "throttled attempts per s")
     assert [to_hex(patch.get_edgecolor()) for patch in beside.patches] == [LIGHT.failed] * 2
+
+
+def test_a_worker_whose_clock_is_ahead_is_drawn_where_the_driver_saw_it(
+    tmp_path: Path, axes: Axes
+) -> None:
+    ahead = operation(start_ns=60 * S, end_ns=61 * S)
+    late = [replace(attempt(size=0, error="throttled"), end_ns=61 * S), attempt()]
+    made = Outcome(submitted_ns=0, collected_ns=S, result=record(1, [ahead], attempts=late))
+    run = saved(tmp_path / "r", [outcome(record(0, [operation()])), made])
+    draw_throughput(run, axes)
+    assert axes.get_xlim() == (0, 1)
+    assert len(axes.figure.axes[1].patches[0].get_data()[0]) <= 2  # type: ignore[attr-defined]
+    beside = Figure().subplots()
+    draw_jobs(run, beside)
+    assert beside.get_xlim() == (0, 1)
+    assert beside.lines[0].get_label() == "operations in flight, at most 2"
 
 
 def test_imported_progress_is_said_to_be_assumed(tmp_path: Path, axes: Axes) -> None:

@@ -11,6 +11,7 @@ from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters import REPORTERS, open_reporter
+from serverless_bench.reporters.base import rows
 from serverless_bench.rundir.record import BadRange, Found
 from tests.runs import S, job, lost, operation, outcome, record, saved
 
@@ -175,6 +176,18 @@ def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
     assert "(never 1 function at work for 3 s)" in text
     assert "1 function at once" in text
     assert "1 cold start\n" in text
+
+
+def test_where_prices_are_not_known_there_is_no_bill_of_zero(healthy: Summary) -> None:
+    assert "bill" not in dict(rows(healthy))
+    shown = dict(rows(replace(healthy, store="gs://b at http://store")))
+    assert shown["bill"] == "none: the prices that come with sbench are AWS's alone"
+
+
+def test_threads_without_an_object_are_counted(healthy: Summary) -> None:
+    assert "idle threads" not in dict(rows(healthy))
+    told = dict(rows(replace(healthy, threads=8, idle_threads=5)))["idle threads"]
+    assert told == "5 of 8 in each function, which has fewer objects than threads"
 
 
 def test_plain_runs_have_operations_per_second(healthy: Summary) -> None:

@@ -9,14 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.history import Bounds, Fault, History, Read, Write, violations
+from serverless_bench.analysis.linearizability import (
+    Bounds,
+    Fault,
+    KeyHistory,
+    Read,
+    Write,
+    violations,
+)
 
 E = TypeVar("E", Read, Write)
 SHARP: dict[int, Bounds] = {}
 """Clocks without an error."""
 
 
-def is_linearizable(history: History) -> bool:
+def is_linearizable(history: KeyHistory) -> bool:
     """Try every order that real time allows; a write without an end may fall out."""
     events: list[Read | Write] = [*history.writes, *history.reads]
 
@@ -38,7 +45,7 @@ def is_linearizable(history: History) -> bool:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> History:
+def histories(draw: st.DrawFn) -> KeyHistory:
     """Make a short history: mostly a chain, with instants, bases and reads that may be wrong."""
     count = draw(st.integers(0, 4))
     names: list[str | None] = [None, *(f"v{n}" for n in range(count))]
@@ -54,12 +61,12 @@ def histories(draw: st.DrawFn) -> History:
         start, length = draw(instant), draw(st.integers(0, 6))
         version = draw(st.sampled_from([*names, "nobody's"]))
         reads.append(Read(version, None, draw(st.integers(0, 1)), start, start + length))
-    return History("k", writes, reads)
+    return KeyHistory("k", writes, reads)
 
 
 @settings(max_examples=1500)
 @given(histories())
-def test_it_says_what_trying_every_order_says(history: History) -> None:
+def test_it_says_what_trying_every_order_says(history: KeyHistory) -> None:
     assert (not list(violations(history, SHARP))) is is_linearizable(history)
 
 
@@ -70,7 +77,7 @@ def shifted(event: E, by: float) -> E:
 @settings(max_examples=500)
 @given(histories(), st.integers(0, 4), st.integers(0, 4))
 def test_nobody_is_accused_for_clocks_that_may_be_off(
-    history: History, first: int, second: int
+    history: KeyHistory, first: int, second: int
 ) -> None:
     """Whatever the true errors are within what is known, a history that could be is not accused."""
     clocks: dict[int, Bounds] = {0: (-4.0, 4.0), 1: (-4.0, 4.0)}
@@ -78,7 +85,7 @@ def test_nobody_is_accused_for_clocks_that_may_be_off(
     writes = [shifted(write, shown[write.function]) for write in history.writes]
     reads = [shifted(read, shown[read.function]) for read in history.reads]
     if is_linearizable(history):
-        assert list(violations(History("k", writes, reads), clocks)) == []
+        assert list(violations(KeyHistory("k", writes, reads), clocks)) == []
 
 
 def chain(*writes: tuple[str, str | None, float, float]) -> list[Write]:
@@ -97,32 +104,32 @@ FAULTS = [
 
 @pytest.mark.parametrize(("fault", "writes", "reads"), FAULTS)
 def test_a_fault_has_a_name(fault: Fault, writes: list[Write], reads: list[Read]) -> None:
-    (found,) = violations(History("k", writes, reads), SHARP)
+    (found,) = violations(KeyHistory("k", writes, reads), SHARP)
     assert (found.key, found.fault) == ("k", fault)
 
 
 def test_a_fork_names_the_version_and_all_that_replaced_it() -> None:
     writes = [Write("a", None, 4, 0, 1), Write("b", "a", 5, 2, 3), Write("c", "a", 6, 2, 3)]
-    (found,) = violations(History("k", writes, []), SHARP)
+    (found,) = violations(KeyHistory("k", writes, []), SHARP)
     assert (found.versions, found.functions) == (("a", "b", "c"), (5, 6))
 
 
 def test_a_write_whose_answer_was_lost_is_neither_counted_nor_accused() -> None:
     lost = Write("b", "a", 1, 2, inf)
     writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
-    assert list(violations(History("k", writes, []), SHARP)) == []
+    assert list(violations(KeyHistory("k", writes, []), SHARP)) == []
 
 
 def test_a_write_whose_answer_was_lost_is_there_if_somebody_saw_it() -> None:
     lost = Write("b", "a", 1, 2, inf)
     writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
-    (found,) = violations(History("k", writes, [Read("b", "a", 0, 6, 7)]), SHARP)
+    (found,) = violations(KeyHistory("k", writes, [Read("b", "a", 0, 6, 7)]), SHARP)
     assert found.fault is Fault.FORKED
 
 
 def test_a_version_of_a_function_without_a_record_is_believed() -> None:
     writes = chain(("a", None, 0, 1), ("c", "b", 8, 9))
-    history = History("k", writes, [Read("b", "a", 0, 6, 7)])
+    history = KeyHistory("k", writes, [Read("b", "a", 0, 6, 7)])
     assert list(violations(history, SHARP, lambda token: token == "b")) == []
     assert [one.fault for one in violations(history, SHARP)] == [Fault.PHANTOM]
 
@@ -130,14 +137,14 @@ def test_a_version_of_a_function_without_a_record_is_believed() -> None:
 def test_two_functions_are_compared_as_far_as_their_clocks_are_known() -> None:
     writes = [Write("a", None, 0, 0, 1)]
     reads = [Read(None, None, 1, 5, 6)]
-    assert list(violations(History("k", writes, reads), SHARP))
+    assert list(violations(KeyHistory("k", writes, reads), SHARP))
     off: dict[int, Bounds] = {0: (0, 0), 1: (-2, 6)}
-    assert list(violations(History("k", writes, reads), off)) == []
+    assert list(violations(KeyHistory("k", writes, reads), off)) == []
     unknown: dict[int, Bounds] = {0: (-inf, inf), 1: (-inf, inf)}
-    assert list(violations(History("k", writes, reads), unknown)) == []
+    assert list(violations(KeyHistory("k", writes, reads), unknown)) == []
 
 
 def test_one_function_is_compared_by_its_own_clock_however_wrong_that_is() -> None:
     writes = [Write("a", None, 0, 0, 1)]
     reads = [Read(None, None, 0, 5, 6)]
-    assert list(violations(History("k", writes, reads), {0: (-inf, inf)}))
+    assert list(violations(KeyHistory("k", writes, reads), {0: (-inf, inf)}))

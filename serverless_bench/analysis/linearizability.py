@@ -80,7 +80,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class KeyHistory:
     """What was done at one key, in no order."""
 
     key: str
@@ -89,7 +89,7 @@ class History:
 
 
 def violations(
-    history: History,
+    history: KeyHistory,
     clocks: Mapping[int, Bounds],
     is_unrecorded: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[Violation]:
@@ -121,7 +121,7 @@ def violations(
     yield from _stale(history.key, groups, clocks)
 
 
-def _phantoms(history: History, is_unrecorded: Callable[[str], bool]) -> Iterator[Violation]:
+def _phantoms(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> Iterator[Violation]:
     written = {write.version for write in history.writes}
     seen: dict[str, int] = {}
     for read in history.reads:
@@ -138,7 +138,7 @@ def _phantoms(history: History, is_unrecorded: Callable[[str], bool]) -> Iterato
             )
 
 
-def _effective(history: History, is_unrecorded: Callable[[str], bool]) -> list[Write]:
+def _effective(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> list[Write]:
     """Return the writes that took effect: acknowledged ones, and those that others rest on."""
     writes = {write.version: write for write in history.writes}
     for read in history.reads:
