@@ -86,7 +86,10 @@ def show(
     if style == PAGE:
         from serverless_bench.reporters.page.scaling import page
 
-        laws = {metric: list(_laws(fitted)) for metric, fitted in data.items()}
+        laws = {
+            metric: [" ".join(law.split()) for law in _laws(fitted)]
+            for metric, fitted in data.items()
+        }
         curves = {metric: _curves(scaling) for metric, scaling in found.items()}
         click.echo(page(data, laws, curves), nl=False)
         return
@@ -173,7 +176,7 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
             shown = _value(law["predicted"], format_rate, "-")
             words.append(f"{format_count(law['predicted']['number'], 'function')} get {shown}")
         better = ", the better fit" if fitted["better"] == key else ""
-        # Markdown and HTML make one line of it again.
+        # Markdown makes one line of it again.
         yield f"{title}{better}: {_NEXT.join(words)}"
     yield (
         f"In brackets: {fitted['confidence']:.0%} intervals, from the runs of each number drawn"

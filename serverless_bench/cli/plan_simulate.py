@@ -63,13 +63,13 @@ def simulate_command(
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.aws.cost.prices import load_prices
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.reporter import write_report
     from serverless_bench.simulation.simulated_run import simulate
 
     style = flags["format"]
     if style == "text":
         style = prepared.output.format or style
     reporter = open_reporter(style)
-    say(f"run directory: {prepared.directory}", err=style != "text")
     run = simulate(
         job_of(prepared),
         prepared.directory,
@@ -77,9 +77,10 @@ def simulate_command(
         keys=prepared.keys,
         deployed=deployed,
     )
+    say(f"run directory: {prepared.directory}", err=style != "text")
     prices = None if flags["prices"] is None else load_prices(flags["prices"])
     summary = summarize(run, prices=prices)
-    reporter(summary, sys.stdout)
+    write_report(reporter, summary, run, sys.stdout)
     if prepared.output.key_file is not None:
         from serverless_bench.job.keys import write_key_file
 
@@ -94,6 +95,7 @@ def _check_output(prepared: Prepared) -> None:
         ("--ceiling", output.ceiling),
         ("--pickle", output.pickle),
         ("--max-cost", output.max_cost),
+        ("--metrics", output.display.metrics),
     ):
         if value:
             raise UsageError(f"{flag} is not simulated", hint="leave it out: docs/simulate.md")

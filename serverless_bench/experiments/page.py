@@ -39,8 +39,9 @@ class PageWriter(Writer):
         self._parts[-1][1].append(tag("p", text, style=indent))
 
     def table(self, found: TextTable) -> None:
-        """Take a table."""
-        self._parts[-1][1].append(table(found.header, found.rows, names=found.named))
+        """Take the table of a part, which is called as the part is."""
+        caption, content = self._parts[-1]
+        content.append(table(found.header, found.rows, names=found.named, caption=caption))
 
     def lines(self) -> list[Html]:
         """Return what came before the first part."""

@@ -11,9 +11,10 @@ import numpy as np
 import orjson
 
 from serverless_bench import __version__
+from serverless_bench.aws.cost.advice import MAX_FUNCTION_S
 from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.driver.plan import check
-from serverless_bench.errors import ArchiveError
+from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.transfer import Verify
@@ -26,7 +27,8 @@ from serverless_bench.simulation.launch import Launcher
 from serverless_bench.simulation.limits import Deployed, Limits, limits_of
 from serverless_bench.simulation.model import AWS_LAMBDA, Model, load_model
 from serverless_bench.simulation.records import Worker, outcomes
-from serverless_bench.units import NS_PER_S
+from serverless_bench.simulation.state import Simulated
+from serverless_bench.units import NS_PER_S, format_count
 
 EXECUTOR: Final = "simulated"
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
@@ -60,7 +62,8 @@ def simulate(
     Raises
     ------
     UsageError
-        If the job makes no sense, has something that is not simulated, or takes above a day.
+        If the job makes no sense, has something that is not simulated, or takes above a day, or
+        a function on Lambda longer than Lambda lets it.
     ArchiveError
         If the directory holds a run, or cannot be written.
 
@@ -99,7 +102,10 @@ def simulate(
         deadline_s=job.deadline_s,
         rng=rng,
     )
-    found = outcomes(demand, engine.run(), _worker(run_id, model, deployed, limits))
+    simulated = engine.run()
+    if model.function.on_lambda:
+        _check_times(simulated)
+    found = outcomes(demand, simulated, _worker(run_id, model, deployed, limits))
     header = {
         "run_id": run_id,
         "created_ns": CREATED_NS,
@@ -108,6 +114,24 @@ def simulate(
         "simulated": model.name,
     }
     return _saved(Path(directory), header, keys, found)
+
+
+def _check_times(found: Simulated) -> None:
+    """Refuse functions that Lambda would end: the model lets an operation come to its end.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    """
+    took_s = found.end_s - found.launcher.start_s
+    late = int(np.count_nonzero(took_s > MAX_FUNCTION_S))
+    if late:
+        raise UsageError(
+            f"{late:,} of {format_count(len(took_s), 'function')} would run above the"
+            f" {MAX_FUNCTION_S} s that Lambda gives them, up to {took_s.max():,.0f} s",
+            hint="move less in each: --size, --objects; or give it more --memory",
+        )
 
 
 def _saved(

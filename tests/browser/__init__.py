@@ -48,10 +48,14 @@ def opened(
     *,
     scripts: bool = True,
     scheme: Literal["light", "dark"] = "light",
+    width: int = VIEWPORT["width"],
 ) -> Iterator[Page]:
     """Open a page, and look in the end whether it was quiet and fetched nothing."""
     context = browser.new_context(
-        java_script_enabled=scripts, color_scheme=scheme, offline=True, viewport=VIEWPORT
+        java_script_enabled=scripts,
+        color_scheme=scheme,
+        offline=True,
+        viewport={**VIEWPORT, "width": width},
     )
     page, heard, own = context.new_page(), Heard(), path.as_uri()
 

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from serverless_bench.clock import monotonic_ns
@@ -53,6 +54,19 @@ FIGURES = """() => [...document.querySelectorAll("data[data-figure]")]
 # What is drawn anew is not in its old order.
 TEXTS = """() => [...document.querySelectorAll("figure[data-end] svg")]
   .map((chart) => [...chart.querySelectorAll("text")].map((text) => text.textContent).sort())"""
+UNFOLD = "open => document.querySelectorAll('details').forEach(one => { one.open = open; })"
+CUT = """() => [
+  ...document.scrollingElement.scrollWidth > innerWidth ? ["the page is too wide"] : [],
+  ...[...document.querySelectorAll("h1, h2, h3, p, dl, .tiles div, .controls, figure svg text")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+    .map((one) => one.textContent)]"""
+NARROW = 320
+"""The least that a page has to bear (WCAG 2.2, "Reflow"): 1,280 at a zoom of 400 %."""
+AXE_RULES: Mapping[Literal["light", "dark"], Mapping[str, Any]] = {
+    "light": {},
+    # The dark changes colours, and nothing else.
+    "dark": {"runOnly": ["color-contrast"]},
+}
 FRAMES = 1000
 """A browser shows as many in some seconds."""
 
@@ -125,6 +139,7 @@ def test_every_figure_of_the_json_is_on_the_page_and_equal(
     with opened(chromium, path) as page:
         shown = page.evaluate(FIGURES)
         assert page.evaluate(CHECKS) == []
+        assert "\\n" not in page.locator("body").inner_text()
         undefined = page.locator("#all-figures ~ details tbody th:first-child span").all()
         assert [one.inner_text() for one in undefined] == []
     wanted = dict(flat(document))
@@ -220,6 +235,29 @@ def test_dark_and_light_follow_the_system_and_the_switch(
             page.emulate_media(media="print")
             assert page.evaluate(background) == light
             expect(page.locator("nav")).not_to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["run", "compare", "exp"])
+def test_axe_finds_nothing(
+    name: str, made: Mapping[str, tuple[Path, Any]], chromium: Browser
+) -> None:
+    with opened(chromium, made[name][0]) as page:
+        for unfolded in (False, True):
+            page.evaluate(UNFOLD, unfolded)
+            for scheme, rules in AXE_RULES.items():
+                page.emulate_media(color_scheme=scheme)
+                found = Axe().run(page, options={"resultTypes": ["violations"], **rules})
+                violations = found.response["violations"]
+                assert [(one["id"], one["nodes"][0]["html"]) for one in violations] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_narrow_page_cuts_nothing(
+    name: str, made: Mapping[str, tuple[Path, Any]], chromium: Browser
+) -> None:
+    with opened(chromium, made[name][0], width=NARROW) as page:
+        page.evaluate(UNFOLD, True)  # noqa: FBT003 - as JavaScript has it
+        assert page.evaluate(CUT) == []
 
 
 def test_a_hostile_run_is_text(tmp_path: Path, chromium: Browser) -> None:

@@ -21,6 +21,10 @@ Spec = dict[str, Any]
 
 _WIDTH: Final = 900
 """Of a picture without scripts, in its own units: it is as wide as the page."""
+_NARROW: Final = 420
+"""Below it, legends would be cut."""
+COUNTS: Final[Spec] = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, ',')"}
+"""An axis of things of which there are no halves."""
 _SIZE: Final = re.compile(r' width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"')
 _AXIS_WIDTH: Final = 58
 """Of all vertical axes: what stands below each other has one time axis."""
@@ -29,6 +33,7 @@ _CONFIG: Final[Spec] = {
     "background": None,
     "font": "system-ui, sans-serif",
     "view": {"stroke": None},
+    "mark": {"aria": False},
     "axis": {
         **dict.fromkeys(("labelColor", "titleColor", "gridColor"), "currentColor"),
         **dict.fromkeys(("domainColor", "tickColor"), "currentColor"),
@@ -38,6 +43,7 @@ _CONFIG: Final[Spec] = {
         "titleFontWeight": "normal",
         "labelFontSize": 12,
         "titleFontSize": 12,
+        "labelSeparation": 8,
     },
     "axisY": {"minExtent": _AXIS_WIDTH, "maxExtent": _AXIS_WIDTH, "tickCount": 4},
     "legend": {
@@ -48,6 +54,8 @@ _CONFIG: Final[Spec] = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "labelLimit": 300,
+        # All in a row, or below each other on a telephone.
+        "columns": {"expr": f"width < {_NARROW} ? 1 : 0"},
     },
     "headerRow": {"labelColor": "currentColor"},
 }

@@ -9,7 +9,7 @@ from serverless_bench.analysis.activity import Activity
 from serverless_bench.analysis.histogram import Histogram, middle_ns
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import Chart, Row, colors, number, values
+from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, colors, number, values
 from serverless_bench.units import format_count
 
 _PER_OCTAVE: Final = 4
@@ -40,7 +40,7 @@ def rate_chart(found: Activity, workload: str) -> Chart | None:
             "encoding": {
                 "x": number("from", "MB/s", bin="binned", scale={"zero": False, "nice": False}),
                 "x2": {"field": "to"},
-                "y": number("n", "functions", axis={"tickMinStep": 1}),
+                "y": number("n", "functions", axis=COUNTS),
                 "tooltip": [
                     number("from", "from, MB/s", format=".4~g"),
                     number("to", "to, MB/s", format=".4~g"),
@@ -76,7 +76,7 @@ def latency_distribution(found: Latencies) -> Chart | None:
                     "from", "ms", bin="binned", scale={"type": "log"}, axis={"grid": False}
                 ),
                 "x2": {"field": "to"},
-                "y": number("n", "operations", axis={"tickMinStep": 1}),
+                "y": number("n", "operations", axis=COUNTS),
                 "color": colors({kind: palette.color_of(kind) for kind in named}),
                 "tooltip": [
                     {"field": "what", "title": "operation"},

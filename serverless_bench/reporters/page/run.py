@@ -158,8 +158,9 @@ def _job(run: Run) -> Iterator[Html]:
     asked = [(name, show(value, None, name)) for name, value in flat(asdict(run.job))]
     known = [(name, show(value, None, name)) for name, value in flat(run.provenance)]
     given = [(name, value) for name, value in asked if value not in {"-", ""}]
-    yield folded("What was asked for", table(("setting", "value"), given, names=2))
-    yield folded("Where and with what it ran", table(("what", "value"), known, names=2))
+    for caption, held in (("What was asked for", given), ("Where and with what it ran", known)):
+        shown = table(("name", "value"), held, names=1, texts=1, caption=caption)
+        yield folded(caption, shown)
 
 
 def _figures(charts: Iterable[Chart | None]) -> Iterator[Html]:

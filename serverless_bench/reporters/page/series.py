@@ -5,7 +5,15 @@ from typing import Any, Final
 
 from serverless_bench.reporters.definitions import terms
 from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import Chart, Row, colors, figure, number, values
+from serverless_bench.reporters.page.charts import (
+    COUNTS,
+    Chart,
+    Row,
+    colors,
+    figure,
+    number,
+    values,
+)
 from serverless_bench.reporters.page.document import Part, document
 from serverless_bench.reporters.page.markup import tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
@@ -80,7 +88,7 @@ def _over_runs(runs: Sequence[Mapping[str, Any]]) -> Chart:
             "data": values(rows),
             "mark": {"type": "point", "filled": True, "size": 70},
             "encoding": {
-                "x": number("at", "run", scale={"zero": False}, axis={"tickMinStep": 1}),
+                "x": number("at", "run", scale={"zero": False}, axis=COUNTS),
                 "y": number("rate"),
                 "color": colors(commands, "circle"),
                 "tooltip": [

@@ -10,7 +10,7 @@ from serverless_bench.analysis.activity import Activity
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.analysis.timeline import Timeline, clock_band
 from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import Chart, Row, Spec, colors, number, values
+from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, Spec, colors, number, values
 from serverless_bench.rundir.tables import Floats, Ints
 from serverless_bench.units import NS_PER_S, format_count, format_seconds
 
@@ -110,7 +110,7 @@ def function_map(found: Activity) -> Chart:
             "color": number(
                 "rate",
                 scale={"scheme": {"name": "viridis", "extent": [0.2, 1]}},
-                legend={"title": "MB/s of one function", "gradientLength": 240},
+                legend={"title": "MB/s of one function", "gradientLength": 200},
             ),
             "tooltip": [
                 {"field": "who", "title": "functions"},
@@ -229,7 +229,7 @@ def _stacked(
         "encoding": {
             "x": {**_time(_X), "bin": "binned"},
             "x2": {"field": "u"},
-            "y": number("n", stack="zero", axis={"tickMinStep": 1}),
+            "y": number("n", stack="zero", axis=COUNTS),
             "color": colors(dict(zip(named, shown, strict=True))),
             "tooltip": [
                 {"field": "what", "title": "what"},

@@ -71,7 +71,8 @@ class Figures:
     def table(self) -> Html:
         """Return a table of all figures."""
         rows = ((self.name(path), self.value(path), self._unit(path)) for path in self._values)
-        return table(("figure", "value", "unit"), rows, names=3, caption="All figures")
+        header = ("figure", "value", "unit")
+        return table(header, rows, names=1, texts=2, caption="All figures")
 
     def definitions(self) -> Iterator[Html]:
         """Yield the definitions of all figures that were named, each shown on demand."""
@@ -131,31 +132,53 @@ def prose(text: str) -> Iterator[Content]:
 
 
 def table(
-    header: Sequence[str], rows: Iterable[Sequence[Content]], *, names: int, caption: str = ""
+    header: Sequence[str],
+    rows: Iterable[Sequence[Content]],
+    *,
+    names: int,
+    caption: str,
+    texts: int = 0,
 ) -> Html:
     """Return a table whose first columns name its rows and whose others are numbers.
 
     A reader who has scripts sorts it by its header.
+
+    Parameters
+    ----------
+    header
+        Of its columns.
+    rows
+        Their cells.
+    names
+        Columns that name a row.
+    caption
+        What the table is called; no two of a page alike.
+    texts
+        Columns after these that are text and name nothing.
     """
+    aligned = [None] * (names + texts) + ["number"] * (len(header) - names - texts)
     head = (
-        tag("th", cell, scope="col", class_="number" if at >= names else None)
-        for at, cell in enumerate(header)
+        tag("th", cell, scope="col", class_=style)
+        for cell, style in zip(header, aligned, strict=True)
     )
     body = (
         tag(
             "tr",
             (
-                tag("th", cell, scope="row") if at < names else tag("td", cell, class_="number")
-                for at, cell in enumerate(row)
+                tag("th", cell, scope="row") if at < names else tag("td", cell, class_=style)
+                for at, (cell, style) in enumerate(zip(row, aligned, strict=True))
             ),
         )
         for row in rows
     )
-    title = tag("caption", caption) if caption else ""
     whole = tag(
-        "table", title, tag("thead", tag("tr", head)), tag("tbody", body), class_="sortable"
+        "table",
+        tag("caption", caption),
+        tag("thead", tag("tr", head)),
+        tag("tbody", body),
+        class_="sortable",
     )
-    return tag("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption or None)
+    return tag("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
 def pairs(rows: Sequence[tuple[Content, Content]]) -> Html:

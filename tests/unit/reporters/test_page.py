@@ -113,3 +113,9 @@ def test_a_missing_library_is_named_before_anything_runs(
     assert (code, out) == (3, "")
     assert "needs 'vl_convert', which is not installed" in err
     assert "pip install 'serverless-bench[html]'" in err
+
+
+def test_the_number_that_a_prediction_is_made_for_is_no_throughput() -> None:
+    found = find("whole_bytes_per_s.usl.predicted.number", terms(), "scale")
+    assert found is not None
+    assert found[1].unit == "functions"

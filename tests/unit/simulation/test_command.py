@@ -8,6 +8,8 @@ import pytest
 from tests.command import Call
 
 SMALL = ("--number", "3", "--size", "1MiB", "--name", "run")
+HOURS = ("--number", "2", "--size", "100GiB", "--part-mb", "1024")
+PAGE = ("--format", "html")
 
 
 def test_a_write_and_the_read_of_its_objects_are_simulated(call: Call, tmp_path: Path) -> None:
@@ -65,6 +67,8 @@ def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Pa
         ("--rate is not simulated", ("--simulate", "write", "--rate", "5")),
         ("--ceiling is not simulated", ("--simulate", "write", "--ceiling")),
         ("--pickle is not simulated", ("--simulate", "write", "--pickle", "p")),
+        ("--metrics is not simulated", ("--simulate", "write", "--metrics", "m.prom")),
+        ("2 of 2 functions would run above the 900 s", ("--simulate", "write", *HOURS)),
     ],
 )
 def test_one_line_says_what_cannot_be_simulated(
@@ -95,9 +99,10 @@ def test_no_history_is_made_of_it(call: Call, tmp_path: Path) -> None:
 
 
 def test_pages_say_so(call: Call, tmp_path: Path) -> None:
-    call("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path)
-    _, out, _ = call("report", "--format", "html", str(tmp_path / "run"))
+    _, made, _ = call("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path, *PAGE)
+    _, out, _ = call("report", *PAGE, str(tmp_path / "run"))
+    assert made.count("<figure") == out.count("<figure") > 3
     assert "<title>write: run (simulated)" in out
     assert "SIMULATED with the model aws-lambda" in out
-    _, out, _ = call("ls", "--format", "html", str(tmp_path))
+    _, out, _ = call("ls", *PAGE, str(tmp_path))
     assert "aws-lambda" in out
