@@ -28,7 +28,7 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
 from serverless_bench.stores.loopback.process import served
 from serverless_bench.units import KIB
-from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.meter import Meter, unseen
 from serverless_bench.worker.operation import measure, to_tables
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
@@ -57,11 +57,11 @@ def parts(url: str) -> dict[str, tuple[Part, Part | None]]:
         return OperationSpec(kind=kind, key=key, size=SIZE)
 
     def context(kind: OperationKind) -> OperationContext:
-        retrier = Retrier(client, 4, monotonic_ns() + 10**12, rng, lambda _: None)
+        retrier = Retrier(client, 4, monotonic_ns() + 10**12, rng)
         return OperationContext(spec(kind), transfer, retrier, invocation)
 
     def meter() -> None:
-        made = Meter("get", 0, 0, 0, 1 << 62, lambda _: None)
+        made = Meter("get", 0, 0, 0, 1 << 62, unseen)
         made.connected("127.0.0.1:80", reused=True)
         made.sent()
         made.answered(200, {"date": "x", "x-amz-request-id": "y"})

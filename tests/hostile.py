@@ -76,7 +76,7 @@ def perform(cell: Cell) -> Seen:
     with closing(open_client(target, transfer)) as client:
         began_ns = monotonic_ns()
         deadline_ns = began_ns + round(cell.deadline_s * NS_PER_S)
-        retrier = Retrier(client, 0, deadline_ns, random.Random(1), lambda _: None)
+        retrier = Retrier(client, 0, deadline_ns, random.Random(1))
         context = OperationContext(OPERATIONS[cell.operation], transfer, retrier)
         done, _ = measure(context, EpochClock())
         seconds = (monotonic_ns() - began_ns) / NS_PER_S

@@ -85,9 +85,7 @@ def see(client_name: str, endpoint_url: str) -> dict[str, tuple[float | None, fl
 
     def one(way: str) -> tuple[float | None, float | None]:
         kind, prefix, transfer = WAYS[way]
-        retrier = Retrier(
-            client, 0, monotonic_ns() + 60 * NS_PER_S, random.Random(1), lambda _: None
-        )
+        retrier = Retrier(client, 0, monotonic_ns() + 60 * NS_PER_S, random.Random(1))
         offset, length = RANGE if kind is OperationKind.GET_RANGE else (0, None)
         key = f"{prefix}/{'0' * 32}.{SIZE}"
         spec = OperationSpec(kind=kind, key=key, size=SIZE, offset=offset, length=length)

@@ -271,7 +271,7 @@ class Bucket:
 
     def _run(self, request: str, call: Callable[[Meter], T]) -> T:
         deadline_ns = monotonic_ns() + round(self._give_up_s * NS_PER_S)
-        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng, lambda _: None)
+        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng)
         try:
             return retrier.run(request, call)
         except DeadlineExceeded as exc:

@@ -12,7 +12,7 @@ from serverless_bench.errors import DeadlineExceeded, NotFound
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.meter import Meter, unseen
 
 SIZE = 3_000_001
 """Three blocks, and one byte of a fourth."""
@@ -60,7 +60,7 @@ class Listening(Meter):
 
     __slots__ = ("headers",)
 
-    def __init__(self, on_moved: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, on_moved: Callable[[int, int], None] = unseen) -> None:
         super().__init__(
             "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved
         )
@@ -92,7 +92,7 @@ class Ended(Listening):
             raise DeadlineExceeded("the function's own deadline passed")
 
 
-def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Listening:
+def new_meter(on_moved: Callable[[int, int], None] = unseen) -> Listening:
     """Return a meter without a deadline."""
     return Listening(on_moved)
 

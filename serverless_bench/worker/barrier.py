@@ -80,7 +80,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
     prefix, run_id = invocation.target.prefix, invocation.run_id
     timeout_s = invocation.gate_timeout_s + _TIMEOUT_S
     deadline_ns = began_ns + round(timeout_s * NS_PER_S)
-    retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng, lambda _: None)
+    retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(b"+")))
     start = start_key(prefix, run_id, invocation.gate_from)

@@ -261,10 +261,7 @@ class FunctionContext:
         """Put the blocks into the records: nothing is verified any more."""
         runner = self._runner
         for block in self._blocks:
-            done = block.measured(runner.clock.origin_ns, warmup=self._warmup)
-            runner.measured.append(done)
-            if runner.board is not None:
-                runner.board.ended(done.row, done.attempt_rows)
+            runner.measured.append(block.measured(runner.clock.origin_ns, warmup=self._warmup))
         self._blocks.clear()
 
     def _check_mine(self, key: str, mine: bool) -> None:  # noqa: FBT001 - private

@@ -83,7 +83,7 @@ def run_invocation(
     runner = InvocationRunner(invocation=invocation, clock=clock, board=board)
     error, used = _measure(runner, wall_start_ns, refused)
     if board is not None:
-        board.count()
+        board.count(clock.now_ns())
     measurements = _measurements(runner)
     return InvocationRecord(
         run_id=invocation.run_id,

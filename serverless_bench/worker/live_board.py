@@ -5,19 +5,21 @@ come slots of equal length, one per worker process, in which that worker writes
 (``live_layout``). Counters of a slot only grow. Who reads adds up the slots, and subtracts
 what it saw before.
 
-Only one process writes into a slot, so processes cannot lose each other's counts. Threads of
-that process share it under the interpreter's lock: CPython lets another thread run only at
+Only one process writes into a slot, so processes cannot lose each other's counts. Of the threads
+of that process one counts at a time what all of them have measured; an attempt that takes long
+is shown while it runs, under the interpreter's lock: CPython lets another thread run only at
 calls and where code jumps back, and ``words[i] += n`` has neither between its read and its
-write. (An interpreter without that lock would need another one here.) A handful of additions
-after an operation, outside of what is timed, take about a microsecond.
+write. (An interpreter without that lock would need another one there.) Counting is outside of
+what is timed, and takes half a microsecond for an operation.
 
 What functions have done that share no memory with their driver (AWS Lambda, Lithops, Dask) is
 known when their records have come: ``BoardWriter.add_record``.
 """
 
 import sys
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from mmap import mmap
@@ -36,25 +38,24 @@ from serverless_bench.rundir.record import (
 from serverless_bench.rundir.rows import to_columns
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import live_layout as at
-from serverless_bench.worker.cpu_time import awake_ns
+from serverless_bench.worker.cpu_time import LockProbe, awake_ns
 from serverless_bench.worker.live_layout import bucket_of
+from serverless_bench.worker.operation import MeasuredOperation
 
-_PRICE_CLASS: Final = {
-    **dict.fromkeys(GET_CLASS, at.GETS),
-    **dict.fromkeys(FREE, at.FREE),
-}
+_PRICE_CLASS: Final = defaultdict(
+    lambda: at.PUTS, {**dict.fromkeys(GET_CLASS, at.GETS), **dict.fromkeys(FREE, at.FREE)}
+)
 """Where requests are counted by what they cost; all others are of the PUT class."""
+_CONFLICT: Final = frozenset({409, 412})
+"""Statuses of conditional writes that somebody else was faster than."""
 _OPERATIONS: Final = at.OPERATIONS
-_RETRIES: Final = at.RETRIES
-_PUTS: Final = at.PUTS
-_IN_FLIGHT_NS: Final = at.IN_FLIGHT_NS
 _HISTOGRAM: Final = at.HISTOGRAM
 _KIND_NUMBER: Final = at.KIND_NUMBER
 _WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
 _WORD_BYTES: Final = 8
-_AT_ONCE: Final = 32
-_COUNT_NS: Final = NS_PER_S // 10
-"""Operations are counted so many at a time, or those of so long: nobody looks more often."""
+_COUNT_NS: Final = NS_PER_S // 40
+"""Operations of so long are counted at a time: nobody looks more often, and some hundreds that
+wait for it hold up the next one by less than what it varies by."""
 _SAMPLE_NS: Final = NS_PER_S // 2
 """A worker looks this seldom at the processor time that it has used."""
 
@@ -119,6 +120,26 @@ class BoardTotals:
     def in_flight_ns(self) -> int:
         """The time that attempts took, added up."""
         return self.words[at.IN_FLIGHT_NS]
+
+    @property
+    def wait_ns(self) -> int:
+        """The time that functions paused before further attempts, added up."""
+        return self.words[at.WAIT_NS]
+
+    @property
+    def conflicts(self) -> int:
+        """Attempts at conditional writes that somebody else was faster than (409, 412)."""
+        return self.words[at.CONFLICTS]
+
+    @property
+    def payload_ns(self) -> int:
+        """The time in which bytes were made or compared, added up."""
+        return self.words[at.PAYLOAD_NS]
+
+    @property
+    def lock_probes(self) -> tuple[int, int]:
+        """How often a thread asked for the interpreter's lock, and had to wait for it."""
+        return self.words[at.PROBES], self.words[at.DELAYED]
 
     @property
     def awake_ns(self) -> int:
@@ -216,20 +237,30 @@ class BoardWriter:
     def __init__(self, board: LiveBoard, words: "memoryview[int]") -> None:
         self._board = board
         self._words = words
-        self._pending = deque[tuple[OperationRow, Sequence[AttemptRow]]]()
-        self._count_at_ns = 0
+        self._measured: Sequence[MeasuredOperation] = ()
+        self._counted = 0
+        self._counting = threading.Lock()
+        self.due_ns = 0
+        """Who ends an operation at this instant or later calls ``count``."""
+        self.probe: LockProbe | None = None
+        """Samples the interpreter's lock, as long as it is there."""
+        self._probed = (0, 0)
         self._awake_ns = awake_ns()
         self._sample_at_ns = wall_ns() + _SAMPLE_NS
-        self.on_moved: Mapping[str, Callable[[int], None]] = {
+        self.on_moved: Mapping[str, Callable[[int, int], None]] = {
             kind: self._adder(at.BYTES + n) for n, kind in enumerate(at.KINDS)
         }
-        """By kind of operation: to be called with the number of bytes that have moved."""
+        """By kind of operation: takes what an attempt that goes on has moved, and its time."""
 
-    def _adder(self, index: int) -> Callable[[int], None]:
+    def _adder(self, index: int) -> Callable[[int, int], None]:
         words = self._words
 
-        def moved(count: int) -> None:
+        def moved(count: int, took_ns: int) -> None:
             words[index] += count
+            words[at.IN_FLIGHT_NS] += took_ns
+            now_ns = wall_ns()
+            if now_ns >= self.due_ns:
+                self.count(now_ns)
 
         return moved
 
@@ -238,82 +269,117 @@ class BoardWriter:
         """Whether functions with a duration are to end."""
         return self._board.stopped
 
-    def ended(self, operation: OperationRow, attempts: Sequence[AttemptRow]) -> None:
-        """Take an operation that has ended, and its attempts; some are counted at a time.
+    def follow(self, measured: Sequence[MeasuredOperation]) -> None:
+        """Count what is appended from now on, and no longer what was followed before."""
+        self._measured, self._counted = measured, len(measured)
+        self.probe, self._probed = None, (0, 0)
 
-        Whoever ends calls ``count`` at last.
+    def count(self, now_ns: int) -> None:
+        """Count what has ended until now.
+
+        Operations are counted some at a time: between two of them this code leaves the caches
+        of the processor. Of threads that want to one does; the last one to end is never late.
+
+        Parameters
+        ----------
+        now_ns
+            Since the epoch, as in records.
         """
-        # Between two operations this code leaves the caches of the processor; for a row it stays.
-        pending, end_ns = self._pending, operation[4]
-        pending.append((operation, attempts))
-        if len(pending) >= _AT_ONCE or end_ns >= self._count_at_ns:
-            self._count_at_ns = end_ns + _COUNT_NS
-            self.count()
-            if end_ns >= self._sample_at_ns:
-                self._sample(end_ns)
+        if not self._counting.acquire(blocking=False):
+            return
+        try:
+            self.due_ns = now_ns + _COUNT_NS
+            begin, self._counted = self._counted, len(self._measured)
+            self._add(self._measured[begin : self._counted])
+            if now_ns >= self._sample_at_ns:
+                self._sample(now_ns)
+        finally:
+            self._counting.release()
 
-    def count(self) -> None:
-        """Count what has ended until now."""
-        # Threads may do so at once: each takes what the others have not.
-        while self._pending:
-            try:
-                operation, attempts = self._pending.popleft()
-            except IndexError:
-                return
-            self._add(operation, attempts)
-
-    def _add(self, operation: OperationRow, attempts: Sequence[AttemptRow]) -> None:
-        words, error = self._words, operation[12]
-        kind = _WARM_UP if operation[13] else _KIND_NUMBER[operation[0]]
-        words[_OPERATIONS + kind] += 1
-        if error is not None:
-            self._failed(kind, error)
-        elif kind != _WARM_UP:
-            intended_ns = operation[17]
-            begin_ns = operation[3] if intended_ns is None else intended_ns
-            words[_HISTOGRAM + bucket_of(operation[4] - begin_ns)] += 1
-        if not attempts:
-            # A span of a user's function: its bytes are what it says.
-            words[at.BYTES + kind] += operation[7]
-        for row in attempts:
-            words[_IN_FLIGHT_NS] += row[4] - row[3]
-            if row[2]:
-                words[_RETRIES] += 1
-            code, status = row[7], row[6]
-            # Of what is corrupt the operation has been counted.
-            if code is not None and code != "corrupt":
-                words[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
-            if status is None or status < FREE_STATUS:
-                words[_PRICE_CLASS.get(row[0], _PUTS)] += 1
+    def _add(self, measured: Iterable[MeasuredOperation]) -> None:
+        # The rare is elsewhere: what nearly every operation does has to be cheap.
+        words, number_of, price_class = self._words, _KIND_NUMBER, _PRICE_CLASS
+        found = [0] * at.HISTOGRAM
+        in_flight_ns = payload_ns = 0
+        for done in measured:
+            row, attempts, moved = done.row, done.attempt_rows, 0
+            kind = number_of[row[0]]
+            payload_ns += row[11]
+            if row[12] is None and not row[13]:
+                intended_ns = row[17]
+                latency_ns = row[4] - (row[3] if intended_ns is None else intended_ns)
+                words[_HISTOGRAM + bucket_of(latency_ns)] += 1
             else:
-                words[at.FREE] += 1
-
-    def _failed(self, kind: int, error: str) -> None:
-        self._words[at.FAILED + kind] += 1
-        if error == "corrupt":
-            self._words[at.FAILURE + at.FAILURE_NUMBER[error]] += 1
+                kind = _add_unusual(found, row)
+            found[_OPERATIONS + kind] += 1
+            for attempt in attempts:
+                in_flight_ns += attempt[4] - attempt[3]
+                moved += attempt[13]
+                if attempt[7] or attempt[2] or attempt[5]:
+                    _add_unusual_attempt(found, attempt)
+                else:
+                    found[price_class[attempt[0]]] += 1
+            if done.shown is not None:
+                moved -= done.shown[0]
+                in_flight_ns -= done.shown[1]
+            # A span of a user's function has no attempts: its bytes are what it says.
+            found[kind] += moved if attempts else row[7]
+        found[at.IN_FLIGHT_NS] = in_flight_ns
+        found[at.PAYLOAD_NS] = payload_ns
+        for index, count in enumerate(found):
+            if count:
+                words[index] += count
 
     def _sample(self, now_ns: int) -> None:
-        """Count the processor time since the last sample; of several threads one does."""
+        """Count the processor time, and the waits for the interpreter, since the last sample."""
         self._sample_at_ns = now_ns + _SAMPLE_NS
-        now_awake_ns = awake_ns()
-        before_ns, self._awake_ns = self._awake_ns, now_awake_ns
-        self._words[at.AWAKE_NS] += max(0, now_awake_ns - before_ns)
+        before_ns, self._awake_ns = self._awake_ns, awake_ns()
+        words = self._words
+        words[at.AWAKE_NS] += max(0, self._awake_ns - before_ns)
+        if self.probe is not None:
+            (probes, delayed), self._probed = self._probed, (self.probe.probes, self.probe.delayed)
+            words[at.PROBES] += self._probed[0] - probes
+            words[at.DELAYED] += self._probed[1] - delayed
 
     def add_record(self, record: InvocationRecord) -> None:
         """Count what stands in the record of a function that wrote on no board."""
         attempts = zip(*to_columns(Attempt, record.attempts).values(), strict=True)
         of_operation = {n: [row[1:] for row in rows] for n, rows in groupby(attempts, _first)}
-        words = self._words
-        for number, *operation in zip(
-            *to_columns(OperationRecord, record.operations).values(), strict=True
-        ):
-            rows = of_operation.get(number, ())
-            self._add(cast("OperationRow", operation), rows)
-            kind = at.KIND_NUMBER[at.WARM_UP if operation[13] else operation[0]]
-            words[at.BYTES + kind] += sum(row[13] for row in rows)
+        columns = to_columns(OperationRecord, record.operations).values()
+        self._add(
+            MeasuredOperation(cast("OperationRow", row), of_operation.get(number, ()), ())
+            for number, *row in zip(*columns, strict=True)
+        )
         used_ns = round((record.cpu_user_s + record.cpu_sys_s) * NS_PER_S)
+        words = self._words
         words[at.AWAKE_NS] += used_ns + (record.run_wait_ns or 0)
+        words[at.PROBES] += record.lock_probes or 0
+        words[at.DELAYED] += record.lock_delayed or 0
+
+
+def _add_unusual(found: list[int], row: OperationRow) -> int:
+    """Count an operation that failed, or does not count; return the number of its kind."""
+    error, kind = row[12], _WARM_UP if row[13] else _KIND_NUMBER[row[0]]
+    if error is not None:
+        found[at.FAILED + kind] += 1
+    if error == "corrupt":
+        found[at.FAILURE + at.FAILURE_NUMBER[error]] += 1
+    return kind
+
+
+def _add_unusual_attempt(found: list[int], row: AttemptRow) -> None:
+    """Count an attempt that failed, or that another one came before."""
+    found[at.WAIT_NS] += row[5]
+    if row[2]:
+        found[at.RETRIES] += 1
+    code, status = row[7], row[6]
+    # Of what is corrupt the operation has been counted.
+    if code is not None and code != "corrupt":
+        found[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
+    if status in _CONFLICT:
+        found[at.CONFLICTS] += 1
+    is_free = status is not None and status >= FREE_STATUS
+    found[at.FREE if is_free else _PRICE_CLASS[row[0]]] += 1
 
 
 def _first(row: tuple[int, ...]) -> int:

@@ -26,6 +26,10 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]{1,18})-([0-9]{1,18})|\*)/(?
 """RFC 9110, section 14.4."""
 
 
+def unseen(moved: int, took_ns: int) -> None:
+    """Show nobody that bytes have moved."""
+
+
 class Meter:
     """One attempt of one request.
 
@@ -36,7 +40,8 @@ class Meter:
     deadline_ns
         ``moved`` raises ``DeadlineExceeded`` after this instant.
     on_moved
-        Called at every point with the bytes that moved since the last one: live progress.
+        Live progress of an attempt that takes long: called at points of its curve with the bytes
+        and the time since the last call. What it has not been told is in the record in the end.
     """
 
     # What a request may leave as it is stands in the class: to make a meter is cheap then.
@@ -55,7 +60,10 @@ class Meter:
     first_byte_ns: int | None = None
     last_byte_sent_ns: int | None = None
     end_ns = 0
-    _reported_bytes = 0
+    shown_bytes = 0
+    """What ``on_moved`` has been told."""
+    shown_ns = 0
+    """The time until then, since the start; 0 of most attempts."""
 
     def __init__(
         self,
@@ -64,7 +72,7 @@ class Meter:
         number: int,
         wait_ns: int,
         deadline_ns: int,
-        on_moved: Callable[[int], None],
+        on_moved: Callable[[int, int], None],
     ) -> None:
         self.request = request
         self.part = part
@@ -99,6 +107,7 @@ class Meter:
         self._moved_ns = now_ns
         if wanted:
             self._point(now_ns)
+            self._show(now_ns - self.start_ns)
             if now_ns > self._deadline_ns:
                 raise DeadlineExceeded("the function's own deadline passed")
 
@@ -141,9 +150,10 @@ class Meter:
     def _point(self, now_ns: int) -> None:
         self.curve.append((now_ns, self.bytes))
         self._next_ns = now_ns + STEP_NS
-        if self.bytes != self._reported_bytes:
-            self._on_moved(self.bytes - self._reported_bytes)
-            self._reported_bytes = self.bytes
+
+    def _show(self, took_ns: int) -> None:
+        self._on_moved(self.bytes - self.shown_bytes, took_ns - self.shown_ns)
+        self.shown_bytes, self.shown_ns = self.bytes, took_ns
 
 
 def _identifier(text: str | None) -> str | None:

@@ -172,7 +172,7 @@ class ObjectIO:
 
     def _run(self, request: str, call: Callable[[Meter], T], timeout_s: float) -> T:
         deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
-        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng, lambda _: None)
+        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng)
         try:
             return retrier.run(request, call)
         finally:

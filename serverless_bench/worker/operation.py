@@ -45,6 +45,8 @@ class MeasuredOperation:
     accesses: Sequence[AccessRow] = ()
     bug: str | None = None
     """An exception that no client may raise; None as a rule."""
+    shown: tuple[int, int] | None = None
+    """Bytes and nanoseconds of its attempts that have been shown while they ran; None of most."""
 
     @property
     def start_ns(self) -> int:
@@ -126,9 +128,12 @@ def measure(
         except OperationError as exc:
             error = exc.code
     origin_ns, spec, bad, usage = clock.origin_ns, context.spec, context.bad, context.usage
-    attempts, done, curves = [], [], []
+    attempts, done, curves, shown = [], [], [], None
     for meter, failure in context.retrier.done:
         attempts.append(_attempt(meter, failure, origin_ns))
+        if meter.shown_ns:
+            sooner_bytes, sooner_ns = shown or (0, 0)
+            shown = sooner_bytes + meter.shown_bytes, sooner_ns + meter.shown_ns
         if failure is None and meter.request in MOVING:
             done.append(meter)
             curves.append(meter.curve)
@@ -140,6 +145,7 @@ def measure(
         () if usage is None else (usage,),
         [_placed(row, origin_ns) for row in context.accesses] if context.accesses else (),
         bug,
+        shown,
     )
     return measured, result
 

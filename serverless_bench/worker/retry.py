@@ -18,7 +18,7 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, Throttled, WrongRegion
 from serverless_bench.job.price_classes import FREE_STATUS
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.meter import Meter, unseen
 
 THROTTLED_S: Final = 15.0
 """For this long a request is tried again that the store throttles, for each retry: a store that
@@ -62,7 +62,7 @@ class Retrier:
     retries: int
     deadline_ns: int
     rng: random.Random
-    on_moved: Callable[[int], None]
+    on_moved: Callable[[int, int], None] = unseen
     done: list[tuple[Meter, OperationError | None]] = field(default_factory=list)
     """Finished attempts in the order in which they ended. Appending is atomic, so the
     threads of a parallel transfer share it without a lock."""

@@ -23,6 +23,7 @@ from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.live_board import BoardWriter
 from serverless_bench.worker.live_layout import WARM_UP
+from serverless_bench.worker.meter import unseen
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import (
     InvocationContext,
@@ -80,6 +81,8 @@ class InvocationRunner:
 
     def __post_init__(self) -> None:
         invocation = self.invocation
+        if self.board is not None:
+            self.board.follow(self.measured)
         self._context = InvocationContext(array=invocation.load.array, target=invocation.target)
         if invocation.load.pattern is not None:
             # Only contenders pay for what it takes to load it.
@@ -114,6 +117,8 @@ class InvocationRunner:
                 if invocation.load.threads > 1 or invocation.transfer.connections > 1:
                     # They share the interpreter's lock.
                     self.probe = stack.enter_context(LockProbe())
+                    if self.board is not None:
+                        self.board.probe = self.probe
                 self._in_threads(lambda thread: self._measure(self._rounds[thread], rngs[thread]))
             self._close(workload, rngs[0])
         return self._stopped
@@ -201,7 +206,7 @@ class InvocationRunner:
         """
         transfer, board = self.invocation.transfer, self.board
         on_moved = (
-            _unseen if board is None else board.on_moved[WARM_UP if warmup else operation.kind]
+            unseen if board is None else board.on_moved[WARM_UP if warmup else operation.kind]
         )
         retrier = Retrier(
             self._client or self.client(), transfer.retries, self.deadline_ns, rng, on_moved
@@ -218,8 +223,8 @@ class InvocationRunner:
         )
         done, result = measure(context, self.clock)
         self.measured.append(done)
-        if board is not None:
-            board.ended(done.row, done.attempt_rows)
+        if board is not None and done.row[4] >= board.due_ns:
+            board.count(done.row[4])
         if done.bug:
             self._stop(done.bug)
         elif monotonic_ns() > self.deadline_ns:
@@ -303,16 +308,14 @@ class InvocationRunner:
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; return whether it came before the function gave up."""
         while (left_ns := min(instant_ns, self.deadline_ns) - monotonic_ns()) > 0:
+            if left_ns > _LOOK_NS and self.board is not None:
+                self.board.count(self.clock.now_ns())
             sleep(min(left_ns, _LOOK_NS) / NS_PER_S)
             if left_ns > _LOOK_NS and self.is_over:
                 return False
         if instant_ns > self.deadline_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
-
-
-def _unseen(_: int) -> None:
-    """Show nobody that bytes have moved."""
 
 
 @contextmanager

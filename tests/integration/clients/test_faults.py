@@ -77,7 +77,7 @@ class Store:
             )
             self.opened.append(open_client(target, transfer))
         deadline_ns = monotonic_ns() + round(deadline_s * NS_PER_S)
-        retrier = Retrier(self.opened[0], retries, deadline_ns, random.Random(1), lambda _: None)
+        retrier = Retrier(self.opened[0], retries, deadline_ns, random.Random(1))
         spec = OperationSpec(kind=kind, key=KEY, size=SIZE)
         return measure(OperationContext(spec, transfer, retrier), EpochClock())[0]
 

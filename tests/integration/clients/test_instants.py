@@ -22,7 +22,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
-from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.meter import Meter, unseen
 from tests import fault_server as fault
 from tests.fault_server import Answer, Exchange, FaultServer
 from tests.late import DELAY_S, is_late, see
@@ -70,7 +70,7 @@ class Telling(Meter):
     __slots__ = ("first_came", "last_sent")
 
     def __init__(self) -> None:
-        super().__init__("t", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=len_of)
+        super().__init__("t", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=unseen)
         self.first_came, self.last_sent = threading.Event(), threading.Event()
 
     def first_byte(self) -> None:
@@ -80,10 +80,6 @@ class Telling(Meter):
     def sent(self) -> None:
         super().sent()
         self.last_sent.set()
-
-
-def len_of(_: int) -> None:
-    """Live progress that nobody looks at."""
 
 
 @dataclass

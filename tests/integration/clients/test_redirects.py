@@ -88,7 +88,7 @@ def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
                 for name in sorted(REQUESTS.keys() & client.info.operations):
                     seen = len(store.seen)
                     deadline_ns = monotonic_ns() + 20 * NS_PER_S
-                    retrier = Retrier(client, 0, deadline_ns, random.Random(1), lambda _: None)
+                    retrier = Retrier(client, 0, deadline_ns, random.Random(1))
                     with pytest.raises(OperationError) as caught:
                         retrier.run(name, partial(REQUESTS[name], client))
                     assert len(store.seen) > seen, name
@@ -150,7 +150,7 @@ def test_what_lets_us_into_another_cloud_does_not_go_along(
             target = Target(bucket="b", protocol=StoreProtocol.AZ, endpoint_url=store.endpoint_url)
             client = open_client(target, Transfer(retries=0, timeout_s=5))
             for request in ("get", "put", "head", "list"):
-                retrier = Retrier(client, 0, 1 << 62, random.Random(1), lambda _: None)
+                retrier = Retrier(client, 0, 1 << 62, random.Random(1))
                 with pytest.raises(OperationError):
                     retrier.run(request, partial(REQUESTS[request], client))
             with pytest.raises(StoreError):

@@ -107,7 +107,7 @@ def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
     of = replace(job(invocations=4, object_bytes=10 * MB), objects=10)
     site = Site(of, started=4)
     site.view.look()
-    site.board.on_moved["put"](100 * MB)
+    site.board.on_moved["put"](100 * MB, 0)
     look = site.at(2).view.look()
     assert look.share == 0.25
     assert look.left_s == pytest.approx(6)
@@ -228,7 +228,7 @@ def test_bars_show_the_rate_over_time() -> None:
 def test_a_long_run_keeps_a_bounded_timeline() -> None:
     site = Site(job(invocations=1), started=1)
     for second in range(2_000):
-        site.board.on_moved["put"](MB)
+        site.board.on_moved["put"](MB, 0)
         look = site.at(second).view.look()
     assert len(look.timeline) <= 512
     assert look.timeline[-1][1] == 2_000 * MB

@@ -56,7 +56,6 @@ def run(
         transfer.retries,
         monotonic_ns() + 10**11 if deadline_ns is None else deadline_ns,
         random.Random(1),
-        lambda _: None,
     )
     spec = OperationSpec(kind=kind, key=KEY, size=size)
     return measure(OperationContext(spec, transfer, retrier), EpochClock())[0]

@@ -3,13 +3,16 @@
 import sys
 import threading
 from collections import Counter
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench import clock
+from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.errors import ConnectionLost, NotFound, OperationError, ServerFault, TimedOut
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.invocations import invocation_specs
@@ -30,6 +33,7 @@ from serverless_bench.worker.live_layout import (
     bucket_of,
     percentile_ns,
 )
+from serverless_bench.worker.operation import MeasuredOperation
 from tests.runs import attempt, operation, record
 from tests.unit.flaky import FlakyClient
 from tests.unit.worker.test_open_loop import loop
@@ -56,6 +60,10 @@ def of_record(found: InvocationRecord) -> dict[str, dict[str, int]]:
             "in_flight_ns": sum(one.end_ns - one.start_ns for one in found.attempts),
         },
     }
+
+
+def row_of(found: Any) -> Any:
+    return astuple(found)[1:]
 
 
 def of_board(totals: BoardTotals) -> dict[str, dict[str, int]]:
@@ -117,7 +125,7 @@ def test_totals_are_the_sum_over_slots(slots: list[list[int]]) -> None:
     for number, counts in enumerate(slots):
         writer = board.writer(number)
         for kind, count in zip(KINDS[-3:], counts, strict=True):
-            writer.on_moved[kind](count)
+            writer.on_moved[kind](count, 1)
     assert board.slots == len(slots)
     totals = board.totals()
     expected = [sum(column) for column in zip(*slots, strict=True)] or [0] * 3
@@ -204,7 +212,7 @@ def test_threads_of_a_function_lose_no_counts() -> None:
 
     def move() -> None:
         for _ in range(each):
-            writer.on_moved["put"](1)
+            writer.on_moved["put"](1, 3)
 
     started = [threading.Thread(target=move) for _ in range(threads)]
     for thread in started:
@@ -212,17 +220,65 @@ def test_threads_of_a_function_lose_no_counts() -> None:
     for thread in started:
         thread.join()
     sys.setswitchinterval(before_s)
-    assert board.totals().bytes["put"] == threads * each
+    totals = board.totals()
+    assert (totals.bytes["put"], totals.in_flight_ns) == (threads * each, 3 * threads * each)
+
+
+def test_threads_that_measure_at_once_are_all_counted() -> None:
+    """Whoever ends has everybody's operations counted, whoever comes in between goes on."""
+    board = LiveBoard.here()
+    writer, threads, each = board.writer(), 4, 2_000
+    done = MeasuredOperation(row_of(operation()), [row_of(attempt(0, size=7))], ())
+    measured: list[MeasuredOperation] = [done]
+    writer.follow(measured)
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def measure() -> None:
+        for now_ns in range(each):
+            measured.append(done)
+            writer.count(now_ns)
+
+    with ThreadPoolExecutor(threads) as pool:
+        for future in [pool.submit(measure) for _ in range(threads)]:
+            future.result()
+    sys.setswitchinterval(before_s)
+    writer.count(0)
+    totals = board.totals()
+    # What was there when it began to follow had been counted before.
+    assert (totals.operations["put"], totals.bytes["put"]) == (threads * each, 7 * threads * each)
+
+
+def test_an_attempt_that_takes_long_is_shown_while_it_runs_and_counted_once() -> None:
+    board = LiveBoard.here()
+
+    class Slow(SlowClient):
+        def put(self, key: str, source: Source, exchange: Exchange) -> None:
+            for count in (40, 30, 20):
+                clock.sleep(0.15)
+                exchange.moved(count)
+                seen.append((board.totals().bytes["put"], board.totals().in_flight_ns))
+
+    seen: list[tuple[int, int]] = []
+    with virtual_time() as time, pytest.MonkeyPatch.context() as patch:
+        forget_clients()
+        patch.setattr(runner, "open_client", lambda *_: Slow(time, 0.0))
+        (spec, *_) = invocation_specs(writes(1), run_id="r", created_ns=1 << 62)
+        found = run_invocation(spec, board=board.writer())
+        forget_clients()
+    assert seen == [(0, 0), (70, 300_000_000), (70, 300_000_000)]
+    assert of_board(board.totals()) == of_record(found)
+    assert (found.attempts[0].bytes, found.operations[0].error) == (90, None)
 
 
 def test_a_difference_is_what_happened_in_between() -> None:
     live = RunProgress()
     assert live.totals() is None
     first = live.begin(LiveBoard.here()).writer()
-    first.on_moved["get"](3)
+    first.on_moved["get"](3, 0)
     before = live.totals()
     assert before is not None
-    live.begin(LiveBoard.here()).writer().on_moved["get"](5)
+    live.begin(LiveBoard.here()).writer().on_moved["get"](5, 0)
     now = live.totals()
     assert now is not None
     assert (now.bytes["get"], now.since(before).bytes["get"]) == (8, 5)

@@ -94,23 +94,26 @@ class Ticking:
         monkeypatch.setattr(meter_module, "monotonic_ns", lambda: self.now_ns)
 
 
-def new_meter(deadline_ns: int = 10**12) -> tuple[Meter, list[int]]:
-    reported: list[int] = []
+def new_meter(deadline_ns: int = 10**12) -> tuple[Meter, list[tuple[int, int]]]:
+    shown: list[tuple[int, int]] = []
     meter = Meter(
-        "put", part=0, number=0, wait_ns=0, deadline_ns=deadline_ns, on_moved=reported.append
+        *("put", 0, 0, 0, deadline_ns), on_moved=lambda moved, ns: shown.append((moved, ns))
     )
-    return meter, reported
+    return meter, shown
 
 
 def test_points_are_at_most_a_quarter_of_a_second_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    meter, reported = new_meter()
-    for _ in range(100):
+    meter, shown = new_meter()
+    for _ in range(101):
         clock.now_ns += 50_000_000
         meter.moved(7)
     meter.stop()
     assert max(b - a for (a, _), (b, _) in pairwise(meter.curve)) <= 250_000_000
-    assert meter.curve[-1][1] == meter.bytes == sum(reported) == 700
+    assert meter.curve[-1][1] == meter.bytes == 707
+    # What was shown is known, so that the rest can be counted in the end.
+    assert tuple(map(sum, zip(*shown, strict=True))) == (meter.shown_bytes, meter.shown_ns)
+    assert (meter.shown_bytes, meter.shown_ns) == (700, 5_000_000_000)
 
 
 def test_a_stall_shows_as_a_flat_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +149,9 @@ def test_the_deadline_itself_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("reused", [False, True])
 def test_what_is_reported_is_kept(*, reused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, reported = Ticking(monkeypatch), list[int]()
+    clock, shown = Ticking(monkeypatch), list[int]()
     clock.now_ns = 5
-    meter = Meter("put", part=2, number=3, wait_ns=4, deadline_ns=10**12, on_moved=reported.append)
+    meter = Meter("put", 2, 3, 4, deadline_ns=10**12, on_moved=lambda *args: shown.extend(args))
     assert (meter.request, meter.part, meter.number, meter.wait_ns) == ("put", 2, 3, 4)
     nothing = ("status", "answered_ns", "date", "request_id", "host_id", "remote", "content_range")
     for name in (*nothing, "total_bytes", "first_byte_ns", "last_byte_sent_ns"):
@@ -175,18 +178,19 @@ def test_what_is_reported_is_kept(*, reused: bool, monkeypatch: pytest.MonkeyPat
     # Nothing can move before a new connection stands.
     stood = [] if reused else [(10, 0)]
     assert meter.curve == [(5, 0), *stood, (30, 7), (50, 7), (70, 8)]
-    assert reported == [7, 1]
+    # Nobody looks so soon.
+    assert (shown, meter.shown_ns) == ([], 0)
 
 
 def test_a_point_is_a_step_after_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    meter, reported = new_meter()
+    meter, shown = new_meter()
     for now_ns in (STEP_NS - 1, STEP_NS, 2 * STEP_NS - 1, 2 * STEP_NS):
         clock.now_ns = now_ns
         meter.moved(1)
     meter.stop()
     assert meter.curve == [(0, 0), (STEP_NS, 2), (2 * STEP_NS, 4)]
-    assert reported == [2, 2]
+    assert shown == [(2, STEP_NS), (2, STEP_NS)]
 
 
 def test_a_rest_of_a_step_is_a_stall_and_a_shorter_one_is_none(
@@ -208,7 +212,7 @@ def test_what_moved_before_a_stall_is_not_spread_over_it(
     monkeypatch: pytest.MonkeyPatch, ends_with: str
 ) -> None:
     clock = Ticking(monkeypatch)
-    meter, reported = new_meter()
+    meter, shown = new_meter()
     # 10 bytes every 10 ms for 350 ms, of which the last 150 ms have no point of their own.
     for _ in range(35):
         clock.now_ns += 10_000_000
@@ -220,7 +224,13 @@ def test_what_moved_before_a_stall_is_not_spread_over_it(
         meter.sent()
     meter.stop()
     assert (350_000_000, 350) in meter.curve
-    assert meter.curve[-1][1] == sum(reported) == (360 if ends_with == "moved" else 350)
+    assert meter.curve[-1][1] == (360 if ends_with == "moved" else 350)
+    # What comes late is shown at once.
+    assert (
+        meter.shown_bytes
+        == sum(moved for moved, _ in shown)
+        == (360 if ends_with == "moved" else 200)
+    )
     during = [moved for at_ns, moved in meter.curve if at_ns > 350_000_000]
     assert all(moved - 350 <= 10 for moved in during)
     assert sum(moved for _, moved in join_curves([meter.curve], 0)) == meter.bytes
