@@ -16,6 +16,7 @@ from serverless_bench.simulation.demand import Demand
 from serverless_bench.simulation.launch import Launcher
 from serverless_bench.simulation.limits import Limits
 from serverless_bench.simulation.model import Model
+from serverless_bench.simulation.retries import Retries
 from serverless_bench.simulation.state import (
     BODY,
     COMPLETE,
@@ -28,7 +29,6 @@ from serverless_bench.simulation.state import (
 )
 from serverless_bench.simulation.steps import MOST_S, short_step_s, usual_step_s
 from serverless_bench.simulation.store import SharedStore
-from serverless_bench.worker.retry import THROTTLED_S, longest_wait_s
 
 _PIECES: Final = 16
 """Stretches of a request's curve, at most; as many points show a bucket."""
@@ -40,7 +40,6 @@ _LONGEST_S: Final = 86_400.0
 """Of a run; instants have to fit into 64 bits, too."""
 _REST: Final = 0.5
 """Bytes below which nothing is left: instants are rounded."""
-_WAITS: Final = np.array([longest_wait_s(number) for number in range(64)])
 
 
 class Engine:
@@ -51,11 +50,11 @@ class Engine:
     demand, model, limits, launcher
         What is to be moved, under which conditions.
     retries
-        As in ``Transfer``.
+        Until when a refused request is tried again, and after which waits.
     deadline_s
         After this long a function begins nothing more.
     rng
-        Source of latencies and jitter.
+        Source of latencies.
     """
 
     def __init__(
@@ -65,13 +64,13 @@ class Engine:
         limits: Limits,
         launcher: Launcher,
         *,
-        retries: int,
+        retries: Retries,
         deadline_s: float,
         rng: np.random.Generator,
     ) -> None:
         self._demand, self._model, self._limits = demand, model, limits
-        self._launcher, self._rng = launcher, rng
-        self._budget_s, self._deadline_s = retries * THROTTLED_S, deadline_s
+        self._launcher, self._retries, self._rng = launcher, retries, rng
+        self._deadline_s = deadline_s
         self._width = demand.threads * demand.lanes
         self._store = SharedStore(model.store, demand.kind)
         self._is_put = demand.kind is OperationKind.PUT
@@ -248,18 +247,17 @@ class Engine:
         lanes.answered_s[found] = end
         lanes.post_s[found] = 0
         self._note(found, end, np.zeros(len(found)), refused=True)
-        until = np.where(np.isinf(lanes.until_s[found]), end + self._budget_s, lanes.until_s[found])
+        fresh = np.isinf(lanes.until_s[found])
+        until = np.where(fresh, end + self._retries.budget_s, lanes.until_s[found])
         lanes.until_s[found] = until
         lanes.number[found] += 1
-        longest = _WAITS[np.minimum(lanes.number[found], len(_WAITS) - 1)]
-        wait = self._rng.uniform(0, longest)
-        lanes.wait_s[found] = wait
-        lanes.now_s[found] = end + wait
-        given_up = end >= until
-        group = found[given_up] // self._demand.lanes
-        self._groups.failed[group] = True
-        lanes.now_s[found[given_up]] = end[given_up]
-        self._through(found[given_up])
+        lanes.now_s[found] = end
+        over, group = end >= until, found // self._demand.lanes
+        self._groups.failed[group[over]] = True
+        again = found[~over]
+        lanes.wait_s[again] = wait = self._retries.waits_s(group[~over], lanes.number[again])
+        lanes.now_s[again] += wait
+        self._through(found[over])
 
     def _move(self, found: Ints, rate: Floats) -> None:
         """Move bytes until the request is through, or the step."""

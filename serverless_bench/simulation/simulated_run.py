@@ -27,6 +27,7 @@ from serverless_bench.simulation.launch import Launcher
 from serverless_bench.simulation.limits import Deployed, Limits, limits_of
 from serverless_bench.simulation.model import AWS_LAMBDA, Model, load_model
 from serverless_bench.simulation.records import Worker, outcomes
+from serverless_bench.simulation.retries import Retries
 from serverless_bench.simulation.state import Simulated
 from serverless_bench.units import NS_PER_S, format_count
 
@@ -98,7 +99,7 @@ def simulate(
         model,
         limits,
         launcher,
-        retries=job.transfer.retries,
+        retries=Retries(job.seed, demand.threads, job.transfer.retries),
         deadline_s=job.deadline_s,
         rng=rng,
     )

@@ -39,6 +39,16 @@ def longest_wait_s(number: int) -> float:
     return min(_CAP_S, _BASE_S * 2.0 ** min(number, _DOUBLINGS))
 
 
+def jitter_of(seed: int, thread: int) -> random.Random:
+    """Return the source of the jitter of one thread of an invocation that has this seed."""
+    return random.Random(seed if not thread else f"{seed}/{thread}")  # noqa: S311 - jitter
+
+
+def drawn_wait_s(rng: random.Random, number: int) -> float:
+    """Draw the wait before another attempt when ``number`` have failed."""
+    return rng.uniform(0, longest_wait_s(number))
+
+
 @dataclass(slots=True)
 class Retrier:
     """Every attempt of one operation's requests.
@@ -147,7 +157,7 @@ class Retrier:
         DeadlineExceeded
             If no time is left for it.
         """
-        wait_s = self.rng.uniform(0, longest_wait_s(number))
+        wait_s = drawn_wait_s(self.rng, number)
         # Who says "after 0 s" would be asked without a pause until the time is over.
         if isinstance(failure, Throttled) and failure.retry_after_s:
             wait_s = min(_CAP_S, failure.retry_after_s)

@@ -31,7 +31,7 @@ from serverless_bench.worker.operation_context import (
     OperationResult,
 )
 from serverless_bench.worker.pacing import Schedule, at_most
-from serverless_bench.worker.retry import Retrier
+from serverless_bench.worker.retry import Retrier, jitter_of
 from serverless_bench.workloads import Stream, Workload, open_workload
 
 _SELDOM: Final = (20_000, 20, 20)
@@ -259,8 +259,7 @@ class InvocationRunner:
                 raise
 
     def _rng(self, thread: int) -> random.Random:
-        seed = self.invocation.seed
-        return random.Random(seed if not thread else f"{seed}/{thread}")  # noqa: S311 - jitter
+        return jitter_of(self.invocation.seed, thread)
 
     def _prepare(self, workload: Workload, thread: int) -> None:
         rng, ok = self._rng(thread), None

@@ -10,6 +10,7 @@ import pytest
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.errors import UsageError
+from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.rundir.run import Run, load_run
@@ -18,7 +19,7 @@ from serverless_bench.simulation.limits import Deployed
 from serverless_bench.simulation.model import AWS_LAMBDA, MODELS, load_model
 from serverless_bench.simulation.simulated_run import simulate
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker.retry import longest_wait_s
+from serverless_bench.worker.retry import drawn_wait_s, jitter_of, longest_wait_s
 from tests.unit.analysis.test_reference import agree_on
 from tests.unit.simulation.models import changed, job, shaped, simulated
 
@@ -168,6 +169,18 @@ def test_a_partition_admits_its_rate_and_refused_requests_wait_by_the_clients_la
     longest = np.array([0.0, *map(longest_wait_s, range(1, 30))])
     assert (waits <= longest[attempts["number"]]).all()
     assert (waits[attempts["number"] > 0] > 0).all()
+
+
+def test_who_is_refused_waits_as_the_worker_of_that_seed_does(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", shaped(store={"put_per_s": 5.0}), 8, objects=3, seed=4)
+    attempts = run.attempts
+    again = attempts["number"] > 0
+    for row, index in enumerate(run.functions["index"].tolist()):
+        its = again & (attempts["function"] == row)
+        source = jitter_of(derive_seed(4, index), 0)
+        drawn = [drawn_wait_s(source, number) for number in attempts["number"][its].tolist()]
+        assert attempts["wait_ns"][its] / NS_PER_S == pytest.approx(drawn)
+    assert again.sum() > 20
 
 
 def test_more_partitions_admit_more_and_they_split_with_time(tmp_path: Path) -> None:
