@@ -17,7 +17,7 @@ demo: .venv/run  ## write, read, report and plot on a store that starts by itsel
 	@echo "sbench is in .venv/bin; for this shell: export PATH=\$$PWD/.venv/bin:\$$PATH"
 
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 30
+	$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations 30
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance-full.md
 	$(BIN)/python -m pytest -m full --timeout 3600

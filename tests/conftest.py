@@ -1,3 +1,4 @@
+import gc
 import os
 import sys
 import uuid
@@ -36,20 +37,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-FIRST = (
-    "test_stack.py",
-    *(f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers", "dask")),
+MATRICES = tuple(
+    f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers", "dask")
 )
-"""Files that take long, and mostly wait: the others fill the time that they leave."""
+FIRST = ("test_stack.py", *MATRICES, "test_readme.py")
+"""Files that take long. Two workers have the stack and the matrices, which mostly wait: the others
+keep the processors busy meanwhile."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in FIRST)
+    order = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(FIRST)))
     for item in items:
-        if stays_with_its_file(item):
+        if item.path.name in MATRICES:
+            item.add_marker(pytest.mark.xdist_group("fault matrices"))
+        elif stays_with_its_file(item):
             path = item.path.relative_to(item.config.rootpath)
             item.add_marker(pytest.mark.xdist_group(str(path)))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look no more at what collection has made: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def stays_with_its_file(item: pytest.Item) -> bool:

@@ -34,7 +34,7 @@ ARNS = {
 _FUNCTION = "AWS::Serverless::Function"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Reads ``!Sub x`` as ``{"Fn::Sub": x}``."""
 
 
