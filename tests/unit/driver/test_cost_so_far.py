@@ -109,3 +109,20 @@ def test_a_run_nobody_told_of_is_counted_once_it_has_ended() -> None:
     view.add(outcome(record(0, [operation(n) for n in range(3)])))
     look = view.look()
     assert (look.totals.measured, look.functions["done"], look.phase) == (3, 1, "finishing")
+
+
+def test_records_add_up_and_what_they_do_not_say_is_nothing() -> None:
+    board = LiveBoard.here()
+    one = replace(record(0, []), cpu_user_s=1.0, cpu_sys_s=0.5, run_wait_ns=7, lock_probes=None)
+    for _ in range(2):
+        board.writer().add_record(one)
+    assert board.totals().awake_ns == 2 * (1_500_000_000 + 7)
+    assert board.totals().lock_probes == (0, 0)
+
+
+def test_the_last_point_of_a_timeline_is_there_however_long_it_is() -> None:
+    site = Site(job(invocations=1), started=1)
+    for second in range(1200):
+        timeline = site.at(second).view.look().timeline
+        assert timeline[-1][0] == second * S
+    assert [at for at, *_ in timeline] == sorted({at for at, *_ in timeline})
