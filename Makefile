@@ -42,7 +42,7 @@ docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs m
 settings: .venv/dev  ## the table of docs/settings.md, from the settings
 	$(BIN)/python docs/make_settings.py
 
-report: .venv/dev  ## the tables of docs/report.md, from serverless_bench/analysis/figures.toml
+report: .venv/dev  ## the tables of docs/report.md and limit.md, from serverless_bench/analysis/figures.toml
 	$(BIN)/python docs/make_report.py
 
 reference: .venv/dev  ## docs/reference.md, from the docstrings of the public names

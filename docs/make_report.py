@@ -1,4 +1,4 @@
-"""Make the tables of docs/report.md from serverless_bench/analysis/figures.toml.
+"""Make the tables of docs/report.md and limit.md from serverless_bench/analysis/figures.toml.
 
 make report
 
@@ -15,7 +15,7 @@ from serverless_bench.reporters.definitions import Figure, read
 
 HERE: Final = Path(__file__).parent
 FIGURES: Final = HERE.parent / "serverless_bench" / "analysis" / "figures.toml"
-PAGE: Final = HERE / "report.md"
+PAGES: Final = (HERE / "report.md", HERE / "limit.md")
 _TABLE: Final = re.compile(
     r"(<!-- fields of (\w+), made by make report -->\n).*?(<!-- end -->)", re.DOTALL
 )
@@ -23,9 +23,10 @@ _HEADER: Final = ("field", "is", "unit", "counts")
 
 
 def main() -> None:
-    """Put the tables into the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(made(page, read(FIGURES.read_text(encoding="utf-8"))), encoding="utf-8")
+    """Put the tables into the pages."""
+    figures = read(FIGURES.read_text(encoding="utf-8"))
+    for page in PAGES:
+        page.write_text(made(page.read_text(encoding="utf-8"), figures), encoding="utf-8")
 
 
 def made(page: str, figures: Mapping[str, Mapping[str, Figure]]) -> str:

@@ -31,7 +31,9 @@ MUTANTS: Final = ROOT / "mutants"
 LIST: Final = ROOT / "tests" / "mutants.toml"
 LEAST: Final = 0.8
 _SURVIVED: Final = {0: "survived", 33: "no test reaches it", 5: "no test reaches it"}
-"""Exit codes of the tests of a mutant that nobody found; all others, time-outs too, found it."""
+"""Exit codes of the tests of a mutant that nobody found; most others, time-outs too, found it."""
+_NOT_RUN: Final = {4, 255}
+"""Those of pytest that did not know a test by its name, and of mutmut that did not get so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,7 @@ def _is_equivalent(mutant: str, equivalent: Sequence[Mapping[str, Any]]) -> bool
 def judge(area: str, names: Sequence[str], equivalent: Sequence[Mapping[str, Any]]) -> Found:
     """Return what came of the mutants of an area that were tried."""
     codes = _exit_codes()
-    if untried := [name for name in names if codes[name] is None]:
+    if untried := [name for name in names if codes[name] is None or codes[name] in _NOT_RUN]:
         raise SystemExit(f"{len(untried)} mutants were not tried, {untried[0]} for one")
     alive = [(name, _SURVIVED[code]) for name in names if (code := codes[name]) in _SURVIVED]
     same = {name for name, _ in alive if _is_equivalent(name, equivalent)}

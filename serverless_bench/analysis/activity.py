@@ -177,7 +177,7 @@ def _histogram(values: Floats) -> tuple[Ints, Floats]:
     low, high = float(values.min()), float(values.max())
     bins = min(_BINS, max(1, len(values) // 2)) if high > low else 1
     edges = np.linspace(low, high, bins + 1)
-    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
+    place = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
     return np.bincount(place, minlength=bins), edges
 
 
@@ -195,7 +195,7 @@ def _clock_bands(offsets: Offsets) -> ClockBands:
     known = np.flatnonzero(offsets.known & ~offsets.suspect)
     middle = offsets.low_ns[known] + (offsets.high_ns[known] - offsets.low_ns[known]) // 2
     ordered = known[np.argsort(middle, kind="stable")]
-    place = np.linspace(0, max(len(ordered) - 1, 0), min(len(ordered), _BANDS)).astype(np.int64)
+    place = np.linspace(0, len(ordered) - 1, min(len(ordered), _BANDS)).astype(np.int64)
     shown = ordered[place]
     low, high, best = (
         values[shown] / NS_PER_S for values in (offsets.low_ns, offsets.high_ns, offsets.best_ns)

@@ -54,6 +54,7 @@ class Search:
     found: Posterior | None = None
     """What is known after the last whole round."""
     rounds: int = 0
+    """That were begun."""
     _next: list[int] = field(default_factory=list)
     _ramping: bool = True
     _rng: np.random.Generator = field(init=False)
@@ -70,9 +71,9 @@ class Search:
         """Return the level of the next block; None when the search is through."""
         if not self._next:
             self.conclude()
-            self.rounds += 1
-            if self.rounds > MIN_ROUNDS and self.reached is not None:
+            if self.rounds >= MIN_ROUNDS and self.reached is not None:
                 return None
+            self.rounds += 1
             self._next = self._round()
         return self._next[0]
 

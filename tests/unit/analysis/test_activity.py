@@ -109,6 +109,7 @@ def test_rates_of_functions_are_counted_between_edges(tmp_path: Path) -> None:
         path = tmp_path / "-".join(map(str, sizes))
         found = activity(saved(path, [function(n, 0, 1, size=s) for n, s in enumerate(sizes)]))
         assert found is not None
+        assert found.rates[0].dtype == np.int64
         return found.rates[0].tolist(), found.rates[1].tolist()
 
     # A bin for every second one; the largest is in the last.
@@ -130,6 +131,14 @@ def test_clock_bands_are_in_the_order_of_the_clocks(tmp_path: Path) -> None:
     for values in (found.clocks.low_s, found.clocks.high_s, found.clocks.best_s):
         assert values.tolist() == sorted(ahead)
     assert found.clocks.of == 4
+
+
+def test_without_evidence_there_is_no_clock_band(tmp_path: Path) -> None:
+    # Collected before it began: it contradicts itself.
+    one = replace(function(0, 10, 12, size=1000), submitted_ns=20 * S, collected_ns=20 * S)
+    found = activity(saved(tmp_path / "run", [one]))
+    assert found is not None
+    assert (found.clocks.of, found.clocks.low_s.tolist()) == (0, [])
 
 
 def test_who_moves_no_bytes_and_gets_no_answer_is_there_all_the_same(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""analysis/figures.toml defines the fields that a JSON report can have, and no others."""
+"""analysis/figures.toml defines the fields that a JSON report can have, and no others.
+
+The same of the JSON of ``sbench limit``.
+"""
 
 import dataclasses
 import types
@@ -9,12 +12,13 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from docs.make_report import FIGURES, PAGE, made, sections
+from docs.make_report import FIGURES, PAGES, made, sections
 from serverless_bench.analysis.attempt_stats import AttemptStats
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.limits.result import LevelRow, Limit
 from serverless_bench.reporters.definitions import Figure, read
 from serverless_bench.rundir.record import BadRange, Found
 from tests.runs import lost, operation, outcome, record, saved
@@ -39,9 +43,13 @@ SECTIONS = {
     "Dollars": "dollars",
     "GateSummary": "gate",
     "Histogram": "histogram",
+    "Knee": "knee",
     "Latencies": "latencies",
     "Latency": "by_kind",
+    "LevelRow": "level",
     "LibraryUsage": "libraries",
+    "Limit": "limit",
+    "Objective": "objective",
     "OverTime": "over_time",
     "Stability": "stability",
     "Summary": "report",
@@ -62,6 +70,8 @@ def hints(kind: type) -> dict[str, Any]:
         (_, second) = get_args(done)
         there |= {"report_schema": int, **hints(AttemptStats)}
         there |= {f"t{share}_s": second for share in (50, 90, 99, 100)}
+    if kind is LevelRow:
+        there["verdict"] = str
     return there
 
 
@@ -74,8 +84,8 @@ def inside(hint: Any) -> Iterator[type]:
 
 
 def reachable() -> list[type]:
-    todo: list[type] = [Summary]
-    seen: list[type] = [Summary]
+    todo: list[type] = [Summary, Limit]
+    seen: list[type] = [Summary, Limit]
     while todo:
         for hint in hints(todo.pop()).values():
             new = [kind for kind in inside(hint) if kind not in seen]
@@ -160,8 +170,8 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     assert asserted.isdisjoint(found.to_json())
 
 
-def test_the_page_is_what_the_definitions_make() -> None:
-    """Run `make report` when it is not."""
-    page = PAGE.read_text(encoding="utf-8")
-    assert page == made(page, DEFINED)
-    assert sorted(sections(page)) == sorted(DEFINED)
+def test_the_pages_are_what_the_definitions_make() -> None:
+    """Run `make report` when they are not."""
+    pages = [page.read_text(encoding="utf-8") for page in PAGES]
+    assert pages == [made(page, DEFINED) for page in pages]
+    assert sorted(name for page in pages for name in sections(page)) == sorted(DEFINED)

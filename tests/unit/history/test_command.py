@@ -1,6 +1,7 @@
 """``sbench history`` as a user types it, on runs made by hand."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from serverless_bench.rundir.archive import Archive
 from tests.command import Call
 from tests.runs import S, header, job, lost, operation, outcome, record
 
+PAGE = Path(__file__).parents[3] / "docs" / "history.md"
 DAY_NS = 24 * 3600 * S
 EQUAL = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01)
 
@@ -62,6 +64,8 @@ def test_verdicts_exit_codes_and_formats(
     found = json.loads(call("history", "check", "new", "--format", "json")[1])
     assert (found["verdict"], found["in_turns"], found["alpha"]) == (verdict, False, 0.05)
     rate, time = found["figures"]
+    listed = PAGE.read_text().partition("| field of the JSON | is |\n")[2].partition("\n\n")[0]
+    assert {*re.findall(r"`(\w+)`", listed)} == {*found, *rate}
     assert [one["figure"] for one in (rate, time)] == ["whole_bytes_per_s", "t99_s"]
     assert rate["ratio"] == pytest.approx(1 / seconds, rel=0.01)
     assert time["ratio"] == pytest.approx(seconds, rel=0.01)

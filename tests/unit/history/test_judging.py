@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import history as simulated
+from serverless_bench.experiments.power import found_share, rounds_needed
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
@@ -102,6 +103,51 @@ def test_the_standard_error_of_one_more_is_that_of_a_prediction() -> None:
     expected = logs.std(ddof=1) * (1 + 1 / 7) ** 0.5
     assert one.gain.sd / one.gain.rounds**0.5 == pytest.approx(expected)
     assert one.gain.mean == pytest.approx(log(0.9) - logs.mean())
+    assert one.spread == pytest.approx(logs.std(ddof=1))
+
+
+@pytest.mark.parametrize(
+    ("levels", "correlation"),
+    [
+        # 0.75 of 2, and (1 + 4 x 0.375) / 8 more.
+        ([0, 0, 1, 1, 1, 1, 0, 0], 0.69),
+        # -0.25 of 2 stays below nothing with (1 - 0.5) / 8 more.
+        ([0, 1, 1, 0, 0, 1, 1, 0], 0.0),
+        ([1, 2, 3, 4, 5, 6], 0.8),
+        ([3, 3, 3, 3, 3, 3], 0.0),
+    ],
+)
+def test_the_correlation_of_neighbours_by_hand(levels: list[float], correlation: float) -> None:
+    assert serial_correlation(np.array(levels, float)) == correlation
+
+
+@pytest.mark.parametrize("number", [6, 13])
+def test_one_more_of_a_correlated_series_agrees_with_its_covariances(number: int) -> None:
+    rates = [1.0, 1.0, *([1.1] * (number - 4)), 1.0, 1.0]
+    (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
+    assert one.gain is not None
+    assert one.spread is not None
+    assert one.correlation > 0.3
+    places = np.arange(number + 1)
+    covariance = one.correlation ** np.abs(places[:, None] - places)
+    known, ahead = covariance[:-1, :-1], covariance[:-1, -1]
+    variance = 1 + known.mean() - 2 * ahead.mean()
+    expected_sample = (np.trace(known) - known.sum() / number) / (number - 1)
+    error = one.spread * (variance / expected_sample) ** 0.5
+    assert one.gain.sd / one.gain.rounds**0.5 == pytest.approx(error)
+    # As many independent ones whose sample variance is known as well (Bartlett).
+    assert one.gain.rounds == max(2, int(number**2 / (known**2).sum()))
+
+
+def test_the_power_is_that_of_a_spread_that_is_as_likely_too_large_as_too_small() -> None:
+    name = "whole_bytes_per_s"
+    rates = np.exp(0.07 * np.array([1, -1, 0.5, -0.5, 0.2, -0.2, 0.0]))
+    (found,) = judge(by_block([name], {name: [1.0] * 7}, {name: rates.tolist()}), loss=0.2)
+    # The median of chi squared with six degrees of freedom is 5.348.
+    sd = np.log(rates).std(ddof=1) * (6 / 5.348) ** 0.5
+    about = {"ratio": 1 / 0.8, "threshold": 0.05}
+    assert found.power == pytest.approx(found_share(sd, 7, 1, **about), abs=1e-3)
+    assert found.needed == max(4, rounds_needed(sd, 1, **about) or 0)
 
 
 def test_days_that_are_alike_count_for_less() -> None:
@@ -138,6 +184,7 @@ def test_runs_of_one_hour_are_one_session() -> None:
     found = judge(of_recorded(["whole_bytes_per_s"], runs, [run(0.5)]))
     assert overall(found) is Verdict.UNDECIDED
     assert found[0].evidence.gain is None
+    assert ratio_of(found[0]) == 0.5
     # However many runs these sessions have.
     assert len(sessions(series([1.0] * MIN_SESSIONS))) == MIN_SESSIONS
 

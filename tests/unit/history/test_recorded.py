@@ -147,7 +147,6 @@ def test_two_branches_add_runs_without_touching_one_file(
         ("job", {"client": "a\nb"}, "`client` has characters that cannot be printed"),
         ("more", 1, "unknown field `more`"),
     ],
-    ids=repr,
 )
 def test_a_file_that_sbench_did_not_write_so_is_named(
     history: History,

@@ -112,6 +112,7 @@ def test_where_the_rate_never_stops_there_is_no_knee() -> None:
     knee = result(*even).knee
     assert knee is not None
     assert (knee.capped, knee.usl, knee.most_per_s) == (None, None, 160)
+    assert result(*even[:3]).knee is not None
     assert result(*even[:2]).knee is None
     # A level without an operation is none.
     assert result(*even[:2], *(block(level, [], overdue=9) for level in (320, 640))).knee is None
@@ -132,14 +133,14 @@ def test_blocks_begin_and_end_at_instants_that_are_due(tmp_path: Path) -> None:
 
 def test_a_lost_function_is_taken_for_one_like_the_others(tmp_path: Path) -> None:
     ops = [
-        replace(operation(n, start_ns=n * S, end_ns=n * S + MS), intended_ns=n * S)
-        for n in range(3)
+        replace(operation(n, start_ns=n * S, end_ns=n * S + MS, error=error), intended_ns=n * S)
+        for n, error in enumerate((None, None, "SlowDown"))
     ]
     never = Overdue(first_ns=3 * S, last_ns=4 * S, count=2, until_ns=5 * S)
     ran = [replace(record(n, ops), overdue=(never,)) for n in range(2)]
     found = block_of(saved(tmp_path / "run", [*ran, lost(2)]), 2, 0.0)
-    # Each that ran had five that were due.
-    assert (len(found.took_s), found.failed, found.overdue) == (6, 5, 4)
+    # Each that ran had five that were due, one of which failed.
+    assert (len(found.took_s), found.failed, found.overdue) == (4, 2 + 5, 4)
     nothing = block_of(saved(tmp_path / "none", [lost(0)]), 2, 0.0)
     assert (nothing.failed, nothing.overdue, nothing.achieved_per_s) == (1, 0, 0.0)
     assert (nothing.level, nothing.path, nothing.took_s.tolist()) == (2, tmp_path / "none", [])
@@ -171,8 +172,9 @@ def test_levels_are_those_of_a_ladder_between_the_ends() -> None:
         levels.append(level)
         found.add(level, {"p99": 0 if level <= 150 else 500}, 1000)
     assert levels[:5] == [10, 20, 40, 80, 160]
-    assert found.rounds > 3
-    assert len(levels) == 5 + 4 * (found.rounds - 1)
+    assert found.rounds >= 3
+    assert len(levels) == 5 + 4 * found.rounds
+    assert (found.next_level(), found.reached) == (None, "precision")
     # Rungs are 3.5 % apart, from a place that the seed draws.
     step, phase = log(1.035), float(np.random.default_rng(4).random())
     for level in set(levels[5:]) - {10, 300}:
