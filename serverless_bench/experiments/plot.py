@@ -19,7 +19,7 @@ from serverless_bench.experiments.definition import Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
 from serverless_bench.experiments.table import title_of
 from serverless_bench.palette import LIGHT
-from serverless_bench.plots.style import TEXT_SIZE, color_of_phase, dress
+from serverless_bench.plots.style import TEXT_SIZE, color_of_workload, dress
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.tables import Floats
 
@@ -287,7 +287,7 @@ def _looks(names: Iterable[str]) -> dict[str, SeriesStyle]:
     """Return how each series looks: a workload as everywhere, others in the palette's order."""
     return {
         name: SeriesStyle(
-            color_of_phase(name) or LIGHT.hues[_HUES[number % len(_HUES)]],
+            color_of_workload(name) or LIGHT.hues[_HUES[number % len(_HUES)]],
             _MARKERS[number % len(_MARKERS)],
         )
         for number, name in enumerate(dict.fromkeys(names))
