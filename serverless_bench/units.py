@@ -98,10 +98,10 @@ def parse_share(flag: str, text: str, *, below: float = 0.5) -> float:
     Raises
     ------
     UsageError
-        If it names none above 0 and below that.
+        If it names none above 0 and below ``below``.
     """
     match = _SHARE.fullmatch(text.strip())
-    share = 0.0 if match is None else float(match[1]) * (0.01 if match[2] else 1.0)
+    share = 0.0 if match is None else float(match[1]) / (100 if match[2] else 1)
     if not 0 < share < below:
         raise UsageError(
             f"{flag} {text[:_MAX_SIZE]!r} is no share above 0% and below {below:.0%}",

@@ -2,10 +2,10 @@
 
 A run that ends as soon as an interval is narrow is looked at again and again, and ends when
 the interval happens to be too narrow. Four things keep its word all the same. Blocks are as
-long as the rate remembers (from its autocorrelation), and there are at least ``MIN_BLOCKS``,
-whose few degrees of freedom are made up for (Student's t). The rate has no
-trend over the window that could be more than ``TREND`` times what is asked for. And all of that
-holds for as long again as a share of the run, ``STAYING``, at every look.
+long as several autocorrelation times of the rate, and there are at least ``MIN_BLOCKS``, whose
+few degrees of freedom are made up for (Student's t). The rate has no trend over the window that
+could be more than ``MOST_TREND`` times what is asked for. And all of that holds for as long
+again as a share of the run, ``HOLDING_SHARE``, at every look.
 """
 
 from collections.abc import Sequence
@@ -21,27 +21,27 @@ SAMPLE_S: Final = 0.05
 """How long each sample of the rate is."""
 LOOK_S: Final = 0.5
 """From one look to the next, at least."""
-STAYING: Final = 0.5
+HOLDING_SHARE: Final = 0.5
 """Of the time from the beginning until it held for the first time."""
-TREND: Final = 3.0
+MOST_TREND: Final = 3.0
 """How many times what is asked for the rate may rise or fall over the window."""
 MIN_BLOCKS: Final = 12
 CONFIDENCE: Final = 0.95
 _MIN_BLOCK: Final = 5
 """Samples."""
-MEMORIES: Final = 6.0
-"""Autocorrelation times of a block."""
-_SETTLING: Final = 0.2
+BLOCK_AUTOCORRELATION_TIMES: Final = 6.0
+"""How long a block is, in autocorrelation times of the rate."""
+_LAUNCHING_SHARE: Final = 0.2
 """Share of the samples, the first ones, that no window has: functions are launched then."""
-_LOOKING: Final = 1.15
+_FOR_LOOKING: Final = 1.15
 """How much wider the interval is for having been looked at: without, it held the truth in 93 of
-100 series with a memory that were stopped."""
+100 autocorrelated series that were stopped."""
 _RESAMPLES: Final = 999
 _NORMAL: Final = 1.959964
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class RateEstimate:
     """What a window of samples says of the mean rate; per second."""
 
     mean_per_s: float
@@ -57,7 +57,7 @@ class Look:
 
     def holds(self, asked: float) -> bool:
         """Tell whether the rate is known within a share of it, and goes nowhere."""
-        return self.half_width <= asked and self.trend <= TREND * asked
+        return self.half_width <= asked and self.trend <= MOST_TREND * asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Stability:
 
 
 @dataclass(slots=True)
-class Stopping:
+class StoppingRule:
     """Looks at samples as they come, and says when to stop.
 
     Parameters
@@ -89,22 +89,22 @@ class Stopping:
     """
 
     asked: float
-    latest: Look | None = None
+    latest: RateEstimate | None = None
     looks: int = 0
     _since: int | None = None
 
     def stable(self, samples: Sequence[float] | Floats) -> bool:
         """Look at all samples so far; return whether they have been stable for long enough."""
-        self.latest, count = look(samples), len(samples)
+        self.latest, count = rate_estimate(samples), len(samples)
         self.looks += 1
         if self.latest is None or not self.latest.holds(self.asked):
             self._since = None
         elif self._since is None:
             self._since = count
-        return self._since is not None and count >= (1 + STAYING) * self._since
+        return self._since is not None and count >= (1 + HOLDING_SHARE) * self._since
 
 
-def look(samples: Sequence[float] | Floats) -> Look | None:
+def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:
     """Return what samples of a rate say; None if there is nothing in them.
 
     Parameters
@@ -112,14 +112,14 @@ def look(samples: Sequence[float] | Floats) -> Look | None:
     samples
         What each stretch of ``SAMPLE_S`` had, in order, from the first one that had anything.
     """
-    window = np.asarray(samples, dtype=np.float64)[int(_SETTLING * len(samples)) :]
+    window = np.asarray(samples, dtype=np.float64)[int(_LAUNCHING_SHARE * len(samples)) :]
     if not len(window) or not window.any():
         return None
-    length = max(_MIN_BLOCK, ceil(MEMORIES * _memory(window)))
+    length = max(_MIN_BLOCK, ceil(BLOCK_AUTOCORRELATION_TIMES * _autocorrelation_time(window)))
     count = len(window) // length
     mean = float(window.mean()) / SAMPLE_S
     if count < MIN_BLOCKS:
-        return Look(
+        return RateEstimate(
             mean_per_s=mean,
             low_per_s=0.0,
             high_per_s=inf,
@@ -132,7 +132,7 @@ def look(samples: Sequence[float] | Floats) -> Look | None:
     blocks = window[len(window) - count * length :].reshape(count, length).mean(axis=1) / SAMPLE_S
     mean = float(blocks.mean())
     low, high = _interval(blocks, mean)
-    return Look(
+    return RateEstimate(
         mean_per_s=mean,
         low_per_s=low,
         high_per_s=high,
@@ -154,7 +154,7 @@ def _trend(blocks: Floats) -> float:
     return count * (abs(slope) + 2 * error)
 
 
-def _memory(window: Floats) -> float:
+def _autocorrelation_time(window: Floats) -> float:
     """Return the integrated autocorrelation time, in samples: 1 if they are independent.
 
     Sums of pairs are added up as long as they are positive (Geyer 1992, "Practical Markov chain
@@ -184,7 +184,7 @@ def _interval(blocks: Floats, mean: float) -> tuple[float, float]:
 
     count = len(blocks)
     few = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) / _NORMAL
-    stretch = _LOOKING * few * sqrt(count / (count - 1))
+    stretch = _FOR_LOOKING * few * sqrt(count / (count - 1))
     rng = np.random.default_rng(0)
     drawn = blocks[rng.integers(count, size=(_RESAMPLES, count))].mean(axis=1)
     ends = np.quantile(drawn, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])

@@ -185,8 +185,8 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _value(value: Mapping[str, float | None], form: Callable[[float], str], absent: str) -> str:
-    value_, low, high = (value.get(name) for name in ("value", "low", "high"))
-    text = absent if value_ is None else form(value_)
+    at, low, high = (value.get(name) for name in ("value", "low", "high"))
+    text = absent if at is None else form(at)
     if "low" not in value or low is None:
         return text
     return f"{text} ({form(low)} to {'not met' if high is None else form(high)})"

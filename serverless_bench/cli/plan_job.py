@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
 
 COMMANDS: Final = (*WORKLOADS, "call")
-_COUNT: Final = frozenset(
+_ABOUT_COMMAND: Final = frozenset(
     {
         "arch",
         "format",
@@ -36,7 +36,7 @@ _COUNT: Final = frozenset(
         "words",
     }
 )
-"""Flags before a command that say something about it."""
+"""Flags before a command that say something of it."""
 
 
 def check_flags(words: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ def check_flags(words: Sequence[str]) -> None:
     context = click.get_current_context()
     for parameter in context.command.params if words else ():
         source = context.get_parameter_source(parameter.name or "")
-        if parameter.name not in _COUNT and source is ParameterSource.COMMANDLINE:
+        if parameter.name not in _ABOUT_COMMAND and source is ParameterSource.COMMANDLINE:
             flag = parameter.opts[-1]
             raise UsageError(
                 f"{flag} stands before {words[0]}, where it says nothing of it",

@@ -270,7 +270,11 @@ class JobSettings:
     executor: Annotated[str, Meaning("Where functions run.")] = "local"
     concurrency: Annotated[int | None, Meaning("Functions at once; see docs/executors.md.")] = None
     deadline: Annotated[
-        float, Meaning("Seconds after which a function stops by itself.", also="deadline_s")
+        float,
+        Meaning(
+            "Seconds after which a function stops by itself; the driver's own requests have 40.",
+            also="deadline_s",
+        ),
     ] = 900.0
     duration: Annotated[
         float | None,

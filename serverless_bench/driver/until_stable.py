@@ -16,7 +16,7 @@ from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.live_layout import WARM_UP
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.stability import Stopping
+    from serverless_bench.analysis.stability import StoppingRule
     from serverless_bench.rundir.tables import Floats
 
 _LARGE_BYTES: Final = MIB
@@ -29,9 +29,9 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
     if job.until_stable is None:
         yield
         return
-    from serverless_bench.analysis.stability import SAMPLE_S, Stopping  # noqa: PLC0415
+    from serverless_bench.analysis.stability import SAMPLE_S, StoppingRule  # noqa: PLC0415
 
-    watch = _Watch(Stopping(job.until_stable), live)
+    watch = _Watch(StoppingRule(job.until_stable), live)
     try:
         with repeated(watch.sample, SAMPLE_S, name="until stable"):
             yield
@@ -42,7 +42,7 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
 class _Watch:
     """Samples of what functions have done, and what they say."""
 
-    def __init__(self, stopping: "Stopping", live: RunProgress) -> None:
+    def __init__(self, stopping: "StoppingRule", live: RunProgress) -> None:
         self._stopping = stopping
         self._live = live
         self._at_ns: list[int] = []

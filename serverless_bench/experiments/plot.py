@@ -19,7 +19,7 @@ from serverless_bench.experiments.definition import Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
 from serverless_bench.experiments.table import title_of
 from serverless_bench.palette import LIGHT
-from serverless_bench.plots.style import TEXT_SIZE, color_of_phase, dress
+from serverless_bench.plots.style import TEXT_SIZE, color_of_workload, dress
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.tables import Floats
 
@@ -46,8 +46,8 @@ _COMPARABLE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Of a series, the same in all panels."""
+class SeriesStyle:
+    """Colour and mark of a series, the same in all panels."""
 
     color: str
     marker: str
@@ -205,7 +205,7 @@ class _Picture:
 
 
 def _draw_bars(
-    axes: Axes, points: Sequence[Point], looks: Mapping[str, Look], labels: Sequence[str]
+    axes: Axes, points: Sequence[Point], looks: Mapping[str, SeriesStyle], labels: Sequence[str]
 ) -> None:
     """Draw a bar beside each label."""
     for series, own, at, reach in _by_series(points):
@@ -223,7 +223,7 @@ def _draw_bars(
 
 
 def _draw_lines(
-    axes: Axes, points: Sequence[Point], looks: Mapping[str, Look], *, log: bool
+    axes: Axes, points: Sequence[Point], looks: Mapping[str, SeriesStyle], *, log: bool
 ) -> None:
     """Draw a line for each series."""
     values = [point.x for point in points if point.x is not None]
@@ -283,11 +283,11 @@ def _share_ratios(panels: Sequence[Sequence[Point]], each: Sequence[Axes]) -> bo
     return True
 
 
-def _looks(names: Iterable[str]) -> dict[str, Look]:
+def _looks(names: Iterable[str]) -> dict[str, SeriesStyle]:
     """Return how each series looks: a workload as everywhere, others in the palette's order."""
     return {
-        name: Look(
-            color_of_phase(name) or LIGHT.hues[_HUES[number % len(_HUES)]],
+        name: SeriesStyle(
+            color_of_workload(name) or LIGHT.hues[_HUES[number % len(_HUES)]],
             _MARKERS[number % len(_MARKERS)],
         )
         for number, name in enumerate(dict.fromkeys(names))

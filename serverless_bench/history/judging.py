@@ -102,7 +102,7 @@ def by_block(
     found = []
     for figure in figures:
         a, b = np.asarray(old[figure], float), np.asarray(new[figure], float)
-        gain = _for_more(figure, ratio_of_logs(np.log(b / a)))
+        gain = _as_gain(figure, ratio_of_logs(np.log(b / a)))
         found.append(
             Evidence(
                 figure=figure,
@@ -138,8 +138,9 @@ def _of_sessions(
         figure=figure,
         old=old,
         new=now,
-        gain=_for_more(
-            figure, _one_more(log(now) - float(logs.mean()), spread, len(levels), correlation)
+        gain=_as_gain(
+            figure,
+            _prediction_error(log(now) - float(logs.mean()), spread, len(levels), correlation),
         ),
         correlation=correlation,
         spread=spread,
@@ -216,26 +217,27 @@ def _verdict(gain: PairedRatio | None, p: float, limit: float) -> Verdict:
 def _power(gain: PairedRatio | None, tests: int, tolerance: float, loss: float) -> float:
     if gain is None:
         return 0.0
-    sd = gain.sd * _too_small(gain.rounds)
+    sd = gain.sd * _small_sample_factor(gain.rounds)
     return found_share(sd, gain.rounds, tests, ratio=1 / (1 - loss), threshold=tolerance)
 
 
 def _needed(one: Evidence, tests: int, tolerance: float, loss: float) -> int | None:
     if one.gain is None:
         return None
-    about, times = {"ratio": 1 / (1 - loss), "threshold": tolerance}, _too_small(one.gain.rounds)
+    about = {"ratio": 1 / (1 - loss), "threshold": tolerance}
+    times = _small_sample_factor(one.gain.rounds)
     if one.spread is None:
         needed = rounds_needed(one.gain.sd * times, tests, **about)
         return None if needed is None else max(MIN_ROUNDS, needed)
     for number in range(MIN_SESSIONS, MOST_SESSIONS + 1):
-        gain = _one_more(0.0, one.spread, number, one.correlation)
+        gain = _prediction_error(0.0, one.spread, number, one.correlation)
         if found_share(gain.sd * times, gain.rounds, tests, **about) >= ENOUGH:
             return number
     return None
 
 
-def _too_small(rounds: int) -> float:
-    """Return what makes a standard deviation as likely too large as too small.
+def _small_sample_factor(rounds: int) -> float:
+    """Return the factor that makes a standard deviation as likely too large as too small.
 
     That of few blocks is too small more often than not, and would promise too much power.
     """
@@ -244,7 +246,7 @@ def _too_small(rounds: int) -> float:
     return sqrt((rounds - 1) / float(special.chdtri(rounds - 1, 0.5)))
 
 
-def _for_more(figure: str, ratio: PairedRatio) -> PairedRatio:
+def _as_gain(figure: str, ratio: PairedRatio) -> PairedRatio:
     return ratio if more_is_better(figure) else ratio.inverse()
 
 
@@ -267,22 +269,34 @@ def serial_correlation(logs: Floats) -> float:
     return round(min(max(found + (1 + 4 * found) / len(logs), 0.0), _MOST_CORRELATION), 2)
 
 
-def _one_more(away: float, spread: float, number: int, correlation: float) -> PairedRatio:
-    """Return what it says that one more observation is so far away from the mean of a series.
+def _prediction_error(away: float, spread: float, number: int, correlation: float) -> PairedRatio:
+    """Return how far one more observation is from the mean of a series, with its standard error.
 
-    As a mean of independent blocks that has the same standard error and degrees of freedom.
+    It is given as the mean of independent blocks that has the same standard error and degrees of
+    freedom.
+
+    Parameters
+    ----------
+    away
+        Logarithm of the observation less the mean of the logarithms.
+    spread
+        Standard deviation of the series' logarithms.
+    number
+        Of observations in the series.
+    correlation
+        Of neighbours in it.
     """
-    widened, worth = _one_more_factors(number, correlation)
-    return replace(PairedRatio(mean=away, sd=0.0, rounds=worth), sd=spread * sqrt(widened * worth))
+    variance, worth = _prediction_factors(number, correlation)
+    return replace(PairedRatio(mean=away, sd=0.0, rounds=worth), sd=spread * sqrt(variance * worth))
 
 
 @cache
-def _one_more_factors(number: int, correlation: float) -> tuple[float, int]:
-    """Return how much wider one more observation spreads than a series, and the series' worth.
+def _prediction_factors(number: int, correlation: float) -> tuple[float, int]:
+    """Return the prediction variance of a series, and how many observations it is worth.
 
-    Of an autoregressive series: the variance of one more less the mean, over the expected sample
-    variance, both exact; and Bartlett's number of independent observations whose sample variance
-    is known as well.
+    Of an autoregressive series of first order: the variance of one more observation less the
+    mean, over the expected sample variance, both exact; and Bartlett's number of independent
+    observations whose sample variance is known as well.
     """
     lags = np.arange(1, number)
     mean = (1 + 2 * float(((1 - lags / number) * correlation**lags).sum())) / number

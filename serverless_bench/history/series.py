@@ -18,6 +18,8 @@ from serverless_bench.reporters.text_table import table
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _DRAWN: Final = 24
 """Runs in a sparkline, the last ones."""
+_FIGURE_HEADER: Final = ("figure", "median", "spread", "last", "trend", "")
+"""Of ``_figure_cells``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,19 +85,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 def overview(series: Sequence[Series], style: str) -> list[str]:
     """Return a line for each key."""
-    header = (
-        "key",
-        "runs",
-        "sessions",
-        "from",
-        "to",
-        "figure",
-        "median",
-        "spread",
-        "last",
-        "trend",
-        "",
-    )
+    header = ("key", "runs", "sessions", "from", "to", *_FIGURE_HEADER)
     return [*table(header, [_overview_row(one) for one in series], style)]
 
 
@@ -117,7 +107,7 @@ def details(one: Series, style: str) -> list[str]:
     last = one.runs[-1]
     about = {**last.job, **last.machine}
     named = ", ".join(f"{name} {value}" for name, value in about.items() if value is not None)
-    figures = [(*_figure_cells(n, v),) for n in FIGURES if (v := one.values(n))]
+    figures = [_figure_cells(name, found) for name in FIGURES if (found := one.values(name))]
     runs = [
         (
             utc_stamp(run.created_ns, separators=True),
@@ -132,7 +122,7 @@ def details(one: Series, style: str) -> list[str]:
     return [
         for_markdown(heading) if style == "markdown" else heading,
         "",
-        *table(("figure", "median", "spread", "last", "trend", ""), figures, style),
+        *table(_FIGURE_HEADER, figures, style),
         "",
         *table(("begun", "run", "label", "versions", ""), runs, style),
     ]

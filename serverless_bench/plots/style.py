@@ -78,7 +78,7 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
     return found
 
 
-def color_of_phase(name: str) -> str | None:
+def color_of_workload(name: str) -> str | None:
     """Return the colour of a workload wherever it is drawn; None if the name is of none."""
     return LIGHT.of(name) if name in HUES else None
 

@@ -16,9 +16,11 @@ def test_a_stable_run_ends_before_its_duration_and_says_so(
     # How often the law is right tests/unit/analysis/test_stability.py says; here it is a lax one,
     # so that a machine with other work to do is stable, too.
     monkeypatch.setattr(stability, "MIN_BLOCKS", 3)
-    monkeypatch.setattr(stability, "MEMORIES", 0.0)
-    monkeypatch.setattr(stability, "TREND", 1e6)
-    monkeypatch.setattr(stability.Look, "holds", lambda look, _: look.half_width < float("inf"))
+    monkeypatch.setattr(stability, "BLOCK_AUTOCORRELATION_TIMES", 0.0)
+    monkeypatch.setattr(stability, "MOST_TREND", 1e6)
+    monkeypatch.setattr(
+        stability.RateEstimate, "holds", lambda rate, _: rate.half_width < float("inf")
+    )
     with loopback("--queue", "2:fixed:4", log=tmp_path / "log") as store:
         done = sbench(
             *("write", "--endpoint-url", store.endpoint_url, "--bucket", store.bucket),

@@ -8,11 +8,11 @@ import pytest
 
 from serverless_bench.analysis.stability import (
     MIN_BLOCKS,
+    MOST_TREND,
     SAMPLE_S,
-    TREND,
-    Look,
-    Stopping,
-    look,
+    RateEstimate,
+    StoppingRule,
+    rate_estimate,
 )
 from serverless_bench.rundir.tables import Floats
 from tests.reference.stability import figures
@@ -46,9 +46,9 @@ def drifting(per_s: float) -> Series:
     return series
 
 
-def stopped(series: Series, seed: int, *, asked: float, count: int) -> Look | None:
+def stopped(series: Series, seed: int, *, asked: float, count: int) -> RateEstimate | None:
     """Return the look at which a run ends, of many; None if it never does."""
-    samples, stopping = series(np.random.default_rng([seed, 2]), count), Stopping(asked)
+    samples, stopping = series(np.random.default_rng([seed, 2]), count), StoppingRule(asked)
     seen = 10
     while seen <= count:
         if stopping.stable(samples[:seen]):
@@ -78,7 +78,7 @@ def test_a_rate_that_goes_somewhere_is_not_stable(per_s: float) -> None:
 @pytest.mark.parametrize("count", [97, 403, 702])
 def test_a_look_agrees_with_the_reference(series: Series, count: int) -> None:
     samples = series(np.random.default_rng([count, 3]), count)
-    found, other = look(samples), figures(samples.tolist())
+    found, other = rate_estimate(samples), figures(samples.tolist())
     assert found is not None
     assert found.blocks == other.blocks
     assert found.block_s == pytest.approx(other.block_s)
@@ -90,16 +90,16 @@ def test_a_look_agrees_with_the_reference(series: Series, count: int) -> None:
 
 def test_a_rate_is_known_up_to_what_is_asked_and_no_further() -> None:
     about = {"mean_per_s": 1.0, "low_per_s": 0.9, "high_per_s": 1.1, "blocks": 20, "block_s": 0.25}
-    there = Look(**about, half_width=0.1, trend=TREND * 0.1)  # type: ignore[arg-type]
+    there = RateEstimate(**about, half_width=0.1, trend=MOST_TREND * 0.1)  # type: ignore[arg-type]
     assert there.holds(0.1)
     assert not replace(there, half_width=0.11).holds(0.1)
-    assert not replace(there, trend=TREND * 0.11).holds(0.1)
+    assert not replace(there, trend=MOST_TREND * 0.11).holds(0.1)
 
 
 def test_a_rate_is_never_below_nothing() -> None:
     once = np.zeros(1000)
     once[500] = 100.0
-    found = look(once)
+    found = rate_estimate(once)
     assert found is not None
     assert found.low_per_s == 0.0 < found.mean_per_s < found.high_per_s
 
@@ -107,7 +107,7 @@ def test_a_rate_is_never_below_nothing() -> None:
 def test_what_is_remembered_makes_blocks_longer() -> None:
     rng = np.random.default_rng(1)
     plain, slow = independent(rng, 2000), np.repeat(independent(rng, 100), 20)
-    short, long = look(plain), look(slow)
+    short, long = rate_estimate(plain), rate_estimate(slow)
     assert short is not None
     assert long is not None
     assert short.block_s < 0.6 < long.block_s
@@ -115,7 +115,7 @@ def test_what_is_remembered_makes_blocks_longer() -> None:
 
 
 def test_the_law_has_to_hold_for_a_while() -> None:
-    steady, stopping = np.full(1000, RATE), Stopping(0.02)
+    steady, stopping = np.full(1000, RATE), StoppingRule(0.02)
     seen = next(n for n in range(5, 1000, 5) if stopping.stable(steady[:n]))
     assert stopping.latest is not None
     # 12 blocks of 6 samples behind the first fifth, and half as long again.
@@ -127,10 +127,10 @@ def test_the_law_has_to_hold_for_a_while() -> None:
 
 
 def test_a_few_samples_are_no_interval_and_nothing_is_no_rate() -> None:
-    few = look(np.full(20, RATE))
+    few = rate_estimate(np.full(20, RATE))
     assert few is not None
     assert few.half_width == float("inf")
     assert not few.holds(0.4)
     assert (few.blocks, few.mean_per_s, few.low_per_s) == (2, RATE / SAMPLE_S, 0.0)
-    assert look(np.zeros(50)) is None
-    assert look([]) is None
+    assert rate_estimate(np.zeros(50)) is None
+    assert rate_estimate([]) is None

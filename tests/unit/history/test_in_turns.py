@@ -55,6 +55,31 @@ def test_what_makes_a_block_slow_is_no_loss_and_warm_ups_do_not_count(
     assert all({*labels[at : at + 2]} == {"old", "new"} for at in range(0, 10, 2))
 
 
+def test_ab_takes_commands_as_well_as_files(call: Call) -> None:
+    fast, slow = command("fast", (9.0, *NOISE)), command("slow", [9.0, *(2 * n for n in NOISE)])
+    flags = ("--blocks", "4", "--keep", "--name", "x", "--format", "json")
+    code, out, err = call("ab", fast, slow, *flags)
+    assert code == 9, err
+    found = json.loads(out)
+    assert found["comparisons"][0]["ratio"] == pytest.approx(0.5, rel=0.05)
+    assert [side["runs"] for side in found["sides"]] == [4, 4]
+    assert json.loads(call("compare", "x/a", "x/b", "--format", "json")[1]) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sbench 'write", "is no command: No closing quotation"),
+        ("./no such", "cannot start ./no: No such file"),
+        ("no.toml", "cannot read the job file"),
+    ],
+)
+def test_what_ab_cannot_run_is_refused(call: Call, text: str, words: str) -> None:
+    code, out, err = call("ab", text, text)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
 def test_both_have_to_do_the_same_work(call: Call) -> None:
     old = command("old", [1.0] * 5)
     new = command("new", [1.0] * 5, job(invocations=1, object_bytes=5000))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -66,6 +67,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Figure]:
         figure([_run(at / "imported", 3, executor="imported")]),
     ]
     for drawn in made:
+        # One renderer for all questions about it: without a canvas of its own each makes another.
+        FigureCanvasAgg(drawn)
         drawn.draw_without_rendering()
     return made
 
