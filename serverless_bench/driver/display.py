@@ -63,8 +63,10 @@ class Display:
         if not self.metrics:
             return
         path = Path(self.metrics)
-        if self.address is None and (path.is_dir() or not path.parent.is_dir()):
-            why = "it is a directory" if path.is_dir() else "there is no such directory"
+        # The file is replaced as a whole, which would make one of a device.
+        is_other = path.exists() and not path.is_file()
+        if self.address is None and (is_other or not path.parent.is_dir()):
+            why = "it is no regular file" if is_other else "there is no such directory"
             raise UsageError(
                 f"cannot write `metrics` {self.metrics}: {why}",
                 hint="name a file in a directory of yours, or a port as in :9464",
