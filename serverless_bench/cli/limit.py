@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
 
 _JOBS: Final = {**COMMANDS, "mixed": mixed_command}
-_DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed"}
+_DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed", "until_stable"}
 """Parameters of the jobs that this command has itself."""
 _KNOBS: Final[Mapping[str, tuple[str, ...]]] = {
     "rate": ("rate",),
@@ -106,6 +106,8 @@ def command(
         errors=None if errors is None else parse_share("--errors", errors),
     )
     block_s = parse_seconds("--block", flags["block"])
+    budget_s = parse_seconds("--budget", flags["budget"])
+    _check_times(block_s, budget_s, lowest=_range(over, flags)[0] if over == "rate" else None)
     task = _task(context, job, over, flags, block_s)
     series = _Series(
         task=task,
@@ -113,7 +115,7 @@ def command(
         objective=objective,
         search=_search(objective, over, flags),
         block_s=block_s,
-        budget_s=parse_seconds("--budget", flags["budget"]),
+        budget_s=budget_s,
         root=flags["run_dir"] / new_name("limit", flags["name"]),
         keep=flags["keep"],
         quiet=flags["format"] != "text",
@@ -122,6 +124,20 @@ def command(
 
 
 command.params.extend(job_parameters(_JOBS, _DECIDED))
+
+
+def _check_times(block_s: float, budget_s: float, *, lowest: int | None) -> None:
+    """Refuse blocks that would never end, or in which nothing would begin."""
+    if block_s > budget_s:
+        raise UsageError(
+            f"--block {format_seconds(block_s)} is longer than --budget {format_seconds(budget_s)}",
+            hint="a search is many blocks: docs/limit.md",
+        )
+    if lowest is not None and lowest * block_s < 1:
+        raise UsageError(
+            f"at --lowest {lowest} nothing may begin in a --block of {format_seconds(block_s)}",
+            hint=f"--block {format_seconds(1 / lowest)} at least, or a higher --lowest",
+        )
 
 
 def _task(

@@ -62,9 +62,13 @@ class Display:
         """
         if not self.metrics:
             return
-        if self.address is None and not Path(self.metrics).parent.is_dir():
+        path = Path(self.metrics)
+        # The file is replaced as a whole, which would make one of a device.
+        is_other = path.exists() and not path.is_file()
+        if self.address is None and (is_other or not path.parent.is_dir()):
+            why = "it is no regular file" if is_other else "there is no such directory"
             raise UsageError(
-                f"cannot write `metrics` {self.metrics}: there is no such directory",
+                f"cannot write `metrics` {self.metrics}: {why}",
                 hint="name a file in a directory of yours, or a port as in :9464",
             )
         import serverless_bench.driver.metrics  # noqa: F401, PLC0415 - is its library there?

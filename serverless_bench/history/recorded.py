@@ -253,7 +253,7 @@ def parse(text: bytes) -> RecordedRun:
             and isinstance(data.get("schema"), int)
             and data["schema"] > SCHEMA
         ):
-            raise ValueError("it is of a newer sbench")
+            raise ValueError("it is of a newer sbench, update this one")
         found = check(data, RecordedRun)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -6,8 +6,8 @@ from typing import Final
 
 from serverless_bench.errors import UsageError
 
-_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0}
-_SECONDS: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(us|ms|s|min|h|)")
+_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(us|ms|s|min|h)")
 _BEYOND_P99: Final = 0.01
 
 
@@ -38,7 +38,7 @@ class Objective:
 
 
 def parse_seconds(flag: str, text: str) -> float:
-    """Return the seconds that a text like ``50ms``, ``1.5 s``, ``10min`` or ``30`` names.
+    """Return the seconds that a text like ``50ms``, ``1.5 s`` or ``10min`` names.
 
     Raises
     ------

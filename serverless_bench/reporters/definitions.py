@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from serverless_bench.user_files import parse_toml
 
 _INDEX: Final = re.compile(r"\[\d+\]")
+_AS_BEFORE: Final = "as before"
 _INNER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("latency", "service", "response", "queueing"), "times"),
     **dict.fromkeys(("capped", "usl"), "law"),
@@ -43,8 +44,9 @@ def read(text: str) -> dict[str, dict[str, Figure]]:
 
 @cache
 def definitions() -> Sections:
-    """Return the definitions of the report of a run."""
-    return read((files("serverless_bench.analysis") / "figures.toml").read_text(encoding="utf-8"))
+    """Return the definitions of the report of a run, each of which can be read by itself."""
+    found = read((files("serverless_bench.analysis") / "figures.toml").read_text(encoding="utf-8"))
+    return {section: _by_themselves(figures) for section, figures in found.items()}
 
 
 @cache
@@ -74,6 +76,19 @@ def find(path: str, sections: Sections, section: str) -> tuple[str, Figure] | No
         inner = _INNER.get(name, name)
         section = inner if inner in sections else section
     return found
+
+
+def _by_themselves(figures: Mapping[str, Figure]) -> dict[str, Figure]:
+    """Return the figures of a section with what a row of a table has from the row above it."""
+    made: dict[str, Figure] = {}
+    before = ""
+    for name, figure in figures.items():
+        if figure.null is not None:
+            before = figure.null.replace(_AS_BEFORE, before)
+            made[name] = replace(figure, null=before)
+        else:
+            made[name] = figure
+    return made
 
 
 def _figure(entry: Mapping[str, Any]) -> Figure:

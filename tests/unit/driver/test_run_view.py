@@ -320,7 +320,7 @@ def test_a_place_for_metrics_is_a_port_or_a_file(
     assert Display(metrics=place).address == address
 
 
-@pytest.mark.parametrize("place", [":0", ":70000", "nowhere/run.prom"])
+@pytest.mark.parametrize("place", [":0", ":70000", "nowhere/run.prom", "/", "/dev/null"])
 def test_metrics_that_cannot_be_are_refused(place: str) -> None:
     with pytest.raises(UsageError, match="`metrics`"):
         Display(metrics=place).check()

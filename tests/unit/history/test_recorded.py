@@ -130,7 +130,7 @@ def test_two_branches_add_runs_without_touching_one_file(
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("schema", 2, "it is of a newer sbench"),
+        ("schema", 2, "it is of a newer sbench, update this one"),
         ("schema", "x", "`schema`: Expected `int`, got `str`"),
         ("created_ns", -1, "`created_ns`: Expected `int` >= 0"),
         ("created_ns", 10**30, "`created_ns`"),

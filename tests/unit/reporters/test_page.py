@@ -9,7 +9,7 @@ import pytest
 
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.palette import DARK, HUES, LIGHT
-from serverless_bench.reporters.definitions import find, terms
+from serverless_bench.reporters.definitions import definitions, find, terms
 from serverless_bench.reporters.html import report
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import embedded
@@ -119,3 +119,10 @@ def test_the_number_that_a_prediction_is_made_for_is_no_throughput() -> None:
     found = find("whole_bytes_per_s.usl.predicted.number", terms(), "scale")
     assert found is not None
     assert found[1].unit == "functions"
+
+
+def test_a_definition_does_not_lean_on_the_one_above_it() -> None:
+    figures = [figure for section in definitions().values() for figure in section.values()]
+    said = " ".join(f"{figure.what} {figure.null}" for figure in figures)
+    assert re.findall(r"\bas before|\bthe same (?:of|without|times)\b", said) == []
+    assert definitions()["report"]["t99_s"].null == "if they never did"
