@@ -1,4 +1,4 @@
-"""The live view of a run, on a terminal or in a notebook."""
+"""The live view of a run, as lines, and on a terminal."""
 
 from collections.abc import Iterator
 from typing import Final

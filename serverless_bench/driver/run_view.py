@@ -72,6 +72,7 @@ class Look:
     tell."""
     cost: float | None
     currency: str
+    """Empty where nothing has a cost."""
     bound: str
 
     @property
@@ -161,7 +162,7 @@ class RunView:
         )
         # Records say what was, and not when.
         histogram = added.histogram if told else totals.histogram
-        share = self._share(now_ns, totals)
+        share, cost = self._share(now_ns, totals), self._cost.amount(totals)
         return Look(
             phase=phase,
             share=share,
@@ -181,8 +182,8 @@ class RunView:
             p50_ns=percentile_ns(histogram, 0.5),
             p99_ns=percentile_ns(histogram, 0.99),
             timeline=tuple(self._timeline) if told else (),
-            cost=self._cost.amount(totals),
-            currency=self._cost.currency,
+            cost=cost,
+            currency="" if cost is None else self._cost.currency,
             bound=bound_now(activity),
         )
 

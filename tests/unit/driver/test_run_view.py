@@ -22,6 +22,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import StoreProtocol
 from serverless_bench.worker.live_board import BoardTotals, BoardWriter, LiveBoard
 from serverless_bench.worker.live_layout import AWAKE_NS, WARM_UP
 from tests.runs import S, attempt, job, lost, operation, outcome, record
@@ -296,6 +297,10 @@ def test_cost_is_of_functions_that_say_their_memory_or_of_requests_on_amazon_s3(
     billed = CostSoFar(there)
     billed.add(outcome(replace(record(0, [operation()]), memory_mib=1024)))
     assert (billed.amount(totals.totals()) or 0) > 1.6e-5
+    assert billed.currency == "USD"
+    # On another cloud nobody has brought prices for, there is no currency either.
+    elsewhere = replace(aws.target, protocol=StoreProtocol.GS, endpoint_url="")
+    assert CostSoFar(replace(aws, target=elsewhere, control=None)).currency == ""
 
 
 def test_bars_show_the_rate_over_time() -> None:
