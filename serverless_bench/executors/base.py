@@ -37,7 +37,7 @@ class RunProgress:
     """
 
     started: int = 0
-    """Invocations that a worker has taken."""
+    """Invocations that a worker has taken; remote ones that were launched."""
     boards: list[LiveBoard] = field(default_factory=list)
     """What functions tell while they run, one board for each time that the executor was used;
     none where they share no memory with the driver."""
