@@ -191,7 +191,7 @@ class RunView:
         """Return how many functions could be at work now."""
         job, live = self._job, self._live
         # In this process they run one after the other.
-        most = 1 if job.executor == "inline" else job.concurrency
+        most = 1 if job.executor == "inline" else live.concurrency or job.concurrency
         if live.limit is not None:
             most = min(most, live.limit)
         return min(most, max(0, self._functions - ended))

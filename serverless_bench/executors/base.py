@@ -47,6 +47,8 @@ class RunProgress:
     """What the user should know about the launch itself."""
     in_flight: int = 0
     """Invocations in flight, where functions are remote."""
+    concurrency: int | None = None
+    """Functions that may be alive at once, as the executor found out; None for the job's."""
     limit: int | None = None
     """Invocations that may be in flight at once, if that is less than the concurrency; set by
     whoever pays for them."""

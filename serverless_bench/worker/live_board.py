@@ -280,7 +280,9 @@ class BoardWriter:
         """Count what is appended from now on, and no longer what was followed before."""
         self._measured, self._counted = measured, len(measured)
         self.probe, self._probed = None, (0, 0)
-        self._awake_ns, self._sampled_ns = awake_ns(), wall_ns()
+        # What a worker waited for its next invocation is none of its work.
+        if (now_ns := wall_ns()) >= self._sampled_ns + _SAMPLE_NS:
+            self._awake_ns, self._sampled_ns = awake_ns(), now_ns
 
     def count(self, now_ns: int) -> None:
         """Count what has ended until now.

@@ -239,10 +239,12 @@ def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
     assert "bound by: launch: 199 of 400" in log_line(site.view.look())
     site.live.started = 200
     assert site.view.look().bound == UNKNOWN
-    # Whoever pays allows fewer at once.
-    site.live.limit = 200
+    # The account allows fewer at once, and whoever pays still fewer.
     site.live.started = 50
+    site.live.concurrency = 200
     assert site.view.look().bound == "launch: 50 of 200 functions are launched"
+    site.live.limit = 100
+    assert site.view.look().bound == UNKNOWN
     # Functions of this process come in turns, and nobody waits for the others.
     assert Site(replace(of, executor="inline"), started=1).view.look().bound == UNKNOWN
 
