@@ -57,9 +57,7 @@ def functions_text(look: Look) -> str:
 
 def has_bound(look: Look) -> bool:
     """Tell whether there is something to say of what bounds the functions."""
-    if not look.told:
-        return look.bound != UNKNOWN
-    return bool(look.functions["running"]) or look.bound != UNKNOWN
+    return look.bound != UNKNOWN or (look.told and look.functions["running"] > 0)
 
 
 def errors_text(look: Look) -> str:

@@ -125,11 +125,6 @@ class BoardTotals:
         return self.words[at.IN_FLIGHT_NS]
 
     @property
-    def wait_ns(self) -> int:
-        """The time that functions paused before further attempts, added up."""
-        return self.words[at.WAIT_NS]
-
-    @property
     def conflicts(self) -> int:
         """Attempts at conditional writes that somebody else was faster than (409, 412)."""
         return self.words[at.CONFLICTS]
@@ -327,7 +322,7 @@ class BoardWriter:
             for attempt in attempts:
                 in_flight_ns += attempt[4] - attempt[3]
                 moved += attempt[13]
-                if attempt[7] or attempt[2] or attempt[5]:
+                if attempt[7] or attempt[2]:
                     _add_unusual_attempt(found, attempt)
                 else:
                     found[price_class[attempt[0]]] += 1
@@ -382,7 +377,6 @@ def _add_unusual(found: list[int], row: OperationRow) -> int:
 
 def _add_unusual_attempt(found: list[int], row: AttemptRow) -> None:
     """Count an attempt that failed, or that another one came before."""
-    found[at.WAIT_NS] += row[5]
     if row[2]:
         found[at.RETRIES] += 1
     code, status = row[7], row[6]
