@@ -75,7 +75,7 @@ KEPT_SHARE: Final = 0.75
 """Threads queue for a lock that is taken for this share of the time or more."""
 DELAYED_SHARE: Final = 0.5
 """A thread that asks for the lock now and then is late this often only if others queue, too."""
-_LEAST_PROBES: Final = 8
+LEAST_PROBES: Final = 8
 """Where the lock is taken there are few: each waits for its turn."""
 _SOON: Final = 0.05
 """Share of a schedule's length by which its last operation may be late."""
@@ -260,7 +260,7 @@ def _lock(run: Run, rows: Ints, wall_ns: Ints) -> tuple[Floats, Mask]:
     if not _shares_threads(run):
         return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=np.bool_)
     probes, delayed = table["lock_probes"][rows], table["lock_delayed"][rows]
-    probed = np.where(probes >= _LEAST_PROBES, delayed / np.maximum(probes, 1), np.nan)
+    probed = np.where(probes >= LEAST_PROBES, delayed / np.maximum(probes, 1), np.nan)
     plain = not run.job.target.endpoint_url.startswith("https:")
     known = (table["interpreter_ns"][rows] != ABSENT) & plain
     kept = np.where(known, np.minimum(1, table["interpreter_ns"][rows] / wall_ns), np.nan)

@@ -43,8 +43,9 @@ class CostSoFar:
 
     @property
     def currency(self) -> str:
-        """That of the prices."""
-        return "USD" if self._given is None else self._given.currency
+        """That of the prices; empty where nobody has them."""
+        prices = self._prices
+        return "" if prices is None else prices.currency
 
     def add(self, outcome: Outcome) -> None:
         """Count a function that has come to its end."""

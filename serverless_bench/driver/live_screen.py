@@ -1,4 +1,4 @@
-"""The live view of a run, on a terminal or in a notebook."""
+"""The live view of a run, as lines, and on a terminal."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,10 +8,12 @@ from rich.live import Live
 from rich.text import Text
 
 from serverless_bench.driver.live_text import (
+    REMOTE,
     cost_text,
     duration_text,
     errors_text,
     functions_text,
+    has_bound,
     name_text,
     rate_text,
     sparkline,
@@ -90,13 +92,13 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         "functions", functions_text(look), bad=look.functions["failed"] + look.functions["lost"]
     )
     for one in look.rates:
-        text = f"{rate_text(one):<26} {one.operations:,} so far"
-        yield _line(name_text(one.kind), text)
-    if look.asked_per_s is not None:
+        so_far = "" if one.per_s is None else f" {one.operations:,} so far"
+        yield _line(name_text(one.kind), f"{rate_text(one):<26}{so_far}".rstrip())
+    if look.asked_per_s is not None and look.achieved_per_s is not None:
         asked = format_per_s(look.asked_per_s)
         yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {asked} asked for")
     if look.p50_ns is not None and look.p99_ns is not None:
-        window = f"(last {WINDOW_NS // NS_PER_S} s)"
+        window = f"(last {WINDOW_NS // NS_PER_S} s)" if look.told else "(of those that ended)"
         times = f"p50 {duration_text(look.p50_ns)}  p99 {duration_text(look.p99_ns)}"
         yield _line("latency", f"{times:<26} {window}")
     if errors := errors_text(look):
@@ -106,10 +108,10 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         yield _line("so far", shown)
     if look.cost is not None:
         yield _line("cost", cost_text(look.cost, look.currency))
-    if look.told:
+    if look.told or has_bound(look):
         yield _line("bound by", look.bound)
-    elif look.functions["running"]:
-        yield _line("", "remote functions tell what they did when they end")
+    if not look.told and look.functions["running"]:
+        yield _line("", REMOTE)
 
 
 def _line(label: str, text: str, *, bad: int = 0) -> Text:

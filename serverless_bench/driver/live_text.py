@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from serverless_bench.driver.bound_now import UNKNOWN
 from serverless_bench.driver.run_view import Look, Rate
 from serverless_bench.units import (
     NS_PER_S,
@@ -14,7 +15,10 @@ from serverless_bench.units import (
 )
 from serverless_bench.worker.live_layout import WARM_UP
 
+REMOTE: Final = "remote functions tell what they did when they end"
 _NAMES: Final = {WARM_UP: "preparing"}
+_REMOTE_STATES: Final = {"running": "launched"}
+"""Of a function that was launched nobody knows whether it runs before its record comes."""
 
 
 def log_line(look: Look) -> str:
@@ -27,8 +31,10 @@ def log_line(look: Look) -> str:
         parts.append(f"errors {errors}")
     if look.cost is not None:
         parts.append(cost_text(look.cost, look.currency))
-    if look.told and look.functions["running"]:
+    if has_bound(look):
         parts.append(f"bound by: {look.bound}")
+    elif look.functions["running"]:
+        parts.append(REMOTE)
     return "; ".join(parts)
 
 
@@ -41,8 +47,17 @@ def functions_text(look: Look) -> str:
     """Return functions by state; states without any are left out."""
     states = look.functions
     total = sum(states.values())
-    there = [f"{count:,} {state}" for state, count in states.items() if count or state == "done"]
+    there = [
+        f"{count:,} {state if look.told else _REMOTE_STATES.get(state, state)}"
+        for state, count in states.items()
+        if count or state == "done"
+    ]
     return f"{', '.join(there)} of {total:,}"
+
+
+def has_bound(look: Look) -> bool:
+    """Tell whether there is something to say of what bounds the functions."""
+    return look.bound != UNKNOWN or (look.told and look.functions["running"] > 0)
 
 
 def errors_text(look: Look) -> str:
@@ -54,7 +69,9 @@ def errors_text(look: Look) -> str:
 
 
 def rate_text(one: Rate) -> str:
-    """Return operations and bytes per second."""
+    """Return operations and bytes per second, or operations so far where nobody knows when."""
+    if one.per_s is None:
+        return f"{one.operations:,} so far"
     moved = "" if one.bytes_per_s is None else f", {format_rate(one.bytes_per_s)}"
     return f"{format_per_s(one.per_s)}{moved}"
 

@@ -94,9 +94,11 @@ class RunCollector(Collector):
         about.add_metric(list(info.values()), 1)
         yield about
         yield from _functions(look)
-        yield from _operations(look)
-        yield from _attempts(look)
-        yield _latencies(look)
+        # Zeros would say that nothing was done, where nobody has heard of it yet.
+        if look.is_known:
+            yield from _operations(look)
+            yield from _attempts(look)
+            yield _latencies(look)
 
 
 def _functions(look: Look) -> Iterator[Metric]:

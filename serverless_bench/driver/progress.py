@@ -84,6 +84,12 @@ def _is_notebook() -> bool:
 @contextmanager
 def _drawn(view: "RunView") -> Iterator[None]:
     """Draw the live view as long as the block lasts."""
+    if not _is_terminal():
+        from serverless_bench.driver.live_notebook import live_notebook  # noqa: PLC0415
+
+        with live_notebook(view, seconds=1 / _REFRESHES_PER_S):
+            yield
+        return
     from serverless_bench.driver.live_screen import live_screen  # noqa: PLC0415
 
     with live_screen(view, refresh_per_second=_REFRESHES_PER_S):

@@ -168,7 +168,7 @@ def _launched(
     ready = None
     if isinstance(executor, Preparing):
         ready = executor.prepare(run_id, keys, live)
-        job = replace(job, concurrency=ready.concurrency)
+        job, live.concurrency = replace(job, concurrency=ready.concurrency), ready.concurrency
     header = {
         "run_id": run_id,
         "created_ns": created_ns,

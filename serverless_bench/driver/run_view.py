@@ -8,7 +8,7 @@ from typing import Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.bound_now import UNKNOWN, Activity, bound_now
+from serverless_bench.driver.bound_now import Activity, bound_now
 from serverless_bench.driver.cost_so_far import CostSoFar
 from serverless_bench.driver.link import mean_bytes
 from serverless_bench.executors.base import RunProgress
@@ -32,9 +32,10 @@ class Rate:
     """What operations of one kind do."""
 
     kind: str
-    per_s: float
+    per_s: float | None
+    """None where only records tell: these come function by function."""
     bytes_per_s: float | None
-    """None of a kind that moves none."""
+    """None of a kind that moves none, too."""
     operations: int
     """So far."""
 
@@ -51,25 +52,33 @@ class Look:
     left_s: float | None
     """At the pace so far; None as long as nobody knows."""
     functions: Mapping[str, int]
-    """By state: ``waiting``, ``running``, ``done``, ``failed`` and ``lost``; their sum is how
-    many were asked for, once those that are launched again have ended."""
+    """By state: ``waiting``, ``running`` (launched, where they are remote), ``done``, ``failed``
+    and ``lost``; their sum is how many were asked for, once those that are launched again have
+    ended."""
     started: int
     told: bool
     """Whether functions tell what they do while they run; otherwise their records do in the
-    end."""
+    end, and figures are of those that have ended."""
     totals: BoardTotals
     rates: Sequence[Rate]
     """Of the kinds that have occurred."""
     asked_per_s: float | None
     """Rate of an open loop."""
-    achieved_per_s: float
+    achieved_per_s: float | None
     p50_ns: int | None
     p99_ns: int | None
     timeline: Sequence[tuple[int, int, int]]
-    """Nanoseconds since the beginning, bytes and operations until then."""
+    """Nanoseconds since the beginning, bytes and operations until then; empty where only records
+    tell."""
     cost: float | None
     currency: str
+    """Empty where nothing has a cost."""
     bound: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of what functions do."""
+        return self.told or self.functions["done"] + self.functions["failed"] > 0
 
 
 class RunView:
@@ -132,8 +141,8 @@ class RunView:
             return self._look(self._now_ns())
 
     def _look(self, now_ns: int) -> Look:
-        told = self._live.totals()
-        totals = self._records.totals() if told is None else told
+        now = self._live.totals()
+        told, totals = now is not None, self._records.totals() if now is None else now
         then_ns, before = self._sample(now_ns, totals)
         added, span_ns = totals.since(before), now_ns - then_ns
         ended, started = dict(self._ended), self._live.started
@@ -144,12 +153,16 @@ class RunView:
             added=added,
             span_ns=span_ns,
             running=running,
+            absent=self._at_once(sum(ended.values())) - running,
+            told=told,
             asked_per_s=asked,
             achieved_per_s=achieved,
             lanes_known=self._lanes_known,
             threads=self._job.load.threads > 1 or self._job.transfer.connections > 1,
         )
-        histogram, share = added.histogram, self._share(now_ns, totals)
+        # Records say what was, and not when.
+        histogram = added.histogram if told else totals.histogram
+        share, cost = self._share(now_ns, totals), self._cost.amount(totals)
         return Look(
             phase=phase,
             share=share,
@@ -161,19 +174,27 @@ class RunView:
                 **ended,
             },
             started=started,
-            told=told is not None,
+            told=told,
             totals=totals,
-            rates=_rates(totals, added, span_ns, preparing=phase == "preparing"),
+            rates=_rates(totals, added, span_ns if told else None, preparing=phase == "preparing"),
             asked_per_s=asked,
-            achieved_per_s=achieved,
+            achieved_per_s=achieved if told else None,
             p50_ns=percentile_ns(histogram, 0.5),
             p99_ns=percentile_ns(histogram, 0.99),
-            timeline=tuple(self._timeline),
-            cost=self._cost.amount(totals),
-            currency=self._cost.currency,
-            # Records say what was, and not when.
-            bound=UNKNOWN if told is None else bound_now(activity),
+            timeline=tuple(self._timeline) if told else (),
+            cost=cost,
+            currency="" if cost is None else self._cost.currency,
+            bound=bound_now(activity),
         )
+
+    def _at_once(self, ended: int) -> int:
+        """Return how many functions could be at work now."""
+        job, live = self._job, self._live
+        # In this process they run one after the other.
+        most = 1 if job.executor == "inline" else live.concurrency or job.concurrency
+        if live.limit is not None:
+            most = min(most, live.limit)
+        return min(most, max(0, self._functions - ended))
 
     def _sample(self, now_ns: int, totals: BoardTotals) -> tuple[int, BoardTotals]:
         """Keep what is seen now; return what was seen at the beginning of the window."""
@@ -221,15 +242,24 @@ class RunView:
         return took_s / share * (1 - share) if took_s and share else None
 
 
-def _rates(totals: BoardTotals, added: BoardTotals, span_ns: int, *, preparing: bool) -> list[Rate]:
-    """Return what the kinds do that have occurred; preparations only while they last."""
+def _rates(
+    totals: BoardTotals, added: BoardTotals, span_ns: int | None, *, preparing: bool
+) -> list[Rate]:
+    """Return what the kinds do that have occurred; preparations only while they last.
+
+    Without a span there are no rates.
+    """
     seen, moved = totals.operations, totals.bytes
     new, new_bytes = added.operations, added.bytes
     return [
         Rate(
             kind=kind,
-            per_s=bytes_per_second(new[kind], span_ns),
-            bytes_per_s=bytes_per_second(new_bytes[kind], span_ns) if moved[kind] else None,
+            per_s=bytes_per_second(new[kind], span_ns) if span_ns is not None else None,
+            bytes_per_s=(
+                bytes_per_second(new_bytes[kind], span_ns)
+                if span_ns is not None and moved[kind]
+                else None
+            ),
             operations=seen[kind],
         )
         for kind in KINDS

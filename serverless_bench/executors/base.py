@@ -37,7 +37,7 @@ class RunProgress:
     """
 
     started: int = 0
-    """Invocations that a worker has taken."""
+    """Invocations that a worker has taken; remote ones that were launched."""
     boards: list[LiveBoard] = field(default_factory=list)
     """What functions tell while they run, one board for each time that the executor was used;
     none where they share no memory with the driver."""
@@ -47,6 +47,8 @@ class RunProgress:
     """What the user should know about the launch itself."""
     in_flight: int = 0
     """Invocations in flight, where functions are remote."""
+    concurrency: int | None = None
+    """Functions that may be alive at once, as the executor found out; None for the job's."""
     limit: int | None = None
     """Invocations that may be in flight at once, if that is less than the concurrency; set by
     whoever pays for them."""

@@ -50,13 +50,16 @@ _CONFLICT: Final = frozenset({409, 412})
 """Statuses of conditional writes that somebody else was faster than."""
 _OPERATIONS: Final = at.OPERATIONS
 _HISTOGRAM: Final = at.HISTOGRAM
+_LOWEST_BITS: Final = at.LOWEST_BITS
+_HIGHEST_BITS: Final = at.LOWEST_BITS + at.OCTAVES - 1
+_SHIFT: Final = at.LOWEST_BITS - 1 - at.SUB_BITS
 _KIND_NUMBER: Final = at.KIND_NUMBER
 _WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
 _WORD_BYTES: Final = 8
 _COUNT_NS: Final = NS_PER_S // 40
 """Operations of so long are counted at a time: nobody looks more often, and some hundreds that
 wait for it hold up the next one by less than what it varies by."""
-_SAMPLE_NS: Final = NS_PER_S // 2
+_SAMPLE_NS: Final = NS_PER_S // 4
 """A worker looks this seldom at the processor time that it has used."""
 
 
@@ -122,11 +125,6 @@ class BoardTotals:
         return self.words[at.IN_FLIGHT_NS]
 
     @property
-    def wait_ns(self) -> int:
-        """The time that functions paused before further attempts, added up."""
-        return self.words[at.WAIT_NS]
-
-    @property
     def conflicts(self) -> int:
         """Attempts at conditional writes that somebody else was faster than (409, 412)."""
         return self.words[at.CONFLICTS]
@@ -145,6 +143,11 @@ class BoardTotals:
     def awake_ns(self) -> int:
         """Processor time of the functions, and their time in the queue for a processor."""
         return self.words[at.AWAKE_NS]
+
+    @property
+    def sampled_ns(self) -> int:
+        """The time of functions, added up, in which ``awake_ns`` was found."""
+        return self.words[at.SAMPLED_NS]
 
     @property
     def histogram(self) -> Sequence[int]:
@@ -245,8 +248,7 @@ class BoardWriter:
         self.probe: LockProbe | None = None
         """Samples the interpreter's lock, as long as it is there."""
         self._probed = (0, 0)
-        self._awake_ns = awake_ns()
-        self._sample_at_ns = wall_ns() + _SAMPLE_NS
+        self._awake_ns = self._sampled_ns = 0
         self.on_moved: Mapping[str, Callable[[int, int], None]] = {
             kind: self._adder(at.BYTES + n) for n, kind in enumerate(at.KINDS)
         }
@@ -273,17 +275,15 @@ class BoardWriter:
         """Count what is appended from now on, and no longer what was followed before."""
         self._measured, self._counted = measured, len(measured)
         self.probe, self._probed = None, (0, 0)
+        # What a worker waited for its next invocation is none of its work.
+        if (now_ns := wall_ns()) >= self._sampled_ns + _SAMPLE_NS:
+            self._awake_ns, self._sampled_ns = awake_ns(), now_ns
 
     def count(self, now_ns: int) -> None:
         """Count what has ended until now.
 
-        Operations are counted some at a time: between two of them this code leaves the caches
-        of the processor. Of threads that want to one does; the last one to end is never late.
-
-        Parameters
-        ----------
-        now_ns
-            Since the epoch, as in records.
+        Some are counted at a time: between two of them this code leaves the processor's caches.
+        Of threads that want to one does. ``now_ns`` is since the epoch, as in records.
         """
         if not self._counting.acquire(blocking=False):
             return
@@ -291,7 +291,7 @@ class BoardWriter:
             self.due_ns = now_ns + _COUNT_NS
             begin, self._counted = self._counted, len(self._measured)
             self._add(self._measured[begin : self._counted])
-            if now_ns >= self._sample_at_ns:
+            if now_ns >= self._sampled_ns + _SAMPLE_NS:
                 self._sample(now_ns)
         finally:
             self._counting.release()
@@ -308,14 +308,21 @@ class BoardWriter:
             if row[12] is None and not row[13]:
                 intended_ns = row[17]
                 latency_ns = row[4] - (row[3] if intended_ns is None else intended_ns)
-                words[_HISTOGRAM + bucket_of(latency_ns)] += 1
+                bits = latency_ns.bit_length()
+                # ``bucket_of`` without the call, which would be a quarter of all this.
+                if _LOWEST_BITS <= bits <= _HIGHEST_BITS:
+                    octave = bits - _LOWEST_BITS
+                    sub_bucket = latency_ns >> (octave + _SHIFT) & 7
+                    words[_HISTOGRAM + (octave << 3 | sub_bucket)] += 1
+                else:
+                    words[_HISTOGRAM + bucket_of(latency_ns)] += 1
             else:
                 kind = _add_unusual(found, row)
             found[_OPERATIONS + kind] += 1
             for attempt in attempts:
                 in_flight_ns += attempt[4] - attempt[3]
                 moved += attempt[13]
-                if attempt[7] or attempt[2] or attempt[5]:
+                if attempt[7] or attempt[2]:
                     _add_unusual_attempt(found, attempt)
                 else:
                     found[price_class[attempt[0]]] += 1
@@ -332,9 +339,9 @@ class BoardWriter:
 
     def _sample(self, now_ns: int) -> None:
         """Count the processor time, and the waits for the interpreter, since the last sample."""
-        self._sample_at_ns = now_ns + _SAMPLE_NS
-        before_ns, self._awake_ns = self._awake_ns, awake_ns()
         words = self._words
+        words[at.SAMPLED_NS] += now_ns - self._sampled_ns
+        before_ns, self._awake_ns, self._sampled_ns = self._awake_ns, awake_ns(), now_ns
         words[at.AWAKE_NS] += max(0, self._awake_ns - before_ns)
         if self.probe is not None:
             (probes, delayed), self._probed = self._probed, (self.probe.probes, self.probe.delayed)
@@ -353,6 +360,7 @@ class BoardWriter:
         used_ns = round((record.cpu_user_s + record.cpu_sys_s) * NS_PER_S)
         words = self._words
         words[at.AWAKE_NS] += used_ns + (record.run_wait_ns or 0)
+        words[at.SAMPLED_NS] += max(0, record.end_ns - record.start_ns)
         words[at.PROBES] += record.lock_probes or 0
         words[at.DELAYED] += record.lock_delayed or 0
 
@@ -369,7 +377,6 @@ def _add_unusual(found: list[int], row: OperationRow) -> int:
 
 def _add_unusual_attempt(found: list[int], row: AttemptRow) -> None:
     """Count an attempt that failed, or that another one came before."""
-    found[at.WAIT_NS] += row[5]
     if row[2]:
         found[at.RETRIES] += 1
     code, status = row[7], row[6]

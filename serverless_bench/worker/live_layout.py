@@ -46,18 +46,18 @@ GETS: Final = RETRIES + 1
 PUTS: Final = GETS + 1
 FREE: Final = PUTS + 1
 IN_FLIGHT_NS: Final = FREE + 1
-WAIT_NS: Final = IN_FLIGHT_NS + 1
-CONFLICTS: Final = WAIT_NS + 1
+CONFLICTS: Final = IN_FLIGHT_NS + 1
 PAYLOAD_NS: Final = CONFLICTS + 1
 AWAKE_NS: Final = PAYLOAD_NS + 1
-PROBES: Final = AWAKE_NS + 1
+SAMPLED_NS: Final = AWAKE_NS + 1
+PROBES: Final = SAMPLED_NS + 1
 DELAYED: Final = PROBES + 1
 HISTOGRAM: Final = DELAYED + 1
 
-_SUB_BITS: Final = 3
-_LOWEST_BITS: Final = 13
-_OCTAVES: Final = 28
-BUCKETS: Final = _OCTAVES << _SUB_BITS
+SUB_BITS: Final = 3
+LOWEST_BITS: Final = 13
+OCTAVES: Final = 28
+BUCKETS: Final = OCTAVES << SUB_BITS
 """Of the histogram of latencies: eight of equal width between one power of two and the next,
 from 2**12 ns to 2**40 ns (18 minutes). The first and the last also hold what lies beyond."""
 # Whole cache lines: workers do not write into each other's.
@@ -67,16 +67,16 @@ SLOT_WORDS: Final = -(-(HISTOGRAM + BUCKETS) // 8) * 8
 def bucket_of(latency_ns: int) -> int:
     """Return the bucket of the histogram that a latency belongs to."""
     bits = latency_ns.bit_length()
-    if bits < _LOWEST_BITS:
+    if bits < LOWEST_BITS:
         return 0
-    sub = latency_ns >> (bits - 1 - _SUB_BITS) & 7
-    return min((bits - _LOWEST_BITS) << _SUB_BITS | sub, BUCKETS - 1)
+    sub = latency_ns >> (bits - 1 - SUB_BITS) & 7
+    return min((bits - LOWEST_BITS) << SUB_BITS | sub, BUCKETS - 1)
 
 
 def bucket_bounds_ns(bucket: int) -> tuple[int, int]:
     """Return where a bucket begins, and where the next one does."""
-    octave, sub = bucket >> _SUB_BITS, bucket & 7
-    step = 1 << (octave + _LOWEST_BITS - 1 - _SUB_BITS)
+    octave, sub = bucket >> SUB_BITS, bucket & 7
+    step = 1 << (octave + LOWEST_BITS - 1 - SUB_BITS)
     return (8 + sub) * step, (9 + sub) * step
 
 

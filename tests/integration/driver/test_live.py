@@ -15,14 +15,17 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from serverless_bench.driver.bound_now import UNKNOWN
 from serverless_bench.driver.display import Display
+from serverless_bench.driver.repeated import repeated
 from serverless_bench.driver.run import run_job
+from serverless_bench.driver.run_view import RunView
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run, load_run
 from tests.command import COMMAND, Sbench
-from tests.servers import Server, free_port, loopback
+from tests.servers import Server, credentials, free_port, loopback
 
 FAULTS = ("--slowdown", "0.1", "--error", "0.05", "--reset-put", "0.1", "--reset-get", "0.1")
 CLASSES = {"throttled": "throttled", "server_fault": "5xx", "connection_lost": "reset"}
@@ -165,6 +168,40 @@ def test_a_terminal_shows_the_view_and_keeps_nothing_of_it(
     assert max(map(len, lines)) <= 60
     assert text.rstrip("\r\n").endswith("\x1b[2K")
     assert b"functions" in out
+
+
+@pytest.mark.parametrize(
+    ("client", "flags", "says"),
+    [("wire", ("--latency", "fixed:20"), True), ("boto3", (), False)],
+    ids=["the store", "the client"],
+)
+def test_what_bounds_it_is_the_store_only_where_it_is(
+    client: str, flags: tuple[str, ...], tmp_path: Path, *, says: bool
+) -> None:
+    """One store takes 20 ms for an answer; the other one is faster than the client."""
+    with loopback(*flags, log=tmp_path / "log") as server, credentials(server.environment):
+        job = JobSpec(
+            workload="write",
+            target=Target(bucket="b", endpoint_url=server.endpoint_url, client=client),
+            executor="inline",
+            invocations=1,
+            concurrency=1,
+            objects=1,
+            object_bytes=4096,
+            duration_s=2.5,
+        )
+        job = replace(job, load=replace(job.load, threads=4 if says else 1))
+        live = RunProgress()
+        view, seen = RunView(job, 1, live), Counter[str]()
+
+        def look() -> None:
+            seen[view.look().bound.partition(":")[0]] += 1
+
+        with repeated(look, 0.1, name="looks"):
+            run_job(job, tmp_path / "run", live=live, on_outcome=view.add)
+    # Before a second has passed it is not known.
+    assert seen[UNKNOWN], seen
+    assert bool(seen["store or network"]) is says, seen
 
 
 def test_functions_of_other_processes_are_stopped(faulty: Server, tmp_path: Path) -> None:

@@ -59,7 +59,8 @@ def test_a_log_has_a_line_when_a_run_takes_long(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(progress, "_UNASKED_S", 0.001)
     with progress.shown(job(invocations=3), 3, RunProgress(), ignore, progress=Display()):
         assert log.written.wait(PATIENCE_S)
-    assert log.getvalue().startswith("0 s: starting, 3 waiting, 0 done of 3\n")
+    launch = "bound by: launch: 0 of 3 functions are launched"
+    assert log.getvalue().startswith(f"0 s: starting, 3 waiting, 0 done of 3; {launch}\n")
 
 
 def test_a_short_run_leaves_a_log_alone_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:

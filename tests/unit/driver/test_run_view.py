@@ -22,6 +22,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import StoreProtocol
 from serverless_bench.worker.live_board import BoardTotals, BoardWriter, LiveBoard
 from serverless_bench.worker.live_layout import AWAKE_NS, WARM_UP
 from tests.runs import S, attempt, job, lost, operation, outcome, record
@@ -29,6 +30,10 @@ from tests.runs import S, attempt, job, lost, operation, outcome, record
 MB = 10**6
 OK = outcome(record(0, [operation()]))
 BARS = "123456789"
+OF_OPERATIONS = {
+    *("sbench_attempts_total", "sbench_retries_total", "sbench_failures_total"),
+    "sbench_operation_latency_seconds_count",
+}
 
 
 class Hands:
@@ -64,14 +69,31 @@ class Site:
             for n in range(count)
         ]
         found = record(0, rows, attempts=tried)
-        self.board.add_record(replace(found, cpu_user_s=0.0, cpu_sys_s=0.0))
+        still = replace(found, start_ns=0, end_ns=0, cpu_user_s=0.0, cpu_sys_s=0.0)
+        self.board.add_record(still)
 
-    def use_processor(self, seconds: float) -> None:
-        self.board.add_record(replace(record(0, []), cpu_user_s=seconds, cpu_sys_s=0.0))
+    def use_processor(self, seconds: float, **more: int) -> None:
+        """Have a function be busy for so long, of two seconds."""
+        found = replace(record(0, []), start_ns=0, end_ns=2 * S, cpu_user_s=seconds, cpu_sys_s=0.0)
+        self.board.add_record(replace(found, **more))  # type: ignore[arg-type]
 
 
 def shown(view: RunView, width: int = 80) -> str:
     return view_lines(view.look(), width).plain
+
+
+def metrics_text(site: Site) -> str:
+    registry = CollectorRegistry()
+    registry.register(RunCollector(site.view, job(invocations=1)))
+    return generate_latest(registry).decode()
+
+
+def metrics_of(site: Site) -> dict[tuple[str, ...], float]:
+    return {
+        (one.name, *one.labels.values()): one.value
+        for family in text_string_to_metric_families(metrics_text(site))
+        for one in family.samples
+    }
 
 
 def test_functions_are_counted_by_state() -> None:
@@ -160,12 +182,13 @@ def test_what_bounds_it_is_said_where_it_is_known() -> None:
     of = job(invocations=1)
     of = replace(of, transfer=replace(of.transfer, connections=1))
 
-    def bound(*, busy_s: float = 0.0, failed: int = 0, rate: float | None = None) -> str:
+    def bound(*, busy_s: float | None = None, failed: int = 0, rate: float | None = None) -> str:
         site = Site(replace(of, load=Load(rate_per_s=rate)), started=1)
         site.view.look()
         site.perform(count=100, took_ns=S // 50)
         site.perform(count=failed, error="throttled")
-        site.use_processor(busy_s)
+        if busy_s is not None:
+            site.use_processor(busy_s)
         return site.at(2).view.look().bound
 
     assert bound(busy_s=1.9).startswith("client: ")
@@ -178,21 +201,86 @@ def test_what_bounds_it_is_said_where_it_is_known() -> None:
     assert Site(of, started=1).at(3).view.look().bound == UNKNOWN
 
 
-def test_threads_may_wait_for_each_other_and_nobody_knows() -> None:
-    site = Site(replace(job(invocations=1), load=Load(threads=4)), started=1)
+def test_threads_may_wait_for_each_other_or_for_the_store() -> None:
+    def bound(busy_s: float, probes: int = 0, delayed: int = 0) -> str:
+        site = Site(replace(job(invocations=1), load=Load(threads=4)), started=1)
+        site.view.look()
+        site.perform(count=400, took_ns=S // 50)
+        site.use_processor(busy_s, lock_probes=probes, lock_delayed=delayed)
+        return site.at(2).view.look().bound
+
+    # Four threads waited for 8 s together. Were it for each other, somebody had been busy.
+    assert bound(0.2) == "store or network: functions wait 90% of the time"
+    assert bound(1.4) == UNKNOWN
+    assert bound(1.4, 100, 80) == "interpreter lock: taken 80% of the times that it was asked for"
+    assert bound(0.2, 100, 80).startswith("interpreter lock")
+    assert bound(1.4, 7, 7) == UNKNOWN
+    assert bound(0.2, 100, 49) == "store or network: functions wait 51% of the time"
+    assert bound(7.6).startswith("client: ")
+
+
+def test_a_client_that_mostly_makes_bytes_is_said_to() -> None:
+    site = Site(job(invocations=1), started=1)
     site.view.look()
-    site.perform(count=100, took_ns=S // 50)
+    row = replace(operation(end_ns=S), payload_ns=round(1.2 * S))
+    found = replace(record(0, [row], attempts=[]), cpu_user_s=0.0, cpu_sys_s=0.0)
+    site.board.add_record(replace(found, start_ns=0, end_ns=0))
+    site.use_processor(1.9)
+    busy = "client: busy, or waiting for a processor, 95%, mostly to make or compare bytes"
+    assert site.at(2).view.look().bound == busy
+
+
+def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
+    of = job(invocations=1_000, concurrency=400)
+    site = Site(replace(of, executor="lambda"), told=False)
+    assert site.view.look().bound == "launch: 0 of 400 functions are launched"
+    site.live.started = 199
+    assert "bound by   launch: 199 of 400" in shown(site.view)
+    assert "bound by: launch: 199 of 400" in log_line(site.view.look())
+    site.live.started = 200
+    assert site.view.look().bound == UNKNOWN
+    # The account allows fewer at once, and whoever pays still fewer.
+    site.live.started = 50
+    site.live.concurrency = 200
+    assert site.view.look().bound == "launch: 50 of 200 functions are launched"
+    site.live.limit = 100
+    assert site.view.look().bound == UNKNOWN
+    # Functions of this process come in turns, and nobody waits for the others.
+    assert Site(replace(of, executor="inline"), started=1).view.look().bound == UNKNOWN
+
+
+def test_writers_that_are_too_late_are_conflicts() -> None:
+    site = Site(job(invocations=1), started=1)
+    site.view.look()
+    tried = [replace(attempt(0), status=412, error="bad_request"), *[attempt(0)] * 3]
+    site.board.add_record(record(0, [operation()], attempts=tried))
+    bound = site.at(2).view.look().bound
+    assert bound == "conflicts: 25% of attempts came later than another function's"
+    assert site.live.totals().conflicts == 1  # type: ignore[union-attr]
+
+
+def test_an_attempt_that_goes_on_tells_what_bounds_it() -> None:
+    site = Site(job(invocations=1), started=1)
+    site.view.look()
+    site.board.on_moved["put"](MB, 2 * S)
     site.use_processor(0.2)
-    assert site.at(2).view.look().bound == UNKNOWN
+    assert site.at(2).view.look().bound.startswith("store or network")
 
 
 def test_remote_functions_are_known_by_their_records() -> None:
     site = Site(job(invocations=2), started=2, told=False)
+    # Whether they run nobody knows, nor what they have done: neither zeros nor rates.
+    assert "2 launched, 0 done of 2" in shown(site.view)
     assert "remote functions tell" in shown(site.view)
+    assert log_line(site.view.look()).endswith("remote functions tell what they did when they end")
+    assert not {name for name, *_ in metrics_of(site)} & OF_OPERATIONS
     site.view.add(OK)
     look = site.at(2).view.look()
     assert look.totals.operations["put"] == 1
-    assert (look.told, look.bound) == (False, UNKNOWN)
+    assert (look.told, look.bound, look.timeline) == (False, UNKNOWN, ())
+    lines = {" ".join(line.split()) for line in shown(site.view).splitlines()}
+    assert {"put 1 so far", "latency p50 972 ms p99 972 ms (of those that ended)"} <= lines
+    assert {name for name, *_ in metrics_of(site)} >= OF_OPERATIONS
     # Those that told so while they ran are not counted twice.
     told = Site(job(invocations=2), started=2)
     told.view.add(OK)
@@ -211,6 +299,10 @@ def test_cost_is_of_functions_that_say_their_memory_or_of_requests_on_amazon_s3(
     billed = CostSoFar(there)
     billed.add(outcome(replace(record(0, [operation()]), memory_mib=1024)))
     assert (billed.amount(totals.totals()) or 0) > 1.6e-5
+    assert billed.currency == "USD"
+    # On another cloud nobody has brought prices for, there is no currency either.
+    elsewhere = replace(aws.target, protocol=StoreProtocol.GS, endpoint_url="")
+    assert CostSoFar(replace(aws, target=elsewhere, control=None)).currency == ""
 
 
 def test_bars_show_the_rate_over_time() -> None:
@@ -280,14 +372,7 @@ def test_metrics_are_those_of_the_board() -> None:
     site.perform(count=9)
     site.perform(error="throttled")
     site.view.add(OK)
-    registry = CollectorRegistry()
-    registry.register(RunCollector(site.view, job(invocations=1)))
-    text = generate_latest(registry).decode()
-    values = {
-        (one.name, *one.labels.values()): one.value
-        for family in text_string_to_metric_families(text)
-        for one in family.samples
-    }
+    text, values = metrics_text(site), metrics_of(site)
     assert values["sbench_functions", "done"] == values["sbench_functions", "running"] == 1
     assert values["sbench_bytes_total", "put"] == 10_000
     assert values["sbench_operations_total", "put", "ok"] == 9

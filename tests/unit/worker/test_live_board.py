@@ -197,6 +197,14 @@ def test_corrupt_bytes_and_unknown_errors_have_classes() -> None:
     }
 
 
+@given(latencies=st.lists(st.integers(0, 1 << 62), max_size=50))
+def test_latencies_are_counted_in_their_buckets(latencies: list[int]) -> None:
+    board = LiveBoard.here()
+    board.writer().add_record(record(0, [operation(end_ns=ns) for ns in latencies], attempts=[]))
+    found = {n: count for n, count in enumerate(board.totals().histogram) if count}
+    assert found == Counter(map(bucket_of, latencies))
+
+
 def test_an_open_loop_counts_from_when_it_was_due() -> None:
     board = LiveBoard.here()
     late = replace(operation(0, start_ns=5 * NS_PER_S, end_ns=6 * NS_PER_S), intended_ns=0)
