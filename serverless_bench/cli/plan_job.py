@@ -30,6 +30,7 @@ _COUNT: Final = frozenset(
         "prices",
         "quota",
         "region",
+        "runs",
         "show_prices",
         "simulate",
         "stack",
