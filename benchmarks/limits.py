@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from benchmarks.common import make_parser
 from tests.queues import Queue
@@ -60,7 +59,7 @@ def _real(queue: Queue, shape: str, seed: int, budget_s: int) -> str:
             check=False,
         )
     found = json.loads(done.stdout.splitlines()[-1])
-    truth = replace(queue, block_s=_BLOCK_S).limit_per_s
+    truth = queue.limit_per_s
     low, high = found["low"] or 0, found["high"] or float("inf")
     hit = "yes" if low <= truth <= high else "no"
     ended = f"{found['ended']}, {found['blocks']}"

@@ -6,7 +6,8 @@
 of its own. *Distance*: functions of this machine against ``sbench serve``, shaped so far below what
 the machine can do that the shape decides, and the same job simulated with the parameters of the
 shape. No parameter was fitted to these runs. A cell is simulated over measured, the median of the
-rounds; of simulations, the median of five seeds.
+rounds; of simulations, the median of five seeds. Runs with 503s have a benchmark of their own,
+``benchmarks.refused``: these are random.
 """
 
 import json
@@ -34,7 +35,7 @@ COSTS: Final = ((1_000, 64, 1), (10_000, 64, 1), (100_000, 64, 1), (100_000, 200
 """Functions, MiB of an object, names of Lambda functions."""
 FUNCTIONS: Final = (10, 24, 64)
 SEEDS: Final = 5
-"""Simulations of each job, of which the median counts: who is refused waits at random."""
+"""Simulations of each job, of which the median counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +46,6 @@ class Shape:
     function: Mapping[str, Any] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
     job: Mapping[str, Any]
-    requests: int | None = None
-    """Of all functions together, where their number is to be the same for any number of them."""
-    reads: bool = False
 
 
 _LATENCY: Final = ("--latency", "lognormal:30,0.3")
@@ -58,7 +56,6 @@ SHAPES: Final = {
         function={"burst_bytes": 1.0 * MIB, "bytes_per_s": 0.5 * MIB},
         store=_SLOW,
         job={"object_bytes": 5 * MIB},
-        reads=True,
     ),
     "connections, latency": Shape(
         flags=("--connection-rate", "0.5", *_LATENCY),
@@ -68,13 +65,6 @@ SHAPES: Final = {
         },
         store=_SLOW,
         job={"object_bytes": 512 * KIB, "objects": 8},
-        reads=True,
-    ),
-    "requests of a prefix, with 503s": Shape(
-        flags=("--put-limit", "30", *_LATENCY),
-        store={**_SLOW, "put_per_s": 30.0},
-        job={"object_bytes": 64 * KIB},
-        requests=480,
     ),
 }
 
@@ -102,17 +92,13 @@ def measured(
             for seed in range(seeds)
         ]
 
-    given = dict(shape.job)
-    if shape.requests:
-        given["objects"] = max(1, shape.requests // functions)
     with served(*shape.flags) as url:
         target = Target(bucket="any", endpoint_url=url)
-        given |= {"target": target, "invocations": functions, "concurrency": functions}
+        at_once = {"target": target, "invocations": functions, "concurrency": functions}
+        given = {**shape.job, **at_once}
         writing = JobSpec(workload="write", **given)
         written = run_job(writing, scratch / "w")
         yield "write", summarize(written), simulated(writing)
-        if not shape.reads:
-            return
         reading = JobSpec(workload="read", **{**given, "object_bytes": None})
         keys = written.keys()
         read = summarize(run_job(reading, scratch / "r", keys=keys))
@@ -125,7 +111,6 @@ def figures(summary: Summary) -> dict[str, float]:
         "whole": summary.whole_bytes_per_s or 0.0,
         "peak": summary.peak_1s_bytes_per_s or 0.0,
         "t99": summary.done_s["t99"] or 0.0,
-        "throttled": float(summary.attempt_stats.throttled),
     }
 
 
@@ -136,12 +121,12 @@ def median(all_figures: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
     """Print the table of simulated over measured runs."""
-    print("| shape | functions | | measured MB/s | whole | peak, 1 s | t99 | 503s |")
-    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    print("| shape | functions | | measured MB/s | whole | peak, 1 s | t99 |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: |", flush=True)
     for name, given in SHAPES.items():
         shape = given
         if smallest:
-            shape = replace(given, job={"object_bytes": 64 * KIB}, requests=None)
+            shape = replace(given, job={"object_bytes": 64 * KIB})
         for number in functions:
             found: dict[str, list[tuple[dict[str, float], dict[str, float]]]] = {}
             for _ in range(rounds):

@@ -5,6 +5,9 @@ from math import log
 
 import numpy as np
 
+from serverless_bench.limits.block import Block
+from serverless_bench.limits.growth import LASTS_S, growth_of
+
 SETTLING = 0.2
 """Share of a block that does not count, as in ``sbench limit``."""
 
@@ -25,19 +28,21 @@ class Queue:
     """The objective."""
     random: bool = False
     block_s: float = 5.0
+    noise_s: float = 0.0
+    """What machine and network add to each operation, on average (exponential)."""
 
     @property
     def limit_per_s(self) -> float:
-        """The rate at which exactly one in a hundred operations of a block is slow."""
+        """The rate at which exactly one in a hundred operations of a lasting run is slow."""
         if self.random:
             # A sojourn is above t with probability exp(-(mu - lambda) t).
             return self.per_s - log(100) / self.p99_s
         # Above what it can do the wait grows evenly, and the last hundredth is slow.
         slack_s = self.p99_s - self.servers / self.per_s
-        return self.per_s * (1 + slack_s / (self.block_s * (1 - 0.01 * (1 - SETTLING))))
+        return self.per_s * (1 + slack_s / (LASTS_S * (1 - 0.01 * (1 - SETTLING))))
 
-    def block(self, rate: float, rng: np.random.Generator) -> tuple[int, int]:
-        """Return how many operations a block at this rate has, and how many are slow."""
+    def block(self, rate: float, rng: np.random.Generator) -> Block:
+        """Return a block at this rate."""
         if self.random:
             count = rng.poisson(rate * self.block_s)
             due = np.asarray(np.sort(rng.random(count)) * self.block_s, dtype=np.float64)
@@ -52,5 +57,16 @@ class Queue:
             own = slice(server, None, self.servers)
             done = np.cumsum(service[own])
             ends[own] = done + np.maximum.accumulate(due[own] - (done - service[own]))
-        late = (ends - due)[due >= SETTLING * self.block_s] > self.p99_s
-        return len(late), int(late.sum())
+        counted = due >= SETTLING * self.block_s
+        took_s = (ends - due)[counted]
+        if self.noise_s:
+            took_s = took_s + rng.exponential(self.noise_s, len(took_s))
+        return Block(
+            level=round(rate),
+            path=None,
+            took_s=np.sort(took_s),
+            failed=0,
+            overdue=0,
+            achieved_per_s=0.0,
+            growth=growth_of(due[counted], took_s),
+        )

@@ -17,6 +17,7 @@ from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
     CutOff,
+    check_side_by_side,
     flags_of_job,
     job_parameters,
     prepare_task,
@@ -148,8 +149,8 @@ def _task(
         if source is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"--over {over} decides --{name}", hint=f"leave --{name} out")
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
-    if over == "number" and flags["executor"] == "inline":
-        raise UsageError("inline runs one function at a time", hint="--executor local")
+    if over == "number":
+        check_side_by_side(flags)
     fixed = {"seed": flags["seed"], "duration": block_s, "rate": None, "operations": None}
     level = dict.fromkeys(_KNOBS[over], _range(over, flags)[0])
     return prepare_task(job, {**own, **fixed, **level})

@@ -164,6 +164,12 @@ class _Plan:
     "  [default: aws-lambda]",
 )
 @option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="With --simulate: simulations, of one seed after the other; their range is reported.",
+)
+@option(
     "--format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -175,7 +181,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
     mixed, array or call) stand its own flags: then these say what to plan, and of the flags
     before it --memory, --arch, --quota, --network-quota, --stack, --region, --prices, --simulate,
-    --model and --format count.
+    --model, --runs and --format count.
     """
     if flags["show_prices"]:
         say(*price_text(flags["prices"]).splitlines())

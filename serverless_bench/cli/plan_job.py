@@ -30,6 +30,7 @@ _ABOUT_COMMAND: Final = frozenset(
         "prices",
         "quota",
         "region",
+        "runs",
         "show_prices",
         "simulate",
         "stack",

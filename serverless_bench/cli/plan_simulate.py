@@ -1,14 +1,24 @@
 """``sbench plan --simulate COMMAND``: a run directory of what a command would do."""
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.job import Prepared
 from serverless_bench.cli.plan_job import job_of, prepare_command
-from serverless_bench.cli.terminal import say
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from serverless_bench.analysis.summary import Summary
+    from serverless_bench.job.spec import JobSpec
+    from serverless_bench.rundir.run import Run
+    from serverless_bench.simulation.limits import Deployed
+    from serverless_bench.simulation.model import Model
 
 
 def check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
@@ -23,6 +33,8 @@ def check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
         raise UsageError(
             "--model needs --simulate", hint="sbench plan --simulate --model ... write"
         )
+    if flags["runs"] > 1 and not flags["simulate"]:
+        raise UsageError("--runs needs --simulate", hint="sbench plan --simulate --runs 20 write")
     if flags["simulate"] and not words:
         raise UsageError(
             "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
@@ -56,30 +68,23 @@ def simulate_command(
     quota = account["quota"] if model.function.on_lambda else flags["quota"]
     deployed = Deployed(**{**account, "quota": quota})
     prepared = prepare_command(words)
-    _check_output(prepared)
+    _check_output(prepared, flags["runs"])
     from serverless_bench.simulation.demand import refuse_unknown
 
     refuse_unknown(prepared.job)
-    from serverless_bench.analysis.summary import summarize
-    from serverless_bench.aws.cost.prices import load_prices
+    if flags["runs"] > 1:
+        return _several(prepared, flags, model, deployed)
     from serverless_bench.reporters import open_reporter
     from serverless_bench.reporters.reporter import write_report
-    from serverless_bench.simulation.simulated_run import simulate
 
     style = flags["format"]
     if style == "text":
         style = prepared.output.format or style
     reporter = open_reporter(style)
-    run = simulate(
-        job_of(prepared),
-        prepared.directory,
-        model=model,
-        keys=prepared.keys,
-        deployed=deployed,
+    run, summary = _simulated(
+        job_of(prepared), prepared, prepared.directory, flags, model, deployed
     )
     say(f"run directory: {prepared.directory}", err=style != "text")
-    prices = None if flags["prices"] is None else load_prices(flags["prices"])
-    summary = summarize(run, prices=prices)
     write_report(reporter, summary, run, sys.stdout)
     if prepared.output.key_file is not None:
         from serverless_bench.job.keys import write_key_file
@@ -88,7 +93,60 @@ def simulate_command(
     return exit_code_of(summary)
 
 
-def _check_output(prepared: Prepared) -> None:
+def _several(
+    prepared: Prepared, flags: Mapping[str, Any], model: "Model", deployed: "Deployed"
+) -> ExitCode:
+    """Simulate a job with one seed after the other, and say between which values it lies."""
+    from serverless_bench.simulation.spread import chance_between, spreads
+
+    job, root, count = job_of(prepared), prepared.directory, flags["runs"]
+    in_json = "json" in {flags["format"], prepared.output.format}
+    say(f"run directories: {root / '1'} to {count}", err=in_json)
+    summaries, code = [], ExitCode.OK
+    for number in range(count):
+        seeded = replace(job, seed=job.seed + number)
+        _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
+        summaries.append(summary)
+        code = code or exit_code_of(summary)
+    found, chance = spreads(summaries), chance_between(count)
+    if in_json:
+        document = {
+            "simulated": model.name,
+            "runs": count,
+            "first_seed": job.seed,
+            "between": chance,
+            "figures": {
+                one.name: {"low": one.low, "median": one.median, "high": one.high} for one in found
+            },
+        }
+        say_json(json.dumps(document))
+        return code
+    say(f"{job.workload}: SIMULATED with the model {model.name}, seeds from {job.seed} on")
+    say(f"{'':<20}{'lowest':>14}{'median':>14}{'highest':>14}")
+    for one in found:
+        say(f"{one.name:<20}{''.join(f'{cell:>14}' for cell in one.cells())}")
+    say(f"{chance:.0%} of further runs lie between the lowest and the highest")
+    return code
+
+
+def _simulated(
+    job: "JobSpec",
+    prepared: Prepared,
+    directory: Path,
+    flags: Mapping[str, Any],
+    model: "Model",
+    deployed: "Deployed",
+) -> "tuple[Run, Summary]":
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.aws.cost.prices import load_prices
+    from serverless_bench.simulation.simulated_run import simulate
+
+    run = simulate(job, directory, model=model, keys=prepared.keys, deployed=deployed)
+    prices = None if flags["prices"] is None else load_prices(flags["prices"])
+    return run, summarize(run, prices=prices)
+
+
+def _check_output(prepared: Prepared, runs: int) -> None:
     """Refuse what would be of a run that happened, or could not be told from one."""
     output = prepared.output
     for flag, value in (
@@ -99,3 +157,9 @@ def _check_output(prepared: Prepared) -> None:
     ):
         if value:
             raise UsageError(f"{flag} is not simulated", hint="leave it out: docs/simulate.md")
+    if runs > 1 and output.key_file is not None:
+        raise UsageError("--runs makes objects of several runs", hint="leave out --key-file")
+    if runs > 1 and output.format not in {None, "text", "json"}:
+        raise UsageError(
+            f"--runs has no report as {output.format}", hint="sbench report of one of them"
+        )

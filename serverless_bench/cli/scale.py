@@ -16,6 +16,7 @@ from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
     CutOff,
+    check_side_by_side,
     flags_of_job,
     job_parameters,
     prepare_task,
@@ -107,8 +108,7 @@ def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Prepared:
         If a flag is wrong, or one of the other job is given.
     """
     own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
-    if flags["executor"] == "inline":
-        raise UsageError("inline runs one function at a time", hint="--executor local")
+    check_side_by_side(flags)
     return prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
 
 

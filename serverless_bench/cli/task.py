@@ -74,6 +74,18 @@ def flags_of_job(
     return {name: flags[name] for name in own}
 
 
+def check_side_by_side(flags: Mapping[str, Any]) -> None:
+    """Refuse to raise the number of functions at once where there is one.
+
+    Raises
+    ------
+    UsageError
+        If the executor runs one after the other.
+    """
+    if flags["executor"] == "inline":
+        raise UsageError("inline runs one function at a time", hint="--executor local")
+
+
 class CutOff(SbenchError):
     """A run among several did not come to a good end; ``exit_code`` is that run's."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.overdue import overdue_operations
 from serverless_bench.analysis.timeline import counted, good_operations, measured_operations
+from serverless_bench.limits.growth import Growth, growth_of
 from serverless_bench.limits.objective import Objective
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, is_text
@@ -28,22 +29,32 @@ class Block:
     """Due, and never begun."""
     achieved_per_s: float
     """Operations that ended well between the first instant that counts and the last one due."""
+    growth: Growth | None = None
+    """How they got slower within the block; None in a closed loop, where no queue grows."""
 
     @property
     def due(self) -> int:
         """All operations."""
         return len(self.took_s) + self.failed + self.overdue
 
+    def grows(self, objective: Objective) -> bool:
+        """Tell whether a queue grows that breaks the objective if the run goes on."""
+        p99_s = objective.p99_s
+        return p99_s is not None and self.growth is not None and self.growth.breaks(p99_s)
+
     def bad(self, objective: Objective) -> dict[str, int]:
         """Return how many operations break each part of an objective.
 
-        What failed or never began breaks all of them: nobody has waited for less.
+        What failed or never began breaks all of them: nobody has waited for less. Where a queue
+        grows, all operations are slow, in time.
         """
         undone = self.failed + self.overdue
         found = {}
         if objective.p99_s is not None:
             in_time = int(np.searchsorted(self.took_s, objective.p99_s, side="right"))
             found["p99"] = undone + len(self.took_s) - in_time
+            if self.grows(objective):
+                found["p99"] = self.due
         if objective.errors is not None:
             found["errors"] = undone
         return found
@@ -80,7 +91,9 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
         first_ns = int(instants.min())
     counted_in = due_ns >= first_ns
     done = good & counted_in
-    took_s = np.sort(np.maximum(operations["end_ns"] - due_ns, 0)[done]) / NS_PER_S
+    took_s = np.maximum(operations["end_ns"] - due_ns, 0)[done] / NS_PER_S
+    in_turn = done & scheduled
+    growth = growth_of((due_ns[in_turn] - first_ns) / NS_PER_S, took_s[scheduled[done]])
     failed, overdue = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
     there, lost = int(counts.sum()), int(is_text(run.functions["status"], "lost").sum())
     unknown = lost * max(1, (len(took_s) + failed + overdue) // max(there, 1))
@@ -90,8 +103,9 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     return Block(
         level=level,
         path=run.path,
-        took_s=took_s,
+        took_s=np.sort(took_s),
         failed=failed + unknown,
         overdue=overdue,
         achieved_per_s=within * NS_PER_S / (until_ns - first_ns),
+        growth=growth,
     )

@@ -14,8 +14,8 @@ _WHAT: Final = {
     "threads": "threads of each function",
 }
 _HEADING: Final = (
-    *("level", "achieved/s", "p50", "p99", "p99 interval", "errors", "never begun", "blocks"),
-    *("verdict",),
+    *("level", "achieved/s", "p50", "p99", "p99 interval", "errors", "never begun"),
+    *("queue", "blocks", "verdict"),
 )
 
 
@@ -46,9 +46,16 @@ def _cells(row: LevelRow) -> tuple[str, ...]:
         low if row.p99_low_s is None else f"{low} {above}",
         f"{row.failed / max(row.due, 1):.2%}",
         str(row.overdue),
+        _queue(row),
         str(row.blocks),
         row.verdict,
     )
+
+
+def _queue(row: LevelRow) -> str:
+    if not row.growing or row.later_per_s is None:
+        return "-" if row.later_per_s is None else "steady"
+    return f"grows {format_seconds(max(row.later_per_s, 0.0))}/s"
 
 
 def _seconds(seconds: float | None) -> str:

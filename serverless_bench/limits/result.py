@@ -35,6 +35,10 @@ class LevelRow:
     p99_high_s: float | None
     errors: float
     """Share of the operations that failed or never began."""
+    growing: int
+    """Blocks in which a queue grew that breaks the objective if the run goes on."""
+    later_per_s: float | None
+    """Seconds that operations were later each second; None in a closed loop."""
     holds: float
     """Probability that the limit is at this level or above it."""
 
@@ -124,18 +128,24 @@ def result_of(
         took_s=took_s,
         dispersion=found.dispersion,
         rows=tuple(
-            _row([block for block in blocks if block.level == level], found.above(level), search)
+            _row(
+                [block for block in blocks if block.level == level],
+                objective,
+                found.above(level),
+                search,
+            )
             for level in sorted({block.level for block in blocks})
         ),
         knee=_knee(blocks),
     )
 
 
-def _row(blocks: Sequence[Block], holds: float, search: Search) -> LevelRow:
+def _row(blocks: Sequence[Block], objective: Objective, holds: float, search: Search) -> LevelRow:
     undone = sum(block.failed + block.overdue for block in blocks)
     took_s = np.sort(np.concatenate([block.took_s for block in blocks]))
     due = len(took_s) + undone
     dispersion = (search.found or search.conclude()).dispersion
+    slopes = [block.growth.per_s for block in blocks if block.growth is not None]
     around = _Z * sqrt(dispersion * 0.99 * 0.01 / max(due, 1))
     return LevelRow(
         level=blocks[0].level,
@@ -149,6 +159,8 @@ def _row(blocks: Sequence[Block], holds: float, search: Search) -> LevelRow:
         p99_low_s=_at(took_s, due, 0.99 - around),
         p99_high_s=_at(took_s, due, 0.99 + around),
         errors=undone / max(due, 1),
+        growing=sum(block.grows(objective) for block in blocks),
+        later_per_s=float(np.mean(slopes)) if slopes else None,
         holds=holds,
     )
 

@@ -34,6 +34,7 @@ SMALLEST = [
     pytest.param("live", [("board,", "write"), ("board,", "read"), ("view",), ("metrics",)]),
     pytest.param("page", [("10",)]),
     pytest.param("parts", [("whole", "put"), ("whole", "get"), ("stopwatches",)]),
+    pytest.param("refused", [("2", "whole_bytes_per_s"), ("2", "t99_s")]),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
     pytest.param(
@@ -42,7 +43,6 @@ SMALLEST = [
             ("10", "1", "1"),
             *(("network of each, with a burst", "2", name) for name in ("write", "read")),
             *(("connections, latency", "2", name) for name in ("write", "read")),
-            ("requests of a prefix, with 503s", "2", "write"),
         ],
     ),
     pytest.param(

@@ -1,6 +1,7 @@
 """What a run says of its level, and what a report says of a search."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import orjson
 
 from serverless_bench.job.load import Load
 from serverless_bench.limits.block import Block, block_of
+from serverless_bench.limits.growth import Growth
 from serverless_bench.limits.objective import Objective
 from serverless_bench.limits.report import lines
 from serverless_bench.limits.result import Limit, result_of
@@ -72,6 +74,27 @@ def test_operations_longer_than_a_block_are_seen(tmp_path: Path) -> None:
     assert block.due == 3
 
 
+def test_a_queue_that_grows_breaks_the_objective_before_it_is_too_long(tmp_path: Path) -> None:
+    def block(name: str, later: int, intended: int | None = 0) -> Block:
+        ops = [
+            replace(
+                operation(n, start_ns=n * 50 * MS, end_ns=n * 50 * MS + 10 * MS + n * later),
+                intended_ns=None if intended is None else n * 50 * MS,
+            )
+            for n in range(80)
+        ]
+        return block_of(saved(tmp_path / name, [record(0, ops)]), 20, 0.0)
+
+    # 1 % more than it can do: a twentieth of a second later, each by half a millisecond.
+    growing, steady = block("growing", MS // 2), block("steady", 0)
+    assert growing.took_s[-1] < 0.05
+    assert growing.bad(OBJECTIVE) == {"p99": 80, "errors": 0}
+    assert growing.bad(Objective(errors=0.1)) == {"errors": 0}
+    assert steady.bad(OBJECTIVE) == {"p99": 0, "errors": 0}
+    # In a closed loop nothing waits but what was begun.
+    assert block("closed", MS // 2, None).bad(OBJECTIVE) == {"p99": 0, "errors": 0}
+
+
 def made(*, lowest: int = 10, highest: int = 1000, limit: int = 100, blocks: int = 200) -> Limit:
     """Search on a store that is at 10 ms up to a limit, and never begins a fifth above it."""
     search = Search(
@@ -87,6 +110,7 @@ def made(*, lowest: int = 10, highest: int = 1000, limit: int = 100, blocks: int
             failed=0,
             overdue=late,
             achieved_per_s=float(min(level, limit)),
+            growth=Growth(per_s=(slope := max(0.0, level / limit - 1)), low_per_s=slope),
         )
         search.add(level, block.bad(OBJECTIVE), block.due)
         found.append(block)
@@ -108,6 +132,8 @@ def test_a_report_has_every_level_with_what_was_seen_there() -> None:
     assert {row.verdict for row in above} == {"does not hold"}
     assert all(row.p50_s == row.p99_s == 0.01 for row in below)
     assert all(row.p99_s is None and row.errors == 0.2 for row in above)
+    assert all((row.growing, row.later_per_s) == (0, 0.0) for row in below)
+    assert all(row.growing == row.blocks for row in above)
     assert limit.knee is not None
     assert limit.knee.most_per_s == 100
     text = "\n".join(lines(limit, "text"))
@@ -115,8 +141,10 @@ def test_a_report_has_every_level_with_what_was_seen_there() -> None:
     assert f"95% interval {limit.low} to {limit.high}" in text
     assert "ended: within 5.0% of the limit" in text
     assert "p99 50 ms and errors 0.100%" in text
+    assert re.search(r"160 .* grows 600 ms/s  +1  does not hold", text), text
+    assert re.search(r"  40 .* steady  +1  holds", text), text
     markdown = list(lines(limit, "markdown"))
-    assert markdown[1].count(" --: |") == 8
+    assert markdown[1].count(" --: |") == 9
     assert sum(line.startswith("| ") for line in markdown) == 2 + len(limit.rows)
     data = json.loads(orjson.dumps(limit.to_json()))
     assert data["limit"] == limit.limit

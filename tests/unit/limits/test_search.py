@@ -5,6 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
+from serverless_bench.limits.objective import Objective
 from serverless_bench.limits.posterior import Trial, posterior
 from serverless_bench.limits.search import Search
 from tests.queues import Queue
@@ -20,6 +21,10 @@ SHAPES = {
 }
 
 
+def objective_of(queue: Queue) -> Objective:
+    return Objective(p99_s=queue.p99_s, errors=0.001)
+
+
 def searched(queue: Queue, seed: int, *, blocks: int = 36, **settings: float) -> Search:
     """Return a search that has seen so many blocks of a store, or is through."""
     rng = np.random.default_rng([seed, 1])
@@ -29,8 +34,8 @@ def searched(queue: Queue, seed: int, *, blocks: int = 36, **settings: float) ->
         level = search.next_level()
         if level is None:
             break
-        due, slow = queue.block(level, rng)
-        search.add(level, {"p99": slow, "errors": 0}, due)
+        block = queue.block(level, rng)
+        search.add(level, block.bad(objective_of(queue)), block.due)
     search.conclude()
     return search
 
@@ -70,9 +75,10 @@ def test_one_spoiled_block_costs_blocks_but_not_the_truth() -> None:
         level = search.next_level()
         if level is None:
             break
-        due, slow = queue.block(level, rng)
+        block = queue.block(level, rng)
+        bad = block.bad(objective_of(queue))
         # Something else used the machine: the ramp ends far too early.
-        search.add(level, {"p99": due if number == 3 else slow, "errors": 0}, due)
+        search.add(level, {**bad, "p99": block.due} if number == 3 else bad, block.due)
     low, high = search.interval
     assert low <= queue.limit_per_s <= high
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.rundir.run import load_run
 from tests.command import Call
 
 SMALL = ("--number", "3", "--size", "1MiB", "--name", "run")
@@ -47,6 +49,25 @@ def test_on_one_machine_there_is_no_quota_and_no_bill(call: Call, tmp_path: Path
     assert (code, report["planned_concurrency"], report.get("bill")) == (0, 3, None)
 
 
+def test_several_runs_have_a_range_that_another_one_lies_in(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('base = "loopback"\n[store]\nput_per_s = 3.0\n')
+    several = ("plan", "--simulate", "--runs", "5", "--model", tmp_path / "mine.toml")
+    words = ("write", *SMALL, "--objects", "4", "--seed", "7", "--run-dir", tmp_path)
+    code, out, err = call(*several, *words, "--format", "json")
+    found = json.loads(out)
+    assert (code, found["runs"], found["first_seed"], found["between"]) == (0, 5, 7, 4 / 6)
+    assert err == f"run directories: {tmp_path / 'run' / '1'} to 5\n"
+    summaries = [summarize(load_run(tmp_path / "run" / str(n))) for n in range(1, 6)]
+    spans = sorted(one.span_s or 0.0 for one in summaries)
+    assert len(set(spans)) == 5
+    span = {"low": spans[0], "median": spans[2], "high": spans[4]}
+    assert found["figures"]["span_s"] == span
+    code, out, _ = call(*several, *words, "--name", "again")
+    assert code == 0
+    assert "SIMULATED with the model mine, seeds from 7 on" in out
+    assert "67% of further runs lie between the lowest and the highest" in out
+
+
 def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("[store]\nput_per_s = 0.01\n")
     model = ("--model", tmp_path / "mine.toml")
@@ -61,6 +82,9 @@ def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Pa
     [
         ("--simulate needs a command", ("--simulate",)),
         ("--model needs --simulate", ("--model", "loopback")),
+        ("--runs needs --simulate", ("--runs", "2", "write")),
+        ("--runs makes objects", ("--simulate", "--runs", "2", "write", "--key-file", "k")),
+        ("no report as html", ("--simulate", "--runs", "2", "write", "--format", "html")),
         ("there is no model 'nope'", ("--simulate", "--model", "nope", "write")),
         ("there is no command 'wirte' to plan", ("--simulate", "wirte")),
         ("a mixed is not simulated", ("--simulate", "mixed", "--operations", "3")),

@@ -1,0 +1,137 @@
+"""Whether runs with 503s lie where simulations of them do.
+
+    python -m benchmarks.refused [--rounds 6]
+
+Functions of this machine write 480 objects to ``sbench serve``, which admits 30 a second, and so do
+simulated ones with its parameters. Each measured run has a seed of its own, as each simulation has:
+a worker draws its waits from the seed, so runs of one seed are no sample. Three to four minutes.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.common import make_parser, run_alone
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.driver.run import run_job
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.simulation.model import LOOPBACK
+from serverless_bench.simulation.simulated_run import simulate
+from serverless_bench.simulation.spread import Spread, chance_between, spreads
+from serverless_bench.stores.loopback.process import served
+from serverless_bench.units import KIB
+
+FUNCTIONS: Final = (10, 24, 64)
+REQUESTS: Final = 480
+PER_S: Final = 30
+SIMULATED: Final = 39
+"""So many have the next run between their lowest and their highest in 95 of 100 cases."""
+_FLAGS: Final = ("--put-limit", str(PER_S), "--latency", "lognormal:30,0.3")
+_MODEL: Final = replace(
+    LOOPBACK, store=replace(LOOPBACK.store, put_per_s=float(PER_S), put_s=0.03, put_sigma=0.3)
+)
+
+
+def job(functions: int, requests: int, seed: int, url: str = "http://127.0.0.1:1") -> JobSpec:
+    """Return a write of so many objects by so many functions."""
+    return JobSpec(
+        workload="write",
+        target=Target(bucket="any", endpoint_url=url),
+        invocations=functions,
+        concurrency=functions,
+        objects=max(1, requests // functions),
+        object_bytes=64 * KIB,
+        seed=seed,
+    )
+
+
+def summaries(rounds: int, run: Callable[[int, Path], Summary]) -> Iterator[Summary]:
+    """Yield what runs of one seed after the other come to."""
+    for seed in range(rounds):
+        with tempfile.TemporaryDirectory() as scratch:
+            yield run(seed, Path(scratch) / "run")
+
+
+def measured(functions: int, requests: int, rounds: int) -> list[Summary]:
+    """Return runs that happened."""
+
+    def run(seed: int, directory: Path) -> Summary:
+        with served(*_FLAGS) as url:
+            return summarize(run_job(job(functions, requests, seed, url), directory))
+
+    return [*summaries(rounds, run)]
+
+
+def simulated(functions: int, requests: int, rounds: int) -> list[Summary]:
+    """Return runs that did not."""
+
+    def run(seed: int, directory: Path) -> Summary:
+        return summarize(simulate(job(functions, requests, seed), directory, model=_MODEL))
+
+    return [*summaries(rounds, run)]
+
+
+def rows(functions: int, requests: int, rounds: int, simulations: int) -> list[dict[str, Any]]:
+    """Return the figures of both, by name."""
+    real = measured(functions, requests, rounds)
+    made = {one.name: one for one in spreads(simulated(functions, requests, simulations))}
+    single = [{one.name: one.median for one in spreads([run])} for run in real]
+    return [
+        {
+            **asdict(made[one.name]),
+            "real": one.median,
+            "inside": sum(_inside(made[one.name], run[one.name]) for run in single),
+        }
+        for one in spreads(real)
+    ]
+
+
+def _inside(spread: Spread, value: float) -> bool:
+    return spread.low <= value <= spread.high
+
+
+def parser() -> Any:  # noqa: ANN401 - argparse's
+    """Return what reads the command line."""
+    return make_parser(__doc__, rounds=6)
+
+
+def main() -> None:
+    """Print the table."""
+    asked = parser().parse_args()
+    functions: tuple[int, ...] = FUNCTIONS
+    requests, rounds, simulations = REQUESTS, asked.rounds, SIMULATED
+    if asked.smallest:
+        functions, requests, rounds, simulations = (2,), 4, 1, 2
+    chance = chance_between(simulations)
+    print(f"Of {rounds} runs each; a run lies in the range in {chance:.0%} of cases.\n")
+    print("| functions | figure | measured | simulated | range | simulated / measured | in it |")
+    print("| ---: | --- | ---: | ---: | --- | ---: | ---: |", flush=True)
+    with ThreadPoolExecutor(len(functions)) as pool:
+        # They wait for the store, nearly all the time.
+        found = pool.map(
+            lambda n: run_alone("benchmarks.refused", n, requests, rounds, simulations), functions
+        )
+        for number, figures in zip(functions, found, strict=True):
+            for row in figures:
+                made = Spread(**{name: row[name] for name in ("name", "low", "median", "high")})
+                low, middle, high = made.cells()
+                real = replace(made, median=row["real"]).cells()[1]
+                ratio = made.median / row["real"] if row["real"] else 1.0
+                print(
+                    f"| {number} | {made.name} | {real} | {middle} | {low} to {high} |"
+                    f" {ratio:.2f} | {row['inside']} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(rows(*map(int, sys.argv[2:]))))
+    else:
+        main()
