@@ -4,8 +4,10 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
+import botocore.session
 import pytest
 from hypothesis import settings
 
@@ -19,6 +21,9 @@ from tests.servers import Server
 # Hundreds of processes load the same modules: the first one compiles them for all.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Each session of botocore would read the descriptions of its services again: 0.1 s for a client.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 # Tests assert no time: two run side by side, and a machine may be busy.
 # A submission is judged by what it changes, not by a draw: in CI examples follow from the test.

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import boto3
 
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.target import ensure
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.stores.embedded import Lease
-from serverless_bench.units import NS_PER_S
 from tests.built_servers import S3S_FS, VERSITYGW, program
-from tests.processes import PATIENCE_S
+from tests.processes import until
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -53,11 +51,13 @@ def running(
             stdin=subprocess.DEVNULL,
             env={**os.environ, **(more or {})},
         )
+
+    def ready() -> bool:
+        assert process.poll() is None, log.read_text()
+        return answers(url)
+
     try:
-        deadline_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
-        while not answers(url):
-            assert process.poll() is None, log.read_text()
-            assert monotonic_ns() < deadline_ns, f"{url} does not answer"
+        until(ready)
         yield
     finally:
         process.terminate()

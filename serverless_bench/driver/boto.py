@@ -5,35 +5,26 @@ Control requests go out with its usual retries; nothing here is measured.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING
 
 from botocore import exceptions as boto
 from botocore.config import Config
 from botocore.configprovider import ConfiguredEndpointProvider
-from botocore.loaders import create_loader
 from botocore.session import Session
 
-from serverless_bench.aws.client import CREDENTIALS, UNREADABLE, credentials_error
+from serverless_bench.aws.client import CREDENTIALS, UNREADABLE, credentials_error, open_session
 from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
-    from botocore.loaders import Loader
     from mypy_boto3_s3 import S3Client
-
-
-@cache
-def _loader(path: str | None) -> "Loader":
-    """Return what reads the descriptions of services, which is most of making a client."""
-    return create_loader(path)
 
 
 def _configured() -> Session:
     """Return a session whose profile, if it has one, can be read."""
-    session = Session()
+    session = open_session()
     try:
         session.get_scoped_config()
     except UNREADABLE as exc:
@@ -44,7 +35,6 @@ def _configured() -> Session:
 def open_s3(target: Target) -> "S3Client":
     """Return a botocore client for control requests."""
     session = _configured()
-    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]
             "s3",

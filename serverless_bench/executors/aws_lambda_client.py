@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
-import botocore.session
 from botocore import exceptions as boto
 from botocore.config import Config
 
@@ -20,6 +19,7 @@ from serverless_bench.aws.client import (
     LOST_CREDENTIALS,
     credentials_error,
     explained,
+    open_session,
 )
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ExecutorError
@@ -171,7 +171,7 @@ class LambdaClient:
                 self._progress.notes.append(note)
 
     def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
-        session = botocore.session.Session()
+        session = open_session()
         region = self._region or session.get_config_variable("region") or DEFAULT_REGION
         client = session.create_client("lambda", region_name=region, config=self._config)
         refuse_password(client.meta.endpoint_url)

@@ -49,7 +49,6 @@ def imported(code: Path, statement: str) -> tuple[set[str], float]:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(template(), id="one"),
         pytest.param(template([128, 10_240], ["x86_64", "arm64"], copies=3), id="many"),
         *(pytest.param(template(runtime=runtime), id=runtime) for runtime in RUNTIMES),
     ],

@@ -88,7 +88,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work, path = root / "build", f"{root / 'base' / 'bin'}:{os.environ['PATH']}"
     work.mkdir()
     # A test needs few of the modules that are installed: they are compiled when it loads them.
-    environment = {**os.environ, "PATH": path, "UV_COMPILE_BYTECODE": "0"}
+    environment = {**os.environ, "PATH": path, "PIP_COMPILE": "0", "UV_COMPILE_BYTECODE": "0"}
     environment.pop("VIRTUAL_ENV", None)
     for name, value in stages()["packages"].instructions:
         if name == "COPY":

@@ -40,6 +40,8 @@ STANDS_IN: Final = {
     # Of a region of AWS: LocalStack, whose functions run on this machine's processor and Python.
     "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",
     "--number 1800 --mb 2000": "--number 2 --mb 1",
+    # Forty at once, and their bytes, has tests/integration/lambda_host/test_many_functions.py.
+    "sbench-worker --number 100": "sbench-worker --number 10",
     "sbench clean big": "age big && sbench clean big",
     "sam delete": "sam delete --no-prompts --region us-east-1",
 }
@@ -116,7 +118,7 @@ def environment(scratch: Path) -> dict[str, str]:
     ours = {"PYTHONPATH", "VIRTUAL_ENV"}
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     # Most of the modules that are installed are never loaded here: none is compiled before it is.
-    ours_too = {"UV_COMPILE_BYTECODE": "0", "SAM_CLI_TELEMETRY": "0"}
+    ours_too = {"PIP_COMPILE": "0", "UV_COMPILE_BYTECODE": "0", "SAM_CLI_TELEMETRY": "0"}
     return {**kept, **ours_too, "SBENCH_STORE_DIR": str(scratch / "store")}
 
 

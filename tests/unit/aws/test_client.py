@@ -1,0 +1,19 @@
+"""Clients of AWS are made of descriptions that a process reads once."""
+
+import botocore.loaders
+import botocore.session
+import pytest
+
+from serverless_bench.aws.client import open_session
+
+
+def test_sessions_share_what_they_read_unless_it_lies_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Tests have all sessions share it (tests/conftest.py); users' have it from open_session alone.
+    monkeypatch.setattr(botocore.session, "create_loader", botocore.loaders.create_loader)
+    first, second = (open_session().get_component("data_loader") for _ in range(2))
+    assert first is second
+    monkeypatch.setenv("AWS_DATA_PATH", "/elsewhere")
+    assert "/elsewhere" in open_session().get_component("data_loader").search_paths
+    assert "/elsewhere" not in first.search_paths
