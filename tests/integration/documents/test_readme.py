@@ -40,8 +40,6 @@ STANDS_IN: Final = {
     # Of a region of AWS: LocalStack, whose functions run on this machine's processor and Python.
     "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",
     "--number 1800 --mb 2000": "--number 2 --mb 1",
-    # Forty at once, and their bytes, has tests/integration/lambda_host/test_many_functions.py.
-    "sbench-worker --number 100": "sbench-worker --number 10",
     "sbench clean big": "age big && sbench clean big",
     "sam delete": "sam delete --no-prompts --region us-east-1",
 }
