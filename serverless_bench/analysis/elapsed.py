@@ -13,7 +13,8 @@ import numpy as np
 
 from serverless_bench.analysis.timeline import measured_operations
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints
+from serverless_bench.rundir.tables import ABSENT, EARLIEST, Ints, Mask, Table, is_text
+from serverless_bench.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,3 +81,43 @@ def span_ns(run: Run) -> int:
     """Return how long the span of a run is without its pauses; 0 without a span."""
     found = span(run)
     return 0 if found is None else elapsed(run).between_ns(*found)
+
+
+def makespan_s(functions: Table, time: Elapsed) -> float | None:
+    """Return the time from the first submission to the last collection; None if there is none."""
+    there = functions["submitted_ns"] != ABSENT
+    if not there.any():
+        return None
+    first = int(functions["submitted_ns"][there].min())
+    return time.between_ns(first, int(functions["collected_ns"][there].max())) / NS_PER_S
+
+
+def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
+    """Return when a share of the functions was done, by name; None if so many never were.
+
+    Parameters
+    ----------
+    run
+        Its workers' instants are on the driver's clock.
+    good
+        Which operations succeeded and are measured.
+    time
+        Its pauses.
+    """
+    names: dict[str, float | None] = {"t50": None, "t90": None, "t99": None, "t100": None}
+    is_ok = is_text(run.functions["status"], "ok")
+    there = span(run)
+    if there is None or not is_ok.any():
+        return names
+    # A function whose share of the work was nothing is done when it ends.
+    idle = np.ones(len(is_ok), dtype=np.bool_)
+    idle[run.operations["function"][good]] = False
+    last = np.where(idle, run.functions["end_ns"], EARLIEST)
+    np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
+    done = np.sort(last[is_ok])
+    for name in names:
+        needed = -(-run.job.invocations * int(name[1:]) // 100)
+        if needed <= len(done):
+            at = max(int(done[needed - 1]), there[0])
+            names[name] = time.between_ns(there[0], at) / NS_PER_S
+    return names

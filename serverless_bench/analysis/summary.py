@@ -20,7 +20,7 @@ from serverless_bench.analysis.contention import Contention, contention
 from serverless_bench.analysis.cpu_cost import cpu_with_warmup, measured_cpu_s
 from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
 from serverless_bench.analysis.display import Displayed
-from serverless_bench.analysis.elapsed import Elapsed, elapsed, span
+from serverless_bench.analysis.elapsed import done_s, elapsed, makespan_s, span
 from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.library_usage import LibraryUsage, library_usage
@@ -37,13 +37,11 @@ from serverless_bench.analysis.visibility import not_shown
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
-    EARLIEST,
     READS,
     ChangedTable,
     Mask,
     Table,
     is_one_of,
-    is_text,
     percentiles,
 )
 from serverless_bench.units import GIB, NS_PER_S
@@ -313,8 +311,8 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
     there = span(run)
     return {
         "paused_s": 0.0 if there is None else time.paused_ns(*there) / NS_PER_S,
-        "makespan_s": _makespan_s(run.functions, time),
-        "done_s": _done_s(run, good, time),
+        "makespan_s": makespan_s(run.functions, time),
+        "done_s": done_s(run, good, time),
         "ttfb_s": None if "ttfb_s" in hidden else durations_s("start_ns", "first_byte_ns"),
         "ack_s": None if "ack_s" in hidden else durations_s("last_byte_sent_ns", "end_ns"),
         "latency_s": durations_s("start_ns", "end_ns"),
@@ -358,34 +356,6 @@ def _gate(run: Run) -> GateSummary | None:
         late=int((functions["gate_late"][counts] > 0).sum()),
         wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
     )
-
-
-def _makespan_s(functions: Table, time: Elapsed) -> float | None:
-    there = functions["submitted_ns"] != ABSENT
-    if not there.any():
-        return None
-    first = int(functions["submitted_ns"][there].min())
-    return time.between_ns(first, int(functions["collected_ns"][there].max())) / NS_PER_S
-
-
-def _done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
-    names: dict[str, float | None] = {"t50": None, "t90": None, "t99": None, "t100": None}
-    is_ok = is_text(run.functions["status"], "ok")
-    there = span(run)
-    if there is None or not is_ok.any():
-        return names
-    # A function whose share of the work was nothing is done when it ends.
-    idle = np.ones(len(is_ok), dtype=np.bool_)
-    idle[run.operations["function"][good]] = False
-    last = np.where(idle, run.functions["end_ns"], EARLIEST)
-    np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
-    done = np.sort(last[is_ok])
-    for name in names:
-        needed = -(-run.job.invocations * int(name[1:]) // 100)
-        if needed <= len(done):
-            at = max(int(done[needed - 1]), there[0])
-            names[name] = time.between_ns(there[0], at) / NS_PER_S
-    return names
 
 
 def _bad_ranges(run: Run) -> tuple[Mapping[str, Any], ...]:

@@ -146,12 +146,13 @@ def _backquoted(name: str) -> str:
 
 def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     _check_ends(settings)
+    object_bytes = object_bytes_of(settings)
     load = load_of(settings)
     if load.array is not None:
         check_array(load.array)
     keys = _keys(settings, load.array) if keys is None else keys
     location, remote = locate(settings)
-    job = _specified(settings, load, keys, location, remote)
+    job = _specified(settings, object_bytes, load, keys, location, remote)
     check_name(job.name)
     check(job, keys)
     check_prefix(remote.prefix or "")
@@ -170,7 +171,12 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
 
 
 def _specified(
-    settings: JobSettings, load: Load, keys: Sequence[str], location: Location, remote: Remote
+    settings: JobSettings,
+    object_bytes: int | None,
+    load: Load,
+    keys: Sequence[str],
+    location: Location,
+    remote: Remote,
 ) -> JobSpec:
     invocations = _invocations(settings, keys)
     return JobSpec(
@@ -189,7 +195,7 @@ def _specified(
         invocations=invocations,
         concurrency=_concurrency(settings, invocations),
         objects=_objects(settings),
-        object_bytes=object_bytes_of(settings),
+        object_bytes=object_bytes,
         repeats=settings.read_times,
         deadline_s=settings.deadline,
         duration_s=settings.duration,
