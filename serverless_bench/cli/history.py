@@ -168,8 +168,10 @@ def check_command(
     require_scipy()
     load_numpy()
     from serverless_bench.analysis.samples import more_is_better
+    from serverless_bench.cli.job import check_writable
     from serverless_bench.history.judging import DEFAULT_FIGURES
 
+    check_writable("--summary", summary)
     figures = tuple(dict.fromkeys(flags["metric"])) or DEFAULT_FIGURES
     for name in figures:
         more_is_better(name)

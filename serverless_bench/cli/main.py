@@ -270,6 +270,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(code or 0)
 
 
+def _words_to(context: click.Context) -> str:
+    """Return the words that lead to a command; click's own have the arguments of `plan`, too."""
+    before = "" if context.parent is None else f"{_words_to(context.parent)} "
+    return f"{before}{context.info_name}"
+
+
 def _told(exc: BaseException) -> int:
     """Say what ended the command, and return the exit code for that."""
     if isinstance(exc, BrokenPipeError | _Unread):
@@ -280,7 +286,7 @@ def _told(exc: BaseException) -> int:
         return INTERRUPTED
     if isinstance(exc, click.ClickException):
         usage = exc.ctx if isinstance(exc, click.UsageError) else None
-        hint = f"{usage.command_path} --help" if usage else ""
+        hint = f"{_words_to(usage)} --help" if usage else ""
         # Some of click's messages have several lines.
         complain(SbenchError(" ".join(exc.format_message().split()), hint=hint))
         return int(exc.exit_code)

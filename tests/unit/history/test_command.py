@@ -195,6 +195,7 @@ def refusals(call: Call, tmp_path: Path) -> None:
             ("check", "--old", "false", "--new", "false"),
         ),
         (2, "--blocks must be at least 4", ("check", "--old", "a", "--new", "b", "--blocks", "3")),
+        (2, "cannot write --summary no/x.md", ("check", "--old", "a", "--summary", "no/x.md")),
         (8, "link.md is a symbolic link", ("check", "new", "--summary", "link.md")),
     ],
 )

@@ -105,6 +105,11 @@ def test_one_line_says_what_cannot_be_simulated(
     assert not list(tmp_path.glob("**/run.json"))
 
 
+def test_a_wrong_flag_of_the_command_leads_to_its_help(call: Call) -> None:
+    _, _, err = call("plan", "--simulate", "write", "--number", "many")
+    assert err.splitlines()[1] == "hint: sbench plan write --help"
+
+
 def test_a_directory_that_holds_a_run_is_left_alone(call: Call, tmp_path: Path) -> None:
     words = ("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path)
     assert call(*words)[0] == 0
