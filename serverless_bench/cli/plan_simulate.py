@@ -11,7 +11,7 @@ from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.job import Prepared
 from serverless_bench.cli.plan_job import job_of, prepare_command
 from serverless_bench.cli.terminal import say, say_json
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import ArchiveError, UsageError
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.summary import Summary
@@ -101,10 +101,12 @@ def _several(
 
     job, root, count = job_of(prepared), prepared.directory, flags["runs"]
     in_json = "json" in {flags["format"], prepared.output.format}
+    jobs = [replace(job, seed=job.seed + number) for number in range(count)]
+    if root.exists():
+        raise ArchiveError(f"{root} is there already", hint="choose another --name")
     say(f"run directories: {root / '1'} to {count}", err=in_json)
     summaries, code = [], ExitCode.OK
-    for number in range(count):
-        seeded = replace(job, seed=job.seed + number)
+    for number, seeded in enumerate(jobs):
         _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
         summaries.append(summary)
         code = code or exit_code_of(summary)

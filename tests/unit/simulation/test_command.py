@@ -62,6 +62,9 @@ def test_several_runs_have_a_range_that_another_one_lies_in(call: Call, tmp_path
     assert len(set(spans)) == 5
     span = {"low": spans[0], "median": spans[2], "high": spans[4]}
     assert found["figures"]["span_s"] == span
+    code, _, err = call(*several, *words)
+    assert code == 8
+    assert f"{tmp_path / 'run'} is there already" in err
     code, out, _ = call(*several, *words, "--name", "again")
     assert code == 0
     assert "SIMULATED with the model mine, seeds from 7 on" in out
