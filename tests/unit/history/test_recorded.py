@@ -245,6 +245,12 @@ def test_a_file_that_is_none_is_named(history: History, recorded: RecordedRun, t
     assert "\n" not in str(caught.value)
 
 
+def test_what_is_nested_too_deeply_is_said_to_be() -> None:
+    with pytest.raises(ValueError, match="nested") as caught:
+        parse(b"[" * 50_000)
+    assert str(caught.value) == "it is nested too deeply"
+
+
 def test_a_run_lies_in_the_folder_of_its_key_and_only_once(
     history: History, recorded: RecordedRun
 ) -> None:
