@@ -32,7 +32,8 @@ def test_a_file_is_small_and_says_the_same_again(tmp_path: Path) -> None:
     assert parse(text.encode()) == run
     assert len(text) < 2000
     assert str(tmp_path) not in text
-    assert list(json.loads(text)) == sorted(json.loads(text))
+    # As git shows it: a field a line, and the same order always.
+    assert text == json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n"
     assert (run.figures["whole_bytes_per_s"], run.bytes) == (2000.0, 2000)
     # To seven digits, as a file of another machine would have it.
     assert all(value == float(f"{value:.7g}") for value in run.figures.values())
@@ -77,6 +78,61 @@ def test_ports_of_this_machine_are_one_store(tmp_path: Path) -> None:
     found = [record(made(tmp_path / str(n), one)) for n, one in enumerate(of)]
     assert len({run.key for run in found}) == 1
     assert found[0].job["store"] == "s3 http here"
+
+
+@pytest.mark.parametrize(
+    ("target", "store"),
+    [
+        ({"endpoint_url": "https://store:9000"}, "s3 https store"),
+        ({"endpoint_url": "", "region": "eu-central-1"}, "s3 eu-central-1"),
+        (
+            {"endpoint_url": "", "region": "us-east-1", "bucket": "b--use1-az4--x-s3"},
+            "s3 us-east-1 directory bucket",
+        ),
+        (
+            {"endpoint_url": "http://10.0.0.1", "bucket": "b--use1-az4--x-s3"},
+            "s3 http 10.0.0.1 directory bucket",
+        ),
+    ],
+)
+def test_a_store_is_named_without_what_may_change(
+    tmp_path: Path, target: dict[str, str], store: str
+) -> None:
+    of = replace(JOB, target=replace(JOB.target, **target))  # type: ignore[arg-type]
+    assert record(made(tmp_path / "run", of)).job["store"] == store
+
+
+def test_keys_stay_as_they_are_from_version_to_version(tmp_path: Path) -> None:
+    """A history holds runs of many versions: with other keys it would begin anew."""
+    of = replace(
+        JOB,
+        load=Load(threads=4),
+        transfer=replace(JOB.transfer, part_bytes=8 << 20),
+        endpoints=("http://second",),
+    )
+    about = {"cpus": 2, "platform": "Linux-6.18.44-x86_64-with-glibc2.36"}
+    keys = [
+        record(made(tmp_path / "plain")).key,
+        record(made(tmp_path / "more", of, provenance=about), machine="ci").key,
+    ]
+    assert keys == ["write-wire-local-124b1b53eed6", "write-wire-local-63aa82f8c03f"]
+
+
+def test_versions_are_those_that_a_reader_looks_for_first(tmp_path: Path) -> None:
+    about = {
+        "sbench": "1",
+        "git_commit": "abc",
+        "python": "3.12.1" + "x" * 100,
+        "libraries": {"wire": "2", "boto3": "3"},
+    }
+    versions = record(made(tmp_path / "a", provenance=about)).versions
+    assert versions == {
+        "sbench": "1",
+        "git_commit": "abc",
+        "python": ("3.12.1" + "x" * 100)[:64],
+        "wire": "2",
+    }
+    assert record(made(tmp_path / "b", provenance={"python": 3, "libraries": 4})).versions == {}
 
 
 def test_machines_are_told_apart_and_versions_are_not(tmp_path: Path) -> None:
@@ -187,6 +243,12 @@ def test_a_file_that_is_none_is_named(history: History, recorded: RecordedRun, t
         history.runs(recorded.key)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_nested_too_deeply_is_said_to_be() -> None:
+    with pytest.raises(ValueError, match="nested") as caught:
+        parse(b"[" * 50_000)
+    assert str(caught.value) == "it is nested too deeply"
 
 
 def test_a_run_lies_in_the_folder_of_its_key_and_only_once(
