@@ -31,7 +31,7 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
         return
     from serverless_bench.analysis.stability import SAMPLE_S, StoppingRule  # noqa: PLC0415
 
-    watch = _Watch(StoppingRule(job.until_stable), live)
+    watch = _Watch(StoppingRule(job.until_stable), live, job.duration_s or 0.0)
     try:
         with repeated(watch.sample, SAMPLE_S, name="until stable"):
             yield
@@ -40,11 +40,22 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
 
 
 class _Watch:
-    """Samples of what functions have done, and what they say."""
+    """Samples of what functions have done, and what they say.
 
-    def __init__(self, stopping: "StoppingRule", live: RunProgress) -> None:
+    Parameters
+    ----------
+    stopping
+        Says when to end.
+    live
+        Has the board.
+    duration_s
+        How long each function works.
+    """
+
+    def __init__(self, stopping: "StoppingRule", live: RunProgress, duration_s: float) -> None:
         self._stopping = stopping
         self._live = live
+        self._duration_s = duration_s
         self._at_ns: list[int] = []
         self._bytes: list[int] = []
         self._operations: list[int] = []
@@ -76,8 +87,12 @@ class _Watch:
             return "bytes", self._bytes
         return "operations", self._operations
 
-    def _samples(self) -> "Floats":
-        """Return what each stretch of equal length had, from the first one that had anything."""
+    def _samples(self, *, over: bool = False) -> "Floats":
+        """Return what each stretch of equal length had, from the first one that had anything.
+
+        Functions that have nothing to show are stalled, as long as they are to work; what it takes
+        to end them after the run is ``over`` is not theirs.
+        """
         import numpy as np  # noqa: PLC0415 - most runs need none here
 
         if not self._at_ns:
@@ -88,12 +103,13 @@ class _Watch:
             return np.zeros(0)
         # A thread wakes up late, so counts are read between two of its looks.
         at_s = (np.array(self._at_ns) - self._at_ns[busy[0]]) / NS_PER_S
-        grid = np.arange(int(at_s[busy[-1] + 1] / _sample_s()) + 1) * _sample_s()
+        end_s = max(at_s[busy[-1] + 1], min(at_s[-1], self._duration_s)) if over else at_s[-1]
+        grid = np.arange(int(end_s / _sample_s()) + 1) * _sample_s()
         return np.asarray(np.diff(np.interp(grid, at_s, counts)), dtype=np.float64)
 
     def report(self) -> dict[str, Any]:
         """Return how it went; with a last look, if the run ended by itself."""
-        samples = self._samples()
+        samples = self._samples(over=True)
         if self._reached_s is None and len(samples):
             self._stopping.stable(samples)
         latest = self._stopping.latest
