@@ -5,7 +5,7 @@ are set, as botocore does it: that is how a laptop stands in for AWS.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final
@@ -60,7 +60,9 @@ def open_session() -> "Session":
     from botocore.session import Session  # noqa: PLC0415
 
     session = Session()
-    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
+    # Whoever makes a client of it is told what is wrong with a profile.
+    with suppress(*UNREADABLE):
+        session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     return session
 
 

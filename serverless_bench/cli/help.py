@@ -28,7 +28,7 @@ SECTIONS: Final[_Sections] = {
     "Remote functions": "stack memory arch function function-region probe max-cost prices"
     " scheduler ssh-host slots control-prefix start-timeout quota network-quota function-mb-s vpc"
     " express cross-region show-prices",
-    "Simulation": "simulate model",
+    "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",
     "Output": "name format run-dir dry-run keep pickle plot ceiling progress metrics",
 }
