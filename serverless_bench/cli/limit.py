@@ -248,6 +248,7 @@ class _Series:
             for name, count in block.bad(self.objective).items()
         )
         slow = "" if not len(block.took_s) else f", slowest {format_seconds(block.took_s[-1])}"
+        slow += ", queue grows" if block.grows(self.objective) else ""
         rate = format_per_s(block.achieved_per_s)
         say(f"{self.over} {level}: {rate}{slow}; beyond {bad}  {directory}", err=self.quiet)
         return block
