@@ -7,6 +7,7 @@ simulated ones with its parameters. Each measured run has a seed of its own, as 
 a worker draws its waits from the seed, so runs of one seed are no sample. Three to four minutes.
 """
 
+import argparse
 import json
 import sys
 import tempfile
@@ -96,7 +97,7 @@ def _inside(spread: Spread, value: float) -> bool:
     return spread.low <= value <= spread.high
 
 
-def parser() -> Any:  # noqa: ANN401 - argparse's
+def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
     return make_parser(__doc__, rounds=6)
 

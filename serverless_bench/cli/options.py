@@ -8,7 +8,7 @@ import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.driver.display import Style
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.units import parse_share
 
@@ -85,6 +85,18 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
 
         del ctx, param
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+def check_unused(directory: Path) -> None:
+    """Refuse the name of a series that is taken: its runs would lie beside others.
+
+    Raises
+    ------
+    ArchiveError
+        If the directory exists.
+    """
+    if directory.exists():
+        raise ArchiveError(f"{directory} is there already", hint="choose another --name")
 
 
 def new_name(kind: str, given: str | None = None) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.job import Prepared
+from serverless_bench.cli.options import check_unused
 from serverless_bench.cli.plan_job import job_of, prepare_command
 from serverless_bench.cli.terminal import say, say_json
-from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.summary import Summary
@@ -102,8 +103,7 @@ def _several(
     job, root, count = job_of(prepared), prepared.directory, flags["runs"]
     in_json = "json" in {flags["format"], prepared.output.format}
     jobs = [replace(job, seed=job.seed + number) for number in range(count)]
-    if root.exists():
-        raise ArchiveError(f"{root} is there already", hint="choose another --name")
+    check_unused(root)
     say(f"run directories: {root / '1'} to {count}", err=in_json)
     summaries, code = [], ExitCode.OK
     for number, seeded in enumerate(jobs):

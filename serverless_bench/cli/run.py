@@ -16,12 +16,12 @@ from serverless_bench.cli.job_flags import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.options import FILE, check_one_document, new_name, option
+from serverless_bench.cli.options import FILE, check_one_document, check_unused, new_name, option
 from serverless_bench.cli.task import store_kept_up
 from serverless_bench.cli.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
-from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
+from serverless_bench.errors import INTERRUPTED, SbenchError
 from serverless_bench.units import format_count
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
         show(job, steps, style)
         return ExitCode.OK
     root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")
-    if root.exists():
-        raise ArchiveError(f"{root} is there already", hint="choose another --name")
+    check_unused(root)
     with store_kept_up(needed=any(step.prepared.embedded for step in steps.values())):
         return _Progress(job, steps, root, quiet=style != "text").run()
 
