@@ -10,6 +10,7 @@ import numpy as np
 from serverless_bench.analysis.scaling import MIN_NUMBERS, REACH, fit_scaling
 from serverless_bench.limits.block import Block
 from serverless_bench.limits.objective import Objective
+from serverless_bench.limits.posterior import Posterior
 from serverless_bench.limits.search import CONFIDENCE, Search
 from serverless_bench.rundir.tables import Floats
 
@@ -128,27 +129,22 @@ def result_of(
         took_s=took_s,
         dispersion=found.dispersion,
         rows=tuple(
-            _row(
-                [block for block in blocks if block.level == level],
-                objective,
-                found.above(level),
-                search,
-            )
+            _row([block for block in blocks if block.level == level], objective, found)
             for level in sorted({block.level for block in blocks})
         ),
         knee=_knee(blocks),
     )
 
 
-def _row(blocks: Sequence[Block], objective: Objective, holds: float, search: Search) -> LevelRow:
+def _row(blocks: Sequence[Block], objective: Objective, found: Posterior) -> LevelRow:
+    level = blocks[0].level
     undone = sum(block.failed + block.overdue for block in blocks)
     took_s = np.sort(np.concatenate([block.took_s for block in blocks]))
     due = len(took_s) + undone
-    dispersion = (search.found or search.conclude()).dispersion
     slopes = [block.growth.per_s for block in blocks if block.growth is not None]
-    around = _Z * sqrt(dispersion * 0.99 * 0.01 / max(due, 1))
+    around = _Z * sqrt(found.dispersion * 0.99 * 0.01 / max(due, 1))
     return LevelRow(
-        level=blocks[0].level,
+        level=level,
         blocks=len(blocks),
         due=due,
         failed=sum(block.failed for block in blocks),
@@ -161,7 +157,7 @@ def _row(blocks: Sequence[Block], objective: Objective, holds: float, search: Se
         errors=undone / max(due, 1),
         growing=sum(block.grows(objective) for block in blocks),
         later_per_s=float(np.mean(slopes)) if slopes else None,
-        holds=holds,
+        holds=found.above(level),
     )
 
 
