@@ -267,6 +267,11 @@ class DeadlineExceeded(OperationError):
     code = "deadline"
 
 
+def last_failure(error: BaseException) -> BaseException:
+    """Return the failure of the last attempt where no time was left for another, else the error."""
+    return (isinstance(error, DeadlineExceeded) and error.__cause__) or error
+
+
 class BadResponse(OperationError):
     """The answer is not one that S3 gives."""
 

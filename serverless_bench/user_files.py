@@ -9,7 +9,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import BufferedReader
 from math import isfinite
 from pathlib import Path
@@ -83,8 +84,21 @@ def read_toml(path: Path, what: str = "", *, hint: str = "") -> dict[str, Any]:
     UsageError
         If it cannot be read, or ``parse_toml`` does not take it.
     """
-    try:
+    with refusing(path, what, hint=hint):
         return parse_toml(read_text(path))
+
+
+@contextmanager
+def refusing(path: Path, what: str = "", *, hint: str = "") -> Iterator[None]:
+    """Turn the errors of ``read_text`` and ``parse_toml`` into one line; see ``read_toml``.
+
+    Raises
+    ------
+    UsageError
+        If the block cannot read the file.
+    """
+    try:
+        yield
     except (OSError, ValueError) as exc:
         name = f"{what} {path}".lstrip()
         raise UsageError(f"cannot read {name}: {reason(exc)}", hint=hint) from exc

@@ -4,11 +4,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from serverless_bench.driver.origin import sealed
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.archive import Archive, Seal
+from serverless_bench.rundir.digests import DIGEST, FILES, SEAL, GrowingDigest, header_digest
+from serverless_bench.rundir.listing import HEADER, RECORDS
 from serverless_bench.rundir.record import (
     Attempt,
     BadRange,
@@ -148,11 +152,16 @@ def header(of: JobSpec) -> dict[str, object]:
 
 
 def saved(
-    path: Path, outcomes: Sequence[Outcome], *, of: JobSpec | None = None, keys: Sequence[str] = ()
+    path: Path,
+    outcomes: Sequence[Outcome],
+    *,
+    of: JobSpec | None = None,
+    keys: Sequence[str] = (),
+    seal: Seal = dict,
 ) -> Run:
-    """Save outcomes as a run and load it again."""
+    """Save outcomes as a run and load it again; it has a seal of this user with ``sealed``."""
     of = of or job(invocations=max(1, len(outcomes)))
-    with Archive(path, header=header(of), ledger=(), keys=keys) as archive:
+    with Archive(path, header=header(of), ledger=(), keys=keys, seal=seal) as archive:
         for one in outcomes:
             archive.append(one)
     return load_run(path)
@@ -160,9 +169,21 @@ def saved(
 
 def long_ago(path: Path) -> None:
     """Have a run be an hour older: `sbench clean` waits for no delivery that may come late."""
-    records = path / "records.jsonl"
-    lines = [json.loads(line) for line in records.read_text().splitlines()]
-    for line in lines:
+    records, digest, lines = path / RECORDS, GrowingDigest(), list[bytes]()
+    for text in records.read_text().splitlines():
+        line = json.loads(text)
         for name in {"submitted_ns", "collected_ns"} & line.keys():
             line[name] -= 3600 * S
-    records.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        if RECORDS in line.get("end", {}).get(FILES, {}):
+            line["end"][FILES][RECORDS] = digest.to_json()
+            # A run of this user's stays one.
+            line["end"] = sealed(line["end"]) if line["end"].pop(SEAL, None) else line["end"]
+        lines.append(f"{json.dumps(line)}\n".encode())
+        digest.update(lines[-1])
+    records.write_bytes(b"".join(lines))
+
+
+def forge(path: Path, header: dict[str, Any]) -> None:
+    """Write a header, with the digest of what it says now and without a seal that fits."""
+    header[DIGEST] = header_digest(header)
+    (path / HEADER).write_text(json.dumps(header))

@@ -8,7 +8,7 @@ import click
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.options import FILE, choose_format, option
+from serverless_bench.cli.options import FILE, choose_format, harmless, option
 from serverless_bench.cli.terminal import note, say, say_json
 from serverless_bench.errors import UsageError
 
@@ -21,7 +21,7 @@ from serverless_bench.errors import UsageError
     type=FILE,
     help="What the store saw (sbench serve --witness): name every difference.",
 )
-@option("--cleaned", is_flag=True, help="With --witness: nothing of the run may be left.")
+@harmless("--cleaned", is_flag=True, help="With --witness: nothing of the run may be left.")
 def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: str) -> int:
     """Check that a run's figures are possible, and say what makes them hard to repeat.
 
@@ -46,7 +46,6 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
         colors = {"bad": "red", "warning": "yellow"}
         for text, style in found.lines():
             say(text, fg=colors.get(style))
-    code = exit_code_of(found.summary)
-    if not found.passed and code is not ExitCode.CORRUPT:
-        return ExitCode.WITHHELD
-    return code
+    code = exit_code_of(found.summary, found.contradictions)
+    wrong = found.violated_keys or (found.audit is not None and found.audit.differences)
+    return ExitCode.WITHHELD if wrong and code != ExitCode.CORRUPT else code

@@ -12,7 +12,7 @@ from serverless_bench.cli.job_flags import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.options import check_one_document, keep_option, new_name, option
+from serverless_bench.cli.options import check_one_document, harmless, keep_option, new_name
 from serverless_bench.cli.plot import require_plots, save_figure
 from serverless_bench.cli.terminal import say, working
 from serverless_bench.driver.setting_names import meanings
@@ -21,7 +21,7 @@ from serverless_bench.units import format_count
 
 @click.command("demo")
 @settings("number", "mb", "prefix")
-@option("--read-times", type=int, default=4, help=meanings()["read_times"].what)
+@harmless("--read-times", type=int, default=4, help=meanings()["read_times"].what)
 @keep_option
 @target_options
 @transfer_options
@@ -32,7 +32,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     Without flags: 16 functions write 1 GiB to a store that starts by itself, and read it
     four times over.
     """
-    from serverless_bench.driver.cleanup import delete
+    from serverless_bench.driver.clean import clean
 
     check_one_document(flags["format"])
     require_plots()
@@ -49,7 +49,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
             code = code or read.exit_code
         if not keep:
             with working(f"deleting {format_count(len(keys), 'object')}"):
-                delete(target, wrote.run.ledger())
+                clean(wrote.run)
     picture = Path(runs[-1].path) / "figure.png"
     with working("drawing the picture"):
         save_figure(runs, picture)

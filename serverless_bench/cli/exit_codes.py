@@ -1,7 +1,10 @@
 """What ``sbench`` ends with; docs/exit-codes.md says the same for users."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from serverless_bench.errors import ArchiveError
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.summary import Summary
@@ -29,10 +32,20 @@ class ExitCode(IntEnum):
     """``limit``: the objective holds at the highest level that was allowed."""
 
 
-def exit_code_of(summary: "Summary") -> ExitCode:
-    """Return the exit code of a run that came to its end."""
+def exit_code_of(summary: "Summary", contradictions: Sequence[str] = ()) -> int:
+    """Return the exit code of a report.
+
+    Parameters
+    ----------
+    summary
+        Of the run.
+    contradictions
+        How the files of its directory differ from what its driver left.
+    """
     if summary.corrupt_objects or (summary.contention and summary.contention.violated_keys):
         return ExitCode.CORRUPT
     if summary.withheld:
         return ExitCode.WITHHELD
+    if contradictions:
+        return ArchiveError.exit_code
     return ExitCode.OK if summary.ok == summary.requested else ExitCode.INCOMPLETE

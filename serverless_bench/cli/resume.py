@@ -39,6 +39,7 @@ def command(
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters import open_reporter
     from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.rundir.digests import file_problems
     from serverless_bench.rundir.run import load_run, lost_functions
 
     display = Display(style=progress, metrics=metrics)
@@ -54,8 +55,11 @@ def command(
             run = resume_job(run, trust=trust, progress=display, live=live)
         except CutShort as exc:
             problem, run = exc, exc.run
-    note(live.notes)
+    contradictions = file_problems(run)
+    note([*live.notes, *contradictions])
     summary = summarize(run)
     write_report(reporter, summary, run, sys.stdout)
     sys.stdout.flush()
-    return exit_code_of(summary) if problem is None else complain(problem)
+    if problem is not None:
+        return complain(problem)
+    return exit_code_of(summary, contradictions)

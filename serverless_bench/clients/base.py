@@ -169,7 +169,7 @@ class Client(Protocol):
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to a thousand keys behind ``after``, and whether there are more."""
 
-    def delete(self, key: str, exchange: Exchange) -> None:
+    def delete(self, key: str, exchange: Exchange) -> object:
         """Delete one object; one that is not there is no error."""
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:

@@ -65,7 +65,11 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     boto.NoCredentialsError: AccessDenied,
     boto.PartialCredentialsError: AccessDenied,
     boto.CredentialRetrievalError: AccessDenied,
+    boto.LoginError: AccessDenied,
+    boto.SSOError: AccessDenied,
     boto.TokenRetrievalError: AccessDenied,
+    # Temporary credentials have expired.
+    RuntimeError: AccessDenied,
     ResponseParserError: BadResponse,
     boto.BotoCoreError: BadRequest,
 }
@@ -271,7 +275,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
             status, headers = meta.get("HTTPStatusCode", 0), meta.get("HTTPHeaders", {})
             exchange.answered(status, headers)
             raise self._s3_error(exc, status, headers) from exc
-        except (boto.BotoCoreError, ResponseParserError) as exc:
+        except (boto.BotoCoreError, ResponseParserError, RuntimeError) as exc:
             inner = getattr(exc, "kwargs", {}).get("error")
             # Our own, raised in the body that botocore was reading.
             if isinstance(inner, OperationError):

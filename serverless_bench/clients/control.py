@@ -24,8 +24,14 @@ class ControlClient(Client, Protocol):
         Where another header tells versions of an object apart, that stands for the tag.
         """
 
-    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
-        """Delete one object; with an entity tag, only if that is still its own."""
+    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> bool:
+        """Delete one object; with an entity tag, only if that is still its own.
+
+        Returns
+        -------
+        bool
+            Whether the bucket keeps it as an older version, which goes on costing.
+        """
 
 
 def open_control_client(

@@ -22,8 +22,9 @@ from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import ControlClient, open_control_client
+from serverless_bench.clients.object_versions import Version, read_versions, versions_query
 from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
-from serverless_bench.clients.s3_http import NO_HEADERS
+from serverless_bench.clients.s3_http import NO_HEADERS, byte_range
 from serverless_bench.clients.s3_xml import document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
@@ -42,7 +43,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, NS_PER_S, whole_number
 from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.object_io import pages
+from serverless_bench.worker.object_io import Head, pages
 from serverless_bench.worker.retry import Retrier
 
 _TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=10.0, retries=2)
@@ -87,6 +88,19 @@ class BucketClient(ControlClient, Protocol):
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
         """Return a page of open uploads, and behind which one the next page begins."""
 
+    def list_versions(
+        self, prefix: str, after: Version | None, exchange: Exchange
+    ) -> tuple[list[Version], Version | None]:
+        """Return a page of versions, and after which one the next page begins."""
+
+    def get_version_head(
+        self, version: Version, length: int, exchange: Exchange
+    ) -> tuple[bytes, str, str]:
+        """Return the first bytes of a version, as ``get_head`` does."""
+
+    def delete_version(self, version: Version, exchange: Exchange) -> None:
+        """Delete one version, or one delete marker, for good."""
+
 
 class _S3BucketClient(WireClient):
     """The thin client, with the requests that are about a bucket itself."""
@@ -120,6 +134,25 @@ class _S3BucketClient(WireClient):
         query = uploads_query(prefix, marker)
         response = self._send("ListMultipartUploads", "", exchange, query=query)
         return read_uploads(response.text, prefix)
+
+    def list_versions(
+        self, prefix: str, after: Version | None, exchange: Exchange
+    ) -> tuple[list[Version], Version | None]:
+        query = versions_query(prefix, after)
+        response = self._send("ListObjectVersions", "", exchange, query=query)
+        return read_versions(response.text, prefix)
+
+    def get_version_head(
+        self, version: Version, length: int, exchange: Exchange
+    ) -> tuple[bytes, str, str]:
+        headers = byte_range(0, length)
+        query = version.query
+        response = self._send("GetObject", version.key, exchange, query=query, headers=headers)
+        found = response.headers
+        return response.text[:length], found.get("etag", ""), found.get("content-range", "")
+
+    def delete_version(self, version: Version, exchange: Exchange) -> None:
+        self._send("DeleteObject", version.key, exchange, query=version.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +247,17 @@ class Bucket:
 
         yield from chain.from_iterable(pages(page))
 
-    def survey(self, prefix: str) -> tuple[int, int, bool]:
+    def survey(
+        self, prefix: str, on_keys: Callable[[list[str]], object] = lambda _: None
+    ) -> tuple[int, int, bool]:
         """Count the objects whose keys begin with ``prefix``.
+
+        Parameters
+        ----------
+        prefix
+            As it stands in keys.
+        on_keys
+            Called with the keys of each page.
 
         Returns
         -------
@@ -232,6 +274,7 @@ class Bucket:
             return keys, more
 
         for number, keys in enumerate(pages(page), start=1):
+            on_keys(keys)
             objects += len(keys)
             size += sum(found)
             if number == _MOST_SURVEYED:
@@ -258,6 +301,36 @@ class Bucket:
             if marker in before or len(before) == _MOST_SURVEYED:
                 raise BadResponse("the list of open uploads does not end", status=200)
             before.add(marker)
+
+    def versions(self, prefix: str) -> Iterator[Version]:
+        """Yield every version and delete marker of the keys that begin with ``prefix``.
+
+        Nothing is yielded of a store that has no versions.
+        """
+        after: Version | None = None
+        for _ in range(_MOST_SURVEYED):
+            try:
+                page, after = self._run("list", partial(self._client.list_versions, prefix, after))
+            except OperationError as exc:
+                if exc.status not in _NOT_OFFERED:
+                    raise
+                return
+            yield from page
+            if after is None:
+                return
+        raise BadResponse("the list of versions does not end", status=200)
+
+    def head_version(self, version: Version, length: int) -> Head:
+        """Return how a version begins."""
+        call = partial(self._client.get_version_head, version, length)
+        data, etag, content_range = self._run("get", call)
+        size = whole_number(content_range.rpartition("/")[2])
+        return Head(data, etag, len(data) if size is None else size)
+
+    def delete_version(self, version: Version) -> None:
+        """Delete one version, or one delete marker, for good."""
+        with suppress(NotFound):
+            self._run("delete", partial(self._client.delete_version, version))
 
     def abort(self, upload: OpenUpload) -> None:
         """Give an upload up."""

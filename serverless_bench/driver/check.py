@@ -12,8 +12,10 @@ from serverless_bench.analysis.variability import Variability, variability
 from serverless_bench.audit.audit import Audit, Billed, audit
 from serverless_bench.audit.witness import read_witness
 from serverless_bench.aws.cost.bill import bill
+from serverless_bench.driver.origin import IMPORTED, is_ours
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
+from serverless_bench.rundir.digests import file_problems, is_intact
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import format_count, format_moments, format_seconds
 
@@ -33,6 +35,8 @@ class CheckedRun(Printed):
         How many self-checks were made.
     stability
         What makes the figures hard to repeat, and the slowest functions.
+    contradictions
+        How the files of the run differ from what its driver noted, or from its job.
     audit
         Differences from what the store saw; None without a witness.
 
@@ -46,13 +50,15 @@ class CheckedRun(Printed):
     summary: Summary
     checks: int
     stability: Variability
+    contradictions: tuple[str, ...] = ()
     audit: Audit | None = None
 
     @property
     def passed(self) -> bool:
         """Whether the figures are possible, and are those that the store saw."""
         differences = () if self.audit is None else self.audit.differences
-        return not self.summary.withheld and not differences and not self.violated_keys
+        wrong = self.summary.withheld or self.contradictions or differences
+        return not wrong and not self.violated_keys
 
     @property
     def violated_keys(self) -> int:
@@ -66,6 +72,7 @@ class CheckedRun(Printed):
             "checks": self.checks,
             "simulated": self.summary.simulated,
             "withheld": self.summary.withheld,
+            "contradictions": self.contradictions,
             "violated_keys": self.violated_keys,
         }
         data |= asdict(self.stability)
@@ -79,6 +86,7 @@ class CheckedRun(Printed):
                 "warning",
             )
         yield from _self_checks(self.summary, self.checks)
+        yield from ((text, "bad") for text in self.contradictions)
         if self.violated_keys:
             keys = format_count(self.violated_keys, "shared key")
             yield f"{keys} with a history that cannot be: sbench report says what is wrong", "bad"
@@ -131,8 +139,20 @@ def check(
         summary=summary,
         checks=len(INVARIANTS),
         stability=variability(run, summary),
+        contradictions=_contradictions(run),
         audit=None if witness is None else audited(run, Path(witness), cleaned=cleaned),
     )
+
+
+def _contradictions(run: Run) -> tuple[str, ...]:
+    """Return how a run's files differ from what its driver noted, or else from its job."""
+    derives_nothing = run.simulated is not None or run.job.executor == IMPORTED
+    if derives_nothing or is_intact(run.stages[0]) or is_ours(run.path):
+        return file_problems(run)
+    # It brings executors and workloads along, which few runs need.
+    from serverless_bench.driver.run_keys import run_keys  # noqa: PLC0415
+
+    return run_keys(run).problems
 
 
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:

@@ -40,6 +40,8 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat
 from serverless_bench.payload.array_layout import array_bytes, shape_at
+from serverless_bench.rundir.listing import HEADER, KEYS
+from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.units import format_size
 
 _LOCAL_PER_CPU: Final = 4
@@ -211,7 +213,6 @@ def _specified(
         architecture=settings.arch,
         probe=settings.probe,
         scheduler=settings.scheduler,
-        ssh_hosts=remote.ssh_hosts,
         slots=settings.slots,
         start_timeout_s=settings.start_timeout,
         load=load,
@@ -272,11 +273,26 @@ def _keys(settings: JobSettings, array: ArraySpec | None) -> Sequence[str]:
         return [settings.key]
     if settings.key_file is None or (array is not None and not reads):
         return ()
-    keys = read_key_file(Path(settings.key_file))
+    keys = read_keys(Path(settings.key_file))
     if array is not None:
         for key in keys:
             shape_at(array, key)
     return keys
+
+
+def read_keys(path: Path) -> list[str]:
+    """Return the keys of a key file; those of a run only as long as its objects are there.
+
+    Raises
+    ------
+    UsageError
+        If the file is missing, empty, or has a line that cannot be a key.
+    ArchiveError
+        If it is the key file of a run whose objects ``sbench clean`` has begun to delete.
+    """
+    if path.name == KEYS and (path.parent / HEADER).is_file():
+        refuse_cleaned(path.parent)
+    return read_key_file(path)
 
 
 def _check_client(job: JobSpec) -> None:

@@ -1,9 +1,10 @@
 """Delete the objects of a run, when none of its functions can write any more."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +17,12 @@ from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.run import resume_job
+from serverless_bench.driver.run_keys import later_keys, run_keys
 from serverless_bench.driver.target import relocated, target_of
+from serverless_bench.driver.versions import KeptVersions, kept_versions
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.archive import refuse_if_locked
+from serverless_bench.rundir.lock import locked, note_cleaning
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_size
@@ -45,6 +48,12 @@ class Cleaned(Printed):
         Whether the run cannot have made any object.
     has_control
         Whether the run has claims and records, which are deleted with its objects.
+    problems
+        What the run directory lacks or contradicts: with any, objects of the run may be left.
+    kept
+        Versions that a bucket with versioning keeps.
+    kept_text
+        What these cost; empty if there are none.
 
     Examples
     --------
@@ -56,11 +65,15 @@ class Cleaned(Printed):
     rest: str = ""
     wrote_nothing: bool = False
     has_control: bool = False
+    problems: tuple[str, ...] = ()
+    kept: KeptVersions = field(default_factory=KeptVersions)
+    kept_text: str = ""
 
     @property
     def complete(self) -> bool:
         """Whether nothing of the run is left."""
-        return not self.deleted.failed and not self.deleted.foreign
+        stays = self.deleted.failed or self.deleted.foreign or self.kept.count
+        return not (stays or self.problems)
 
     def __str__(self) -> str:
         if self.wrote_nothing:
@@ -70,21 +83,27 @@ class Cleaned(Printed):
         uploads = format_count(deleted.uploads, "upload")
         aborted = f"aborted {uploads}" if deleted.lists_uploads else _NO_LIST
         lines = [f"deleted {format_count(deleted.objects, 'object')}{records}, {aborted}"]
-        return "\n".join([*lines, self.rest] if self.rest else lines)
+        if self.kept.deleted:
+            versions = format_count(self.kept.deleted, "version")
+            lines.append(f"deleted {versions} and delete markers for good")
+        return "\n".join([*lines, *filter(None, (self.kept_text, self.rest))])
 
 
 def clean(
     run: Run | str | Path,
     *,
     survey: bool = False,
+    versions: bool = False,
     trust: bool = False,
+    give_back: bool = True,
     on_message: Callable[[str], object] = lambda _: None,
 ) -> Cleaned:
     """Delete the objects of a run, and nothing else.
 
-    Only keys in the run's own ledger are touched, and open multipart uploads of those, and
-    only if what is there is what the run wrote. Claims and records go when no late delivery
-    can begin any more: for a run on AWS Lambda this may wait for a minute.
+    Only keys of the run are touched, and open multipart uploads of those, and only if what
+    is there is what the run wrote. Claims and records go when no late delivery can begin any
+    more: for a run on AWS Lambda this may wait for a minute. Before the first deletion the
+    run's directory notes that its objects go; until the last one no other command works on it.
 
     Parameters
     ----------
@@ -92,18 +111,21 @@ def clean(
         A saved run, or its directory.
     survey
         Whether to list the whole prefix after that, to say what else is there.
+    versions
+        Whether to delete for good what a bucket with versioning keeps of deleted objects.
     trust
-        Whether to use the store and the directory that the run names, though it was not made
-        here and your own settings name others.
+        Whether to use what the run names, though it was not made here.
+    give_back
+        Whether the embedded store gives their space back to the disk, which takes seconds.
     on_message
         Called with a sentence before anything that takes time.
 
     Raises
     ------
     ArchiveError
-        If the directory holds no run, or a driver still works on it.
+        If the directory holds no run, cannot be written, or another command works on its run.
     UsageError
-        If it would have to be trusted.
+        If it would have to be trusted, or there can be nothing of it on any store.
     StoreError
         If the store does not answer or refuses.
 
@@ -114,37 +136,116 @@ def clean(
     """
     if not isinstance(run, Run):
         run = load_run(run, detail=False)
-    ledger, control, in_files = run.ledger(), run.job.control, is_in_files(run.job.load)
-    if not ledger and control is None and not in_files:
-        return Cleaned(wrote_nothing=True)
     if where := confirm(run, trust=trust):
         on_message(where)
-    if in_files:
-        return Cleaned(deleted=Deleted(objects=remove_arrays(run)))
-    if not run.ended:
-        refuse_if_locked(run.path)
-    return _clean_store(run, ledger, survey=survey, on_message=on_message)
+    died_ns = wall_ns() if _is_unfinished(run) else None
+    # What was being cleaned up had been brought to its end before that.
+    if run.job.control is not None and died_ns is not None and run.cleaning_ns is None:
+        on_message("its driver ended early: waiting for functions that still run")
+        resume_job(run, launch=False, trust=True)
+    with locked(run.path) as records:
+        run = load_run(run.path, detail=False)
+        found, in_files = run_keys(run), is_in_files(run.job.load)
+        if not (found.keys or in_files or run.job.control is not None):
+            return Cleaned(wrote_nothing=True, problems=found.problems)
+
+        def begin() -> None:
+            if run.cleaning_ns is None:
+                note_cleaning(records, run.path, wall_ns())
+
+        if in_files:
+            begin()
+            return Cleaned(deleted=Deleted(objects=remove_arrays(run)), problems=found.problems)
+        with target_of(run) as target:
+            cleaning = _Cleaning(run, target, found.problems, begin, give_back=give_back)
+            cleaned = cleaning.run_through(found.keys, died_ns, on_message, survey=survey)
+            if not (versions or cleaned.deleted.kept):
+                return cleaned
+            kept = kept_versions(
+                target,
+                relocated(run.job, target).control,
+                run.run_id,
+                found.keys,
+                in_arrays=run.job.load.array is not None,
+                delete=versions,
+            )
+            return replace(cleaned, kept=kept, kept_text=kept.text(target))
 
 
-def _clean_store(
-    run: Run, ledger: Sequence[str], *, survey: bool, on_message: Callable[[str], object]
-) -> Cleaned:
-    """Delete what a run left in its store."""
-    with target_of(run) as target:
-        control = relocated(run.job, target).control
-        died_ns = wall_ns() if _is_unfinished(run) else None
-        if control is not None and died_ns is not None:
-            on_message("its driver ended early: waiting for functions that still run")
-            run = resume_job(run, launch=False, trust=True)
-        deleted = delete(target, ledger)
+class _Cleaning:
+    """Deletes what one run left in its store."""
+
+    def __init__(
+        self,
+        run: Run,
+        target: Target,
+        problems: Iterable[str],
+        on_begin: Callable[[], object],
+        *,
+        give_back: bool,
+    ) -> None:
+        self._run = run
+        self._target = target
+        self._problems = [*problems]
+        self._delete = partial(
+            delete,
+            target,
+            in_arrays=run.job.load.array is not None,
+            give_back=give_back,
+            on_begin=on_begin,
+        )
+
+    def run_through(
+        self,
+        keys: Iterable[str],
+        died_ns: int | None,
+        on_message: Callable[[str], object],
+        *,
+        survey: bool,
+    ) -> Cleaned:
+        """Delete objects, then claims and records, then what no file of the run tells of."""
+        deleted = self._delete(keys)
+        control = relocated(self._run.job, self._target).control
         if control is not None:
-            _outwait(run, died_ns, on_message)
-            theirs = delete_control(control, run.run_id)
+            _outwait(self._run, died_ns, on_message)
+            theirs = delete_control(control, self._run.run_id)
             deleted.control = theirs.control
+            deleted.kept += theirs.kept
             deleted.failed += theirs.failed
             deleted.foreign += theirs.foreign
-        rest = _rest(target) if survey else ""
-    return Cleaned(deleted=deleted, rest=rest, has_control=control is not None)
+        rest = ""
+        if survey or self._problems or died_ns is not None:
+            rest = self._look_around(deleted)
+        return Cleaned(
+            deleted=deleted,
+            rest=rest if survey else "",
+            has_control=control is not None,
+            problems=tuple(self._problems),
+        )
+
+    def _look_around(self, deleted: Deleted) -> str:
+        """Delete objects of launches that no file tells of; say what else lies below the prefix.
+
+        Whoever cut the last lines off the ledger and the records has taken whole launches away.
+        """
+        target, there = self._target, list[str]()
+        left = {*deleted.foreign, *deleted.failed}
+        with explained(target), closing(Bucket(target)) as bucket:
+            objects, size, is_all = bucket.survey(target.prefix, there.extend)
+            uploads = bucket.uploads(target.prefix)
+        if later := later_keys(self._run, [key for key in there if key not in left]):
+            more = self._delete(later)
+            deleted.objects += more.objects
+            deleted.failed += more.failed
+            deleted.foreign += more.foreign
+            objects -= more.objects
+            keys = format_count(len(later), "object")
+            self._problems.append(f"no file of the run tells of {keys} of later launches")
+        if not is_all and self._problems:
+            looked = format_count(objects, "object")
+            self._problems.append(f"only the first {looked} below {target.url} were looked at")
+        open_uploads = None if uploads is None else len(uploads)
+        return _rest(target, objects, size, open_uploads, is_all=is_all)
 
 
 def _is_unfinished(run: Run) -> bool:
@@ -170,18 +271,14 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
         sleep(left_s)
 
 
-def _rest(target: Target) -> str:
+def _rest(target: Target, objects: int, size: int, uploads: int | None, *, is_all: bool) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
-    with explained(target), closing(Bucket(target)) as bucket:
-        objects, size, is_all = bucket.survey(target.prefix)
-        uploads = bucket.uploads(target.prefix)
     if not objects and not uploads:
         return ""
-    where = target.url
-    number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
+    number = "" if uploads is None else f", {format_count(uploads, 'open upload')}"
     embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
     least = "" if is_all else "at least "
     return (
-        f"not of this run, and still there below {where}: {least}{format_count(objects, 'object')}"
-        f" ({format_size(size)}){number}{embedded}"
+        f"not of this run, and still there below {target.url}: {least}"
+        f"{format_count(objects, 'object')} ({format_size(size)}){number}{embedded}"
     )

@@ -1,16 +1,16 @@
-"""Delete what a run made, and nothing else.
+"""Delete objects that a run made, and nothing else.
 
-Two things must hold before anything is deleted: its key stands in the run's ledger, or
-derives from the run as a claim's and a record's do; and what is there begins like
-something that the run wrote. It is then deleted if it still is the object that was
-looked at (``If-Match``), where the store can do that.
+Three things must hold before an object is deleted: its key is one of the run's, as
+``run_keys`` says, or derives from the run as a claim's and a record's do; it lies below the
+run's prefix; and it begins like something that the run wrote. It is then deleted only if it
+still is the object that was looked at (``If-Match``), where the store has that condition.
 """
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -29,7 +29,7 @@ from serverless_bench.payload.array_layout import (
 )
 from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
-from serverless_bench.stores.embedded import Lease, default_directory
+from serverless_bench.stores.embedded import Lease, default_directory, loading
 from serverless_bench.worker.barrier import is_gate_key
 from serverless_bench.worker.claims import (
     for_events,
@@ -43,7 +43,8 @@ from serverless_bench.worker.object_io import Head, ObjectIO
 _BATCH: Final = 1000
 _THREADS: Final = 8
 _TIMEOUT_S: Final = 30.0
-_HEAD_BYTES: Final = 256
+HEAD_BYTES: Final = 256
+"""Of an object that tell whose it is."""
 _PIECE: Final = 32
 """Two counter blocks of the keystream tell whose bytes they are."""
 _CHUNK_PIECE: Final = 3 * BLOCK
@@ -58,7 +59,7 @@ _EMPTY_ETAG: Final = '"d41d8cd98f00b204e9800998ecf8427e"'
 _GATE: Final = b"+"
 """What the objects of a gate hold; see ``gate``."""
 
-_End = Literal["deleted", "absent", "foreign", "failed"]
+_End = Literal["deleted", "kept", "absent", "foreign", "failed"]
 """What became of one key."""
 
 
@@ -67,6 +68,8 @@ class Deleted:
     """What ``delete`` did."""
 
     objects: int = 0
+    kept: int = 0
+    """Objects and control objects that the bucket keeps as older versions."""
     uploads: int = 0
     """Multipart uploads that were still open and are now aborted."""
     lists_uploads: bool = True
@@ -81,34 +84,47 @@ class Deleted:
     """Billed requests that this took, by kind: the deletions themselves are free."""
 
 
-def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> Deleted:
+def delete(
+    target: Target,
+    keys: Iterable[str],
+    *,
+    in_arrays: bool = False,
+    give_back: bool = True,
+    on_begin: Callable[[], object] = lambda: None,
+) -> Deleted:
     """Delete objects by key and abort the uploads of those keys that are still open.
 
     Parameters
     ----------
     target
-        Where.
+        Where. Keys that are not below its prefix are foreign.
     keys
-        The ledger of a run: nothing else is ever touched.
+        Keys of a run: nothing else is ever touched.
+    in_arrays
+        Whether these are objects of arrays, which are known by less than other objects.
     give_back
         Whether the embedded store gives their space back to the disk, which takes seconds.
+    on_begin
+        Called when the store has answered, before the first deletion.
 
     Raises
     ------
     StoreError
         If the store does not answer or refuses.
     """
-    mine = list(keys)
-    # A chunk holds bytes of its array, whose key is not one of an object.
-    hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in mine}
-    deleted = Deleted()
+    named = list(dict.fromkeys(keys))
+    mine = [key for key in named if key.startswith(target.prefix)]
+    deleted = Deleted(foreign=[key for key in named if not key.startswith(target.prefix)])
+    is_ours = ownership(mine, in_arrays=in_arrays)
     # Asked first: it says in one request whether the store answers and lets us in.
     asked = Counter[str]()
-    with explained(target), closing(Bucket(target, asked)) as bucket:
+    load = nullcontext() if target.store is None else loading()
+    with explained(target), closing(Bucket(target, asked)) as bucket, load:
         uploads = bucket.uploads(target.prefix) if mine else []
         deleted.lists_uploads = uploads is not None
+        on_begin()
         with closing(ObjectIO(replace(target, prefix=""))) as objects:
-            deleted.objects = _delete_all(objects, mine, partial(_is_ours, hashes=hashes), deleted)
+            deleted.objects = _delete_all(objects, mine, is_ours, deleted)
             deleted.requests = objects.requests + Counter(list=asked["list"])
         known = set(mine)
         for upload in uploads or ():
@@ -120,12 +136,25 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
     return deleted
 
 
+def ownership(keys: Iterable[str], *, in_arrays: bool) -> Callable[[str, Head], bool]:
+    """Return what tells by its beginning whether an object is one of those with these keys."""
+    # A chunk holds bytes of its array, whose key is not one of an object.
+    hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in keys}
+    return partial(_is_ours, hashes=hashes, in_arrays=in_arrays)
+
+
 def give_space_back() -> None:
-    """Have the embedded store, if it runs, give the space of deleted objects to the disk."""
-    lease = Lease.take(default_directory(), start=False)
-    if lease is not None:
-        lease.ask("reclaim")
-        lease.release()
+    """Have the embedded store, if it runs, give the space of deleted objects to the disk.
+
+    Where that fails, the space is all that it costs: the next one may have it.
+    """
+    with suppress(OSError, StoreError):
+        lease = Lease.take(default_directory(), start=False)
+        if lease is not None:
+            try:
+                lease.ask("reclaim")
+            finally:
+                lease.release()
 
 
 def delete_control(control: Target, run_id: str) -> Deleted:
@@ -143,26 +172,32 @@ def delete_control(control: Target, run_id: str) -> Deleted:
     StoreError
         If the prefix cannot be listed.
     """
-    deleted, own, events = Deleted(), for_run(control, run_id), for_events(control)
-    is_ours = partial(_names_run, run_id=run_id)
-    for where, folder, parse in (
-        (own, "records/", parse_record),
-        (own, "claims/", parse_claim),
-        (events, f"{run_id}/", parse_claim),
-    ):
+    deleted, is_ours = Deleted(), partial(names_run, run_id=run_id)
+    for where, folder, is_named in control_folders(control, run_id):
         with closing(ObjectIO(where)) as objects:
             try:
                 pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)
-                names = [
-                    folder + name
-                    for page in pages
-                    for name in page
-                    if parse(name) or is_of_probe(folder + name)
-                ]
+                names = [folder + name for page in pages for name in page if is_named(name)]
             except OperationError as exc:
                 raise StoreError(f"{control.url} cannot be listed: {exc}") from exc
             deleted.control += _delete_all(objects, names, is_ours, deleted, where.prefix)
     return deleted
+
+
+def control_folders(
+    control: Target, run_id: str
+) -> Iterator[tuple[Target, str, Callable[[str], bool]]]:
+    """Yield where claims, records and events of a run lie, and what tells their names.
+
+    Yields
+    ------
+    Target, str, callable
+        The control target of the folder, the folder, and whether a name in it is of the run.
+    """
+    own, events = for_run(control, run_id), for_events(control)
+    yield own, "records/", lambda name: bool(parse_record(name)) or is_of_probe("records/" + name)
+    yield own, "claims/", lambda name: bool(parse_claim(name)) or is_of_probe("claims/" + name)
+    yield events, f"{run_id}/", lambda name: bool(parse_claim(name))
 
 
 def _delete_all(
@@ -182,7 +217,8 @@ def _delete_all(
                 keys[end].append(prefix + name)
     deleted.failed += keys["failed"]
     deleted.foreign += keys["foreign"]
-    return len(keys["deleted"])
+    deleted.kept += len(keys["kept"])
+    return len(keys["deleted"]) + len(keys["kept"])
 
 
 def _delete_one(objects: ObjectIO, is_ours: Callable[[str, Head], bool], name: str) -> _End:
@@ -190,35 +226,36 @@ def _delete_one(objects: ObjectIO, is_ours: Callable[[str, Head], bool], name: s
         head = _head_of(objects, name)
         if not is_ours(name, head):
             return "foreign"
-        _delete_if_same(objects, name, head.etag)
+        is_kept = _delete_if_same(objects, name, head.etag)
     except NotFound:
         return "absent"
     except OperationError as exc:
         # 412: somebody has written there since we looked.
         return "foreign" if exc.status == _CHANGED else "failed"
-    return "deleted"
+    return "kept" if is_kept else "deleted"
 
 
 def _head_of(objects: ObjectIO, name: str) -> Head:
     try:
-        return objects.head(name, _HEAD_BYTES, timeout_s=_TIMEOUT_S)
+        return objects.head(name, HEAD_BYTES, timeout_s=_TIMEOUT_S)
     except OperationError as exc:
         if exc.status != _NO_SUCH_RANGE:
             raise
         return Head(b"", _EMPTY_ETAG, 0)
 
 
-def _delete_if_same(objects: ObjectIO, name: str, etag: str) -> None:
+def _delete_if_same(objects: ObjectIO, name: str, etag: str) -> bool:
+    """Delete an object, and return whether the bucket keeps it as an older version."""
     try:
-        objects.delete(name, etag=etag, timeout_s=_TIMEOUT_S)
+        return objects.delete(name, etag=etag, timeout_s=_TIMEOUT_S)
     except OperationError as exc:
         if exc.status not in {400, 501}:
             raise
         # No conditional deletes here; what we saw a moment ago has to do.
-        objects.delete(name, etag="", timeout_s=_TIMEOUT_S)
+        return objects.delete(name, etag="", timeout_s=_TIMEOUT_S)
 
 
-def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
+def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool:
     """Tell whether an object begins with bytes that a run with these keys makes.
 
     Bytes of another object of the same run count too, and a few wrong ones do not
@@ -228,7 +265,7 @@ def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
     if declared_size(key) is None:
         if is_shared_key(key):
             return is_of_key(key, head.data)
-        if array_of(key) is not None and not is_gate_key(key):
+        if in_arrays and array_of(key) is not None and not is_gate_key(key):
             return _is_of_array(key, head, hashes)
         return head.data == _GATE and head.size == len(_GATE)
     if head.size == 0:
@@ -263,7 +300,7 @@ def _is_blosc(head: Head) -> bool:
     return version == b"\x02" and _BLOSC_HEAD < size <= head.size
 
 
-def _names_run(name: str, head: Head, *, run_id: str) -> bool:
+def names_run(name: str, head: Head, *, run_id: str) -> bool:
     """Tell whether a claim or a record says that it is of this run."""
     del name
     start = head.data.decode("utf-8", "replace").replace(" ", "")

@@ -1,15 +1,14 @@
 """Whether a run was made here, by this user; and what another one's directory may have us do.
 
 A run directory says where requests go and which functions are invoked, and it may come from
-anybody. Its header therefore carries a seal, made with a key that never leaves the user's own
-state directory. Without it a directory is believed only as far as this user's settings would
-have gone the same way. docs/decisions/0039 has what else was considered.
+anybody. What its driver notes of it (the header, and the lines of waves and ends) therefore
+carries a seal, made with a key that never leaves the user's own state directory. A directory
+whose header has none is used only if the user says so. docs/decisions/0039 has the reasons.
 """
 
 import hmac
 import os
 import secrets
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -19,47 +18,53 @@ from typing import Any, Final
 import orjson
 import platformdirs
 
-from serverless_bench.driver.target import configured_endpoints
-from serverless_bench.errors import UsageError
-from serverless_bench.job.endpoint import is_aws, parse_endpoint
+from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.types import wrong
-from serverless_bench.rundir.run import SCHEMA, Run, read_header
+from serverless_bench.process.private import read_private
+from serverless_bench.rundir.digests import SEAL, canonical, is_intact
+from serverless_bench.rundir.listing import HEADER
+from serverless_bench.rundir.run import Run, read_header
 
-SEAL: Final = "origin"
-"""The field of a run's header."""
+IMPORTED: Final = "imported"
+"""Executor of runs that are results of another tool; see ``formats.importers.saving``."""
 _KEY_BYTES: Final = 32
 _SHOWN: Final = 3
 """Functions that a message names."""
 
 
-def sealed(header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the header of a new run with this user's seal."""
+def sealed(stage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is noted of a new run with this user's seal."""
     path = _key_path()
     with suppress(OSError):
         if _stored_key(path) is None:
             _store_key(path)
     key = _stored_key(path) or _fleeting_key()
-    return {**header, SEAL: _seal({"schema": SCHEMA, **header}, key)}
+    return {**stage, SEAL: _seal(stage, key)}
 
 
-def is_ours(path: Path) -> bool:
-    """Tell whether this user made the run in a directory, and its header is as it was then."""
-    header = read_header(path)
-    seal = header.pop(SEAL, None)
+def is_sealed(stage: Mapping[str, Any]) -> bool:
+    """Tell whether this user noted this of a run, and nothing of it was changed since."""
+    fields = {**stage}
+    seal = fields.pop(SEAL, None)
     if not isinstance(seal, str) or not seal.isascii():
         return False
     keys = (_stored_key(_key_path()), _fleeting_key())
     # What is nested deeper than can be written was not written by us.
     with suppress(orjson.JSONEncodeError):
-        return any(key and hmac.compare_digest(_seal(header, key), seal) for key in keys)
+        return any(key and hmac.compare_digest(_seal(fields, key), seal) for key in keys)
     return False
 
 
+def is_ours(path: Path) -> bool:
+    """Tell whether this user made the run in a directory, and its header is as it was then."""
+    return is_sealed(read_header(path))
+
+
 def confirm(run: Run, *, trust: bool) -> str:
-    """Refuse what a directory asks for that its user would not, unless that is meant.
+    """Refuse a run that was not made here, unless its user says that it is meant.
 
     Parameters
     ----------
@@ -76,75 +81,65 @@ def confirm(run: Run, *, trust: bool) -> str:
     Raises
     ------
     UsageError
-        If the run was not made here, and asks for what this user's settings would not; or if it
-        was simulated.
+        If the run was not made here and nobody trusts it; or if there can be nothing of it on
+        any store, because it was simulated or imported.
+    ArchiveError
+        If the run was not made here, and its header was changed since it was made.
     """
-    if run.simulated is not None:
+    if run.simulated is not None or run.job.executor == IMPORTED:
         raise UsageError(
-            f"{run.path} was simulated: there is nothing of it on any store",
+            f"{run.path} was {'imported' if run.simulated is None else 'simulated'}: sbench has"
+            " written nothing of it to any store",
             hint="delete the directory, and it is gone",
         )
     if is_ours(run.path):
         return ""
-    where = [*_places(run.job)]
-    strange = [place for place, is_usual in where if not is_usual]
-    if strange and not trust:
+    places = ", ".join(_places(run.job))
+    if not trust:
         raise UsageError(
-            f"{run.path} was not made here, and uses {', '.join(strange)}: your own settings would"
-            " not",
-            hint="--trust if you know whose it is (trust=True in Python); name a store that"
-            " is yours in SBENCH_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL",
+            f"{run.path} was not made here; it uses {places}",
+            hint="--trust if you know whose it is, and mean these (trust=True in Python)",
         )
-    return f"{run.path} was not made here; it uses {', '.join(place for place, _ in where)}"
+    if not is_intact(run.stages[0]):
+        raise ArchiveError(
+            f"{run.path / HEADER} is not as its driver wrote it",
+            hint="nobody can tell what the run did: nothing is launched or deleted",
+        )
+    return f"{run.path} was not made here; it uses {places}"
 
 
-def _places(job: JobSpec) -> Iterator[tuple[str, bool]]:
-    """Yield what a job uses, and whether this user's settings would use it, too."""
+def _places(job: JobSpec) -> Iterator[str]:
+    """Yield what a job uses: directories, stores, functions, clusters."""
     if job.load.array is not None and job.load.array.path is not None:
-        yield f"the directory {job.load.array.path!r}", False
+        yield f"the directory {job.load.array.path!r}"
     if not is_in_files(job.load):
         yield from _stores(job)
     if job.functions:
         more = f" and {len(job.functions) - _SHOWN} more" if len(job.functions) > _SHOWN else ""
         names = ", ".join(map(repr, job.functions[:_SHOWN]))
-        yield f"the functions {names}{more}", False
+        yield f"the functions {names}{more}"
     if job.scheduler is not None:
-        yield f"the Dask scheduler {job.scheduler!r}", False
-    if job.ssh_hosts:
-        yield f"the hosts {', '.join(map(repr, job.ssh_hosts[:_SHOWN]))}", False
+        yield f"the Dask scheduler {job.scheduler!r}"
 
 
-def _stores(job: JobSpec) -> Iterator[tuple[str, bool]]:
+def _stores(job: JobSpec) -> Iterator[str]:
+    """Yield the endpoint and the bucket of each kind of request."""
     target, control = job.target, job.control
-    # The embedded store is this user's own, at the address that it has now.
-    moved = {target.endpoint_url} if target.store is not None else set()
-    if moved:
-        yield "the embedded store", True
-    named = [(target, url) for url in (target.endpoint_url, *job.endpoints)]
-    if control is not None:
-        named.append((control, control.endpoint_url))
-    for one, url in {(t.bucket_name, url): (t, url) for t, url in named}.values():
-        if url not in moved:
-            there = parse_endpoint(url) if url else ""
-            if there != url.removesuffix("/"):
-                raise wrong("endpoint_url", f"{url!r} is not a URL of a store")
-            shown = f"{there or 'AWS'} (bucket {one.bucket_name!r})"
-            yield shown, _is_usual(there, one.protocol)
+    # Where this is named the embedded store is meant, at the address that it has now.
+    embedded_url = None if target.store is None else target.endpoint_url
+    if embedded_url is not None:
+        yield "the embedded store"
+    targets = [target, *((control,) if control is not None else ())]
+    named = [(each, each.endpoint_url) for each in targets if each.endpoint_url != embedded_url]
+    for each, url in dict.fromkeys((*named, *((target, url) for url in job.endpoints))):
+        endpoint = parse_endpoint(url) if url else ""
+        if endpoint != url.removesuffix("/"):
+            raise wrong("endpoint_url", f"{url!r} is not a URL of a store")
+        yield f"{endpoint or 'AWS'} (bucket {each.bucket_name!r})"
 
 
-def _is_usual(url: str, protocol: StoreProtocol) -> bool:
-    """Tell whether the environment or the AWS configuration would lead to an endpoint."""
-    named = configured_endpoints(protocol)
-    if named or protocol is not StoreProtocol.S3:
-        return url in named
-    return not url or is_aws(url)
-
-
-def _seal(header: Mapping[str, Any], key: bytes) -> str:
-    # As it is read again: JSON has neither tuples nor enumerations.
-    fields = orjson.loads(orjson.dumps(header))
-    data = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
-    return hmac.digest(key, data, "sha256").hex()
+def _seal(stage: Mapping[str, Any], key: bytes) -> str:
+    return hmac.digest(key, canonical(stage), "sha256").hex()
 
 
 def _key_path() -> Path:
@@ -159,18 +154,8 @@ def _fleeting_key() -> bytes:
 
 def _stored_key(path: Path) -> bytes | None:
     """Return the user's key; None if there is none, or somebody else may know it."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        about = os.fstat(file)
-        if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
-            return None
-        key = os.read(file, _KEY_BYTES) if about.st_uid == os.geteuid() else b""
-    finally:
-        os.close(file)
-    return key if len(key) == _KEY_BYTES else None
+    key = read_private(path, _KEY_BYTES)
+    return key if key is not None and len(key) == _KEY_BYTES else None
 
 
 def _store_key(path: Path) -> None:

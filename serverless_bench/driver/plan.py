@@ -53,6 +53,8 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     for target in targets:
         check_prefix(target.prefix)
     _check_protocol(job)
+    if job.target.store is not None and job.endpoints:
+        raise wrong("endpoints", "mean nothing to the embedded store, which has one address")
     # A command knows its address later: until then it is empty.
     for url in filter(None, (*(target.endpoint_url for target in targets), *job.endpoints)):
         parse_endpoint(url)

@@ -17,7 +17,8 @@ from serverless_bench.driver.pickling import OwnFunction, function_job, pack, wi
 from serverless_bench.driver.plan import NOT_AGAIN, check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
-from serverless_bench.driver.target import relocated, resolve, target_of
+from serverless_bench.driver.run_keys import run_keys
+from serverless_bench.driver.target import neighbours_noted, relocated, resolve, target_of
 from serverless_bench.driver.until_stable import ended_when_stable
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
@@ -36,6 +37,7 @@ from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
@@ -163,7 +165,7 @@ def _launched(
     """Run a job that is checked, whose store answers."""
     executor, created_ns = open_executor(job), wall_ns()
     run_id = new_run_id(created_ns)
-    coordinator = Coordinator(job, run_id)
+    coordinator = Coordinator(job, run_id, live.clock)
     coordinator.reach()
     ready = None
     if isinstance(executor, Preparing):
@@ -181,10 +183,11 @@ def _launched(
     coordinator.settle(job, [key for invocation in gated for key in gate_keys(invocation)])
     left = () if ready is None else ready.left
     made = chain(left, ledger(job, planned()))
-    with Archive(directory, header=sealed(header), ledger=made, keys=keys) as archive:
+    with Archive(directory, header=header, ledger=made, keys=keys, seal=sealed) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         stable = ended_when_stable(job, live, archive.closing)
-        with fanout.surviving(coordinator), coordinator, stable:
+        neighbours = neighbours_noted(job.target, archive.closing)
+        with fanout.surviving(coordinator), coordinator, stable, neighbours:
             fanout.launch(planned())
             fanout.launch_again()
     return fanout.finished()
@@ -238,7 +241,10 @@ def resume_job(
     if before.ended and not missing:
         return before
     confirm(before, trust=trust)
+    refuse_cleaned(path)
     live, job = live or RunProgress(), check_saved(before) if launch else before.job
+    if launch:
+        refuse_contradictions(before)
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif launch and job.workload in NOT_AGAIN:
@@ -256,7 +262,7 @@ def _resumed(
 ) -> Run:
     """Go on with the run in ``path``, whose store has the address that ``job`` says."""
     executor = open_executor(job)
-    with Archive(path) as archive:
+    with Archive(path, seal=sealed) as archive:
         before = load_run(path)
         archive.resumed(wall_ns())
         given, made = before.keys(), set(before.ledger())
@@ -266,13 +272,29 @@ def _resumed(
             replace(job, gate=None), before.run_id, keys, executor, archive, live, on_outcome
         )
         fanout.wave = max((wave["number"] for wave in before.waves), default=0)
-        coordinator = Coordinator(fanout.job, before.run_id)
-        with fanout.surviving(coordinator), coordinator:
+        coordinator = Coordinator(fanout.job, before.run_id, live.clock)
+        neighbours = neighbours_noted(job.target, archive.closing)
+        with fanout.surviving(coordinator), coordinator, neighbours:
             fanout.recover(before)
             if launch:
                 fanout.ask_again()
                 fanout.launch_again()
     return fanout.finished()
+
+
+def refuse_contradictions(run: Run) -> None:
+    """Refuse to launch functions of a run whose files are not as its driver left them.
+
+    Raises
+    ------
+    ArchiveError
+        If so; it says what is missing.
+    """
+    if problems := run_keys(run).problems:
+        raise ArchiveError(
+            f"{run.path}: {'; '.join(problems)}",
+            hint=f"nothing is launched; sbench clean {run.path} deletes what it wrote",
+        )
 
 
 class _Fanout:
@@ -299,6 +321,9 @@ class _Fanout:
         self._again: set[int] = set()
         self._left: tuple[str, ...] = ()
         self._cause: BaseException | None = None
+        # The clock may be older than the run.
+        live.clock.now_ns()
+        live.clock.suspensions.clear()
 
     @contextmanager
     def surviving(self, coordinator: Coordinator) -> Iterator[None]:
@@ -312,6 +337,7 @@ class _Fanout:
         except KeyboardInterrupt as exc:
             self._cause = exc
         finally:
+            self._note_suspensions()
             self._archive.closing.update(coordinator.report(), ended_ns=wall_ns())
             if self._live.requests:
                 self._archive.closing["requests"] = self._live.requests
@@ -380,6 +406,7 @@ class _Fanout:
 
     def _take(self, outcome: Outcome) -> None:
         self._arrived += 1
+        self._note_suspensions()
         self._archive.append(outcome)
         self._on_outcome(outcome)
         result = outcome.result
@@ -387,6 +414,13 @@ class _Fanout:
             self._again.add(result.index)
         elif not isinstance(result, Lost) and not result.duplicate:
             self._again.discard(result.index)
+
+    def _note_suspensions(self) -> None:
+        """Save when this machine was suspended, as far as it is not saved yet."""
+        clock = self._live.clock
+        clock.now_ns()
+        while clock.suspensions:
+            self._archive.suspended(*clock.suspensions.pop(0))
 
     def finished(self) -> Run:
         """Return the run, once its archive is closed."""

@@ -108,7 +108,6 @@ def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
     """Return the endpoints that the environment and the AWS configuration name; none means AWS.
 
     Of another protocol the environment always names one, if it names an account.
-    Not what ``sbench.toml`` names: like a run directory, it may be somebody else's.
     """
     found = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
     if protocol in CLOUDS:
@@ -185,6 +184,26 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
         )
         ensure(target)
         yield target
+
+
+@contextmanager
+def neighbours_noted(target: Target, notes: dict[str, Any]) -> Iterator[None]:
+    """Note which other commands load the embedded store while the block runs.
+
+    Parameters
+    ----------
+    target
+        Of the run; of stores that sbench does not start, nobody knows.
+    notes
+        As in ``stores.embedded.loading``.
+    """
+    if target.store is None:
+        yield
+        return
+    from serverless_bench.stores.embedded import loading  # noqa: PLC0415
+
+    with loading(notes):
+        yield
 
 
 @contextmanager

@@ -88,9 +88,41 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+        sync_directory(path.parent)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def write_all(file: BinaryIO, data: bytes) -> None:
+    """Write to a file without a buffer: the disk may take a part, and say why only then."""
+    while data:
+        data = data[file.write(data) :]
+
+
+def make_directories(path: Path) -> None:
+    """Make a directory and those above it that are missing, so that they survive a power cut."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_directory(each.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Write the names in a directory to the disk: syncing a file does not do that.
+
+    Linux, fsync(2): "Calling fsync() does not necessarily ensure that the entry in the directory
+    containing the file has also reached disk."
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        # File systems without it, as some of network shares, say so by this.
+        if exc.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _open(path: str, flags: int) -> int:

@@ -9,6 +9,9 @@ from serverless_bench.errors import ArchiveError
 
 HEADER: Final = "run.json"
 """Every run directory has it, written once, before the first function."""
+LEDGER: Final = "ledger.txt"
+RECORDS: Final = "records.jsonl"
+KEYS: Final = "keys.txt"
 _LIST_THEM: Final = "sbench ls lists the runs; sbench write makes one"
 
 

@@ -10,13 +10,12 @@ from typing import Any, Final, get_type_hints
 
 import numpy as np
 import orjson
-from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.record import TABLES, InvocationRecord, launch_of
-from serverless_bench.rundir.schema import End, Resumed, Wave, check
+from serverless_bench.rundir.schema import Cleaning, End, Resumed, Suspended, Wave, check
 from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
@@ -91,7 +90,11 @@ class RecordReader:
         self.was_killed = False
         """Whether a driver was, after which another one resumed the run."""
         self.waves: list[Mapping[str, Any]] = []
+        self.stages: list[Mapping[str, Any]] = []
+        """Lines of waves and ends as they stand there."""
+        self.cleaning_ns: int | None = None
         self.downtimes: list[tuple[int, int]] = []
+        self.suspensions: list[tuple[int, int]] = []
         self._seen_ns = 0
         self.skipped = 0
         self.problems: list[str] = []
@@ -118,14 +121,27 @@ class RecordReader:
         if "end" in data:
             ended_ns = check(data["end"], End).ended_ns
             self.end = _merged_end(self.end, data["end"])
+            self.stages.append(data["end"])
             self._seen(ended_ns)
             self.ended = True
+        elif "cleaning" in data:
+            self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], Cleaning).began_ns
         elif "resumed" in data:
             resumed_ns = check(data["resumed"], Resumed).resumed_ns
             self.was_killed = self.was_killed or not self.ended
             self._resumed(resumed_ns)
+        elif "suspended" in data:
+            slept = check(data["suspended"], Suspended)
+            if slept.began_ns >= slept.ended_ns:
+                raise ValueError("it ends before it begins")
+            self.suspensions.append((slept.began_ns, slept.ended_ns))
+            self._seen(slept.ended_ns)
         elif "wave" in data:
-            self.waves.append(asdict(check(data["wave"], Wave)))
+            wave = check(data["wave"], Wave)
+            self.waves.append(
+                {"number": wave.number, "created_ns": wave.created_ns, "count": wave.count}
+            )
+            self.stages.append(data["wave"])
             # Versions that noted no resumption: an end before a wave was that of a driver.
             if self.ended:
                 self._resumed(self.waves[-1]["created_ns"])
@@ -259,6 +275,11 @@ def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, 
     for name in ("requests", "store_requests"):
         if name in joined:
             joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))
+    if shared := [ended["neighbours"] for ended in (before, end) if ended.get("neighbours")]:
+        joined["neighbours"] = {
+            "commands": max(neighbours["commands"] for neighbours in shared),
+            "shared_s": sum(neighbours["shared_s"] for neighbours in shared),
+        }
     return joined
 
 

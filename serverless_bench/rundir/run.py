@@ -87,6 +87,8 @@ class Run:
     downtimes: tuple[tuple[int, int], ...] = ()
     """When no driver was at work on an unfinished run, on the driver's clock: from the last
     sign of one until the next one resumed the run."""
+    suspensions: tuple[tuple[int, int], ...] = ()
+    """When the driver's machine was suspended, on the driver's clock, which goes on."""
     probes: tuple[tuple[int, int, int], ...] = ()
     """The driver's own requests for the store's time: sent and received on the driver's
     clock, in ns, and the ``Date`` of the answer in seconds."""
@@ -111,6 +113,9 @@ class Run:
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
     stability: Mapping[str, Any] | None = None
     """How it went with ``until_stable``; see ``analysis.stability.Stability``. None without."""
+    neighbours: Mapping[str, Any] | None = None
+    """Other commands that loaded the embedded store during the run: the most ``commands`` at
+    once, and ``shared_s``, for how long. None if there were none, and of other stores."""
     limits: Mapping[str, Any] | None = None
     """What bounded the functions that were alive at once: ``asked``, ``effective`` (which is the
     job's concurrency then), ``quota`` and ``reserved``. None where nobody asked."""
@@ -118,6 +123,12 @@ class Run:
     """What the deployed functions said before anything was launched, and each time that the run
     was gone on with, one each: what they are, ``billed_ms`` and the ``requests`` that they
     made. Empty if they were not asked."""
+    stages: tuple[Mapping[str, Any], ...] = ()
+    """The header and the lines of waves and ends, as they are on disk: what the driver noted of
+    the files, and the seal on that; see ``digests``."""
+    cleaning_ns: int | None = None
+    """When ``sbench clean`` began to delete its objects, on the driver's clock; None if it has
+    not."""
     simulated: str | None = None
     """The model that made it up; None for a run that happened."""
     skipped_lines: int
@@ -218,12 +229,16 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         ended=reader.ended,
         waves=tuple(reader.waves),
         downtimes=tuple(reader.downtimes),
+        suspensions=tuple(reader.suspensions),
         probes=tuple(map(tuple, reader.end.get("probes", ()))),
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
         stability=reader.end.get("stability"),
+        neighbours=reader.end.get("neighbours"),
         limits=header.get("limits"),
+        stages=(header, *reader.stages),
+        cleaning_ns=reader.cleaning_ns,
         simulated=header.get("simulated"),
         probed=(
             *(header.get("probe") or {}).get("functions", ()),

@@ -6,7 +6,7 @@ Whoever reads one may rely on it from here on; see ``columns`` for records.
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -49,6 +49,17 @@ class _Probe(msgspec.Struct):
     functions: list[_ProbedFunction]
 
 
+class FileState(msgspec.Struct):
+    """What a stage of a run says of a file; see ``digests``."""
+
+    bytes: Count
+    lines: Count
+    sha256: Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
+
+
+Files = dict[Literal["ledger.txt", "keys.txt", "records.jsonl"], FileState]
+
+
 class _Header(msgspec.Struct):
     run_id: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)]
     created_ns: Count
@@ -57,6 +68,7 @@ class _Header(msgspec.Struct):
     probe: _Probe | None = None
     limits: dict[str, Any] | None = None
     simulated: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)] | None = None
+    files: Files = {}
 
 
 class _Gate(msgspec.Struct):
@@ -82,6 +94,11 @@ class _Stability(msgspec.Struct):
     block_s: float | None = None
 
 
+class _Neighbours(msgspec.Struct):
+    commands: Count
+    shared_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
+
+
 class End(msgspec.Struct):
     """What the line says that a driver writes last."""
 
@@ -92,6 +109,8 @@ class End(msgspec.Struct):
     store_requests: Requests = {}
     gate: _Gate | None = None
     stability: _Stability | None = None
+    neighbours: _Neighbours | None = None
+    files: Files = {}
 
 
 class Wave(msgspec.Struct):
@@ -100,12 +119,26 @@ class Wave(msgspec.Struct):
     number: Count
     created_ns: Count
     count: Count
+    files: Files = {}
+
+
+class Cleaning(msgspec.Struct):
+    """What the line says that comes before the first deletion of ``sbench clean``."""
+
+    began_ns: Count
 
 
 class Resumed(msgspec.Struct):
     """What the line says that comes first from a driver that goes on with a run."""
 
     resumed_ns: Count
+
+
+class Suspended(msgspec.Struct):
+    """What the line says that a driver writes after its machine was suspended."""
+
+    began_ns: Count
+    ended_ns: Count
 
 
 def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:

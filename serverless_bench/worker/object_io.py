@@ -133,8 +133,13 @@ class ObjectIO:
         size = whole_number(content_range.rpartition("/")[2])
         return Head(data, etag, len(data) if size is None else size)
 
-    def delete(self, name: str, *, etag: str, timeout_s: float) -> None:
+    def delete(self, name: str, *, etag: str, timeout_s: float) -> bool:
         """Delete an object if it still is the one with this entity tag.
+
+        Returns
+        -------
+        bool
+            Whether the bucket keeps it as an older version, which goes on costing.
 
         Raises
         ------
@@ -142,7 +147,7 @@ class ObjectIO:
             With status 412 if it is another one, where the store has conditional deletes.
         """
         call = partial(self._client.delete, self._prefix + name, etag=etag)
-        self._run("delete", call, timeout_s)
+        return self._run("delete", call, timeout_s)
 
     def list_page(self, folder: str, after: str, *, timeout_s: float) -> tuple[list[str], bool]:
         """Return up to a thousand names in ``folder`` after ``after``, without the folder.

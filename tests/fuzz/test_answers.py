@@ -23,8 +23,8 @@ from serverless_bench.clients.wire_session import _session
 from serverless_bench.clock import http_date_s, iso_date_s
 from serverless_bench.errors import OperationError, SbenchError
 from serverless_bench.executors.base import read_record
-from serverless_bench.rundir.archive import readable_keys
 from serverless_bench.rundir.record import Lost, Outcome
+from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.worker.claims import _is_claim, parse_claim, parse_record
 from tests.fuzz.mutations import CASES, mutated, mutated_bytes

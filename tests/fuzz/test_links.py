@@ -11,6 +11,7 @@ import pytest
 
 from tests.fuzz.test_run_directories import KEYS, MODULES, RECORDED, SAFE, patient
 from tests.fuzz.watched import Ended, Nursery, nursery
+from tests.runs import forge
 
 TEXT: Final = b"export PATH\nalias ll='ls -l'"
 """Of somebody's start-up file, whose last line has no end yet."""
@@ -168,7 +169,7 @@ def test_a_number_of_functions_that_is_not_there_takes_no_memory(
         assert ended.code == 8
         assert "run.json: `job.invocations` must be at most 500,000" in ended.err
     header["job"]["invocations"] = 500_000
-    (run / "run.json").write_text(json.dumps(header))
+    forge(run, header)
     assert ask(sbench, run, "report", "run").code == 6
 
 
@@ -185,11 +186,11 @@ def test_an_objects_count_that_the_ledger_does_not_have_is_refused(
 ) -> None:
     header = json.loads((run / "run.json").read_bytes())
     header["job"]["objects"] = 1_000_000
-    (run / "run.json").write_text(json.dumps(header))
+    forge(run, header)
     size = (run / "ledger.txt").stat().st_size
     ended = ask(sbench, run, "resume", "run")
     assert ended.code == 8
-    assert "asks for more objects than" in ended.err
+    assert "run.json asks for more than" in ended.err
     assert (run / "ledger.txt").stat().st_size == size
 
 

@@ -70,11 +70,13 @@ class CloudControl(ObstoreClient):
         exchange.moved(len(data))
         return data, found, f"bytes 0-{len(data) - 1}/{meta['size']}"
 
-    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
+    def delete(  # type: ignore[override] # obstore itself returns nothing
+        self, key: str, exchange: Exchange, *, etag: str = ""
+    ) -> bool:
         """Delete one object; with what ``get_head`` says of a version, only that one."""
         if not etag:
             super().delete(key, exchange)
-            return
+            return False
         try:
             self._requests.delete_version(key, etag, exchange)
         except OperationError as exc:
@@ -86,6 +88,7 @@ class CloudControl(ObstoreClient):
                 # Azurite says so of what is gone, too: of a request whose response was lost.
                 self.head(key, exchange)
             raise
+        return False
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         """Ask whether the bucket is there; these clouds say no region."""

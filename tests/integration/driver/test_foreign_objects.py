@@ -160,7 +160,8 @@ class World:
 
     def resume(self, number: int) -> None:
         path = self.chosen(number)
-        resume_job(path)
+        if load_run(path).cleaning_ns is None:
+            resume_job(path)
 
     def late(self, number: int) -> None:
         """Deliver an event of the run once more, as a queue may."""

@@ -1,4 +1,4 @@
-"""Where a run directory may send requests: nowhere that its user would not, unless told to."""
+"""A run directory that was not made here asks nobody for anything without --trust."""
 
 import json
 import os
@@ -13,9 +13,11 @@ import pytest
 
 from serverless_bench import JobSpec, Target, clean, load_run, resume_job, run_job
 from serverless_bench.driver import origin
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.rundir.digests import SEAL
 from tests.fault_server import FaultServer, fails
 from tests.fuzz.watched import Nursery, nursery
+from tests.runs import forge
 from tests.servers import KEYS
 
 RECORDED = Path(__file__).parents[2] / "recorded"
@@ -44,7 +46,7 @@ def foreign(folder: Path, recorded: str = "write", **changes: Any) -> Path:
             header["job"][where][field] = value
         else:
             header["job"][where] = value
-    (path / "run.json").write_text(json.dumps(header))
+    forge(path, header)
     (path / "records.jsonl").write_text("")
     return path
 
@@ -81,22 +83,23 @@ ASKS_FOR = [
         id="a cluster",
     ),
     pytest.param(
-        "write",
-        {"target__endpoint_url": AWS, "ssh_hosts": ["victim"]},
-        "the hosts 'victim'",
-        id="hosts",
-    ),
-    pytest.param(
         "array",
         {"target__endpoint_url": AWS, "load__array": {**FILES, "path": "/home/victim"}},
         "the directory '/home/victim'",
         id="files",
     ),
+    pytest.param("write", {"target__endpoint_url": AWS}, AWS, id="AWS, as settings would"),
     pytest.param(
         "write",
-        {"target__endpoint_url": "https://s3.us-east-1.amazonaws.com.evil.example"},
-        "evil.example",
-        id="what looks like AWS",
+        {"target__store": "seaweedfs"},
+        "it uses the embedded store",
+        id="the embedded store",
+    ),
+    pytest.param(
+        "write",
+        {"target__store": "seaweedfs", "target__endpoint_url": NAMED, "endpoints": [NAMED]},
+        f"the embedded store, {NAMED}",
+        id="a store under the name of the embedded one",
     ),
 ]
 
@@ -111,7 +114,7 @@ def test_a_directory_from_somebody_else_sends_nothing_anywhere(
     ended.check(2)
     assert ended.asked == ()
     problem, hint = ended.err.splitlines()
-    assert problem.startswith("sbench: theirs was not made here, and uses ")
+    assert problem.startswith("sbench: theirs was not made here; it uses ")
     assert says in problem
     assert hint.startswith("hint: --trust ")
 
@@ -155,46 +158,25 @@ def test_a_directory_that_is_trusted_says_where_it_goes(
 @pytest.mark.parametrize(
     "where", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "SBENCH_ENDPOINT_URL"]
 )
-def test_a_store_that_the_environment_names_needs_no_trust(
+def test_a_store_that_the_environment_names_needs_trust_as_well(
     sbench: Nursery, tmp_path: Path, theirs: str, where: str
 ) -> None:
+    """The ledger is the directory's word, too, and names objects of this user's own store."""
     foreign(tmp_path, target__endpoint_url=theirs)
-    environment = {**KEYS, where: f"{theirs}/"}
-    ended = sbench(tmp_path, "clean", "theirs", environment=environment, limit_s=60)
-    assert f"theirs was not made here; it uses {theirs} (bucket " in ended.err
-    assert ended.asked
-    ended = sbench(tmp_path, "clean", "theirs", environment={**KEYS, where: "http://127.0.0.1:8"})
+    ended = sbench(tmp_path, "clean", "theirs", environment={**KEYS, where: f"{theirs}/"})
     ended.check(2)
     assert ended.asked == ()
 
 
-def test_a_store_that_the_aws_configuration_names_needs_no_trust(
-    sbench: Nursery, tmp_path: Path, theirs: str
+def test_functions_are_not_sent_to_an_endpoint_beside_the_embedded_store(
+    tmp_path: Path, theirs: str
 ) -> None:
-    foreign(tmp_path, target__endpoint_url=theirs)
-    settings = tmp_path / "config"
-    environment = {**KEYS, "AWS_CONFIG_FILE": str(settings)}
-    settings.write_text("[default]\nregion = eu-west-1\n")
-    ended = sbench(tmp_path, "clean", "theirs", environment=environment)
-    ended.check(2)
-    assert ended.asked == ()
-    settings.write_text(
-        f"[default]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url={theirs}\n"
+    """Every function takes its turn at the further endpoints, whatever the first one is."""
+    path = foreign(
+        tmp_path, target__store="seaweedfs", target__endpoint_url=theirs, endpoints=[theirs]
     )
-    ended = sbench(tmp_path, "clean", "theirs", environment=environment, limit_s=60)
-    assert ended.asked
-
-
-def test_amazons_own_addresses_are_what_settings_without_an_endpoint_choose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = load_run(foreign(tmp_path, target__endpoint_url=AWS))
-    assert AWS in origin.confirm(run, trust=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", NAMED)
-    with pytest.raises(UsageError, match=AWS):
-        origin.confirm(run, trust=False)
-    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
-    assert origin.confirm(run, trust=False)
+    with pytest.raises(ArchiveError, match="`endpoints` mean nothing to the embedded store"):
+        resume_job(path, trust=True)
 
 
 def test_settings_that_may_have_come_with_the_directory_are_nobodys_word(
@@ -206,10 +188,12 @@ def test_settings_that_may_have_come_with_the_directory_are_nobodys_word(
     ended.check(2)
     assert ended.asked == ()
     (tmp_path / "sbench.toml").write_text("[clean]\ntrust = true\n")
-    ended = sbench(tmp_path, "clean", "theirs", environment=KEYS)
-    ended.check(2)
-    assert "sbench.toml must not say --trust" in ended.err
-    assert ended.asked == ()
+    for named, says in (("", "but not trust: it is not"), ("sbench.toml", "must not say --trust")):
+        environment = {**KEYS, "SBENCH_CONFIG": named}
+        ended = sbench(tmp_path, "clean", "theirs", environment=environment)
+        ended.check(2)
+        assert says in ended.err
+        assert ended.asked == ()
 
 
 @pytest.mark.parametrize(
@@ -270,13 +254,13 @@ def _another_store(path: Path) -> None:
 
 def _without_seal(path: Path) -> None:
     header = json.loads((path / "run.json").read_text())
-    del header[origin.SEAL]
+    del header[SEAL]
     (path / "run.json").write_text(json.dumps(header))
 
 
 def _strange_seal(path: Path) -> None:
     header = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps({**header, origin.SEAL: ["ä"]}))
+    (path / "run.json").write_text(json.dumps({**header, SEAL: ["ä"]}))
 
 
 @pytest.mark.parametrize("change", [_another_store, _without_seal, _strange_seal])
@@ -344,4 +328,4 @@ def test_the_records_of_a_run_on_the_embedded_store_are_where_that_is_now(
     assert control is not None
     here = replace(run.job.target, store="seaweedfs")
     job = replace(run.job, target=here, control=replace(control, store="seaweedfs"), functions=())
-    assert [*origin._stores(job)] == [("the embedded store", True)]
+    assert [*origin._stores(job)] == ["the embedded store"]

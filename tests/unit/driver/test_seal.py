@@ -33,7 +33,7 @@ def written(run: Path, header: Any) -> bytes:
 
 
 def test_a_header_as_it_was_made_is_ours_in_any_order(run: Path) -> None:
-    sealed = {"schema": SCHEMA, **origin.sealed(HEADER)}
+    sealed = origin.sealed({"schema": SCHEMA, **HEADER})
     written(run, dict(reversed(sealed.items())))
     assert origin.is_ours(run)
 
@@ -41,7 +41,7 @@ def test_a_header_as_it_was_made_is_ours_in_any_order(run: Path) -> None:
 @settings(max_examples=CASES)
 @given(st.data())
 def test_whatever_is_changed_it_is_nobodys(run: Path, data: st.DataObject) -> None:
-    sealed = {"schema": SCHEMA, **origin.sealed(HEADER)}
+    sealed = origin.sealed({"schema": SCHEMA, **HEADER})
     same = written(run, sealed)
     spoiled = data.draw(mutated(sealed))
     try:
@@ -59,7 +59,7 @@ def test_what_is_nested_too_deep_is_not_ours(run: Path) -> None:
     deep: list[Any] = []
     for _ in range(500):
         deep = [deep]
-    written(run, {"schema": SCHEMA, **origin.sealed(HEADER)})
+    written(run, origin.sealed({"schema": SCHEMA, **HEADER}))
     (run / "run.json").write_text(
         json.dumps({"schema": SCHEMA, **HEADER, "x": deep, "origin": "0"})
     )

@@ -301,6 +301,7 @@ def test_a_disk_that_fails_costs_no_record_either(tmp_path: Path) -> None:
         archive._records.close()
         archive._records = cast("BinaryIO", Failing(path / "records.jsonl", "ab"))
         archive.append(outcome(record(0, [operation()])))
+    archive._records.close()
     said = f"the disk fails (Input/output error): 1 records are not saved in {path}"
     assert archive.shortfall == said
     assert list(archive.load().functions["status"]) == ["ok"]

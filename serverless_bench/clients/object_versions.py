@@ -1,0 +1,69 @@
+"""Versions of objects, as S3 lists them in a bucket that keeps what was deleted or overwritten."""
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_plus, urlencode
+
+from serverless_bench.clients.library import check_page
+from serverless_bench.clients.s3_xml import document, local_name, texts
+from serverless_bench.units import whole_number
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an object, or one delete marker."""
+
+    key: str
+    version_id: str
+    size: int = 0
+    """Bytes; 0 of a delete marker."""
+    is_marker: bool = False
+    """Whether it only says that the object was deleted, and holds nothing."""
+
+    @property
+    def query(self) -> str:
+        """The query of a request that is about this version alone."""
+        return urlencode({"versionId": self.version_id}, safe="", quote_via=quote)
+
+
+def versions_query(prefix: str, after: Version | None) -> str:
+    """Return the query of a listing of the versions below ``prefix`` and after ``after``."""
+    wanted = {"versions": "", "prefix": prefix, "encoding-type": "url"}
+    if after is not None:
+        wanted |= {"key-marker": after.key, "version-id-marker": after.version_id}
+    # In the order of their names, as a signature has them.
+    return urlencode(sorted(wanted.items()), safe="", quote_via=quote)
+
+
+def read_versions(text: bytes, prefix: str) -> tuple[list[Version], Version | None]:
+    """Return a page of versions, and after which one the next page begins.
+
+    Raises
+    ------
+    BadResponse
+        If the text is no such page.
+    """
+    listed = document(text, "ListVersionsResult", "which versions there are")
+    is_encoded = "url" in texts(listed, "EncodingType")
+
+    def first(root: ET.Element, name: str) -> str:
+        return next(iter(texts(root, name)), "")
+
+    def key_of(text: str) -> str:
+        return unquote_plus(text) if is_encoded else text
+
+    versions = [
+        Version(
+            key=key_of(first(each, "Key")),
+            version_id=first(each, "VersionId"),
+            size=whole_number(first(each, "Size")) or 0,
+            is_marker=local_name(each) == "DeleteMarker",
+        )
+        for each in listed
+        if local_name(each) in {"Version", "DeleteMarker"}
+    ]
+    check_page([version.key for version in versions], prefix, more=False)
+    if "true" not in texts(listed, "IsTruncated"):
+        return versions, None
+    marker = Version(key_of(first(listed, "NextKeyMarker")), first(listed, "NextVersionIdMarker"))
+    return versions, marker

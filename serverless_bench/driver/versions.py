@@ -1,0 +1,154 @@
+"""What a bucket with versioning keeps of objects that were deleted: told, counted, deleted.
+
+A deletion there only adds a delete marker; every byte stays and is billed (Amazon S3 user
+guide, "Deleting object versions from a versioning-enabled bucket").
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from serverless_bench.clients.object_versions import Version
+from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.cleanup import HEAD_BYTES, control_folders, names_run, ownership
+from serverless_bench.errors import OperationError
+from serverless_bench.job.endpoint import is_aws
+from serverless_bench.job.target import Target
+from serverless_bench.units import GIB, format_count, format_size
+from serverless_bench.worker.object_io import Head
+
+_THREADS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptVersions:
+    """Versions of some keys that a bucket keeps.
+
+    Parameters
+    ----------
+    count
+        Versions that hold bytes: what is deleted and what was overwritten.
+    size
+        Bytes of these.
+    deleted
+        Versions and delete markers that were deleted for good.
+    """
+
+    count: int = 0
+    size: int = 0
+    deleted: int = 0
+
+    def text(self, target: Target) -> str:
+        """Return a line that says what is kept and what it costs; empty if nothing is."""
+        if not self.count:
+            return ""
+        cost = ""
+        if is_aws(target.endpoint_url):
+            from serverless_bench.aws.cost.prices import load_prices  # noqa: PLC0415
+
+            dollars = self.size / GIB * load_prices().s3_storage_gb_month
+            cost = f", about ${dollars:,.2f} a month"
+        versions = format_count(self.count, "version")
+        return f"{versions} of its objects still cost ({format_size(self.size)}{cost})"
+
+
+def kept_versions(
+    target: Target,
+    control: Target | None,
+    run_id: str,
+    keys: Collection[str],
+    *,
+    in_arrays: bool,
+    delete: bool,
+) -> KeptVersions:
+    """Count the versions that buckets keep of a run's objects, claims and records.
+
+    Parameters
+    ----------
+    target, control
+        Where these are; None if the run has no claims and records.
+    run_id
+        Of the run.
+    keys
+        Of its objects.
+    in_arrays
+        As for ``cleanup.delete``.
+    delete
+        Whether to delete for good those that the run wrote, and then their delete markers.
+
+    Returns
+    -------
+    KeptVersions
+        What is left, and how many were deleted.
+
+    Raises
+    ------
+    StoreError
+        If they cannot be listed.
+    """
+    places: list[tuple[Target, Callable[[str], bool], Callable[[str, Head], bool]]]
+    places = [(target, set(keys).__contains__, ownership(keys, in_arrays=in_arrays))]
+    for where, folder, is_named in () if control is None else control_folders(control, run_id):
+        prefix = where.prefix + folder
+        is_mine = partial(_is_in_folder, prefix=prefix, is_named=is_named)
+        places.append((replace(where, prefix=prefix), is_mine, partial(names_run, run_id=run_id)))
+    left, deleted = list[Version](), 0
+    for where, is_named, is_ours in places:
+        with explained(where), closing(Bucket(where)) as bucket:
+            there = [one for one in bucket.versions(where.prefix) if is_named(one.key)]
+            stay = _delete_all(bucket, there, is_ours) if delete else there
+        left += stay
+        deleted += len(there) - len(stay)
+    return KeptVersions(
+        count=sum(not version.is_marker for version in left),
+        size=sum(version.size for version in left),
+        deleted=deleted,
+    )
+
+
+def _is_in_folder(key: str, *, prefix: str, is_named: Callable[[str], bool]) -> bool:
+    return is_named(key.removeprefix(prefix))
+
+
+def _delete_all(
+    bucket: Bucket, versions: Iterable[Version], is_ours: Callable[[str, Head], bool]
+) -> list[Version]:
+    """Delete the versions that the run wrote, and return those that stay."""
+    by_key: dict[str, list[Version]] = defaultdict(list)
+    for version in versions:
+        by_key[version.key].append(version)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        left = pool.map(partial(_delete_key, bucket, is_ours), by_key.values())
+        return [version for kept in left for version in kept]
+
+
+def _delete_key(
+    bucket: Bucket, is_ours: Callable[[str, Head], bool], versions: list[Version]
+) -> list[Version]:
+    """Delete the versions of one key, and return those that stay."""
+    left = [version for version in versions if not _is_deleted(bucket, is_ours, version)]
+    if any(not version.is_marker for version in left):
+        # Without its marker the version of somebody else would be the object again.
+        return left
+    for marker in left:
+        bucket.delete_version(marker)
+    return []
+
+
+def _is_deleted(bucket: Bucket, is_ours: Callable[[str, Head], bool], version: Version) -> bool:
+    """Delete a version that the run wrote; False of a marker, and of what stays."""
+    if version.is_marker:
+        return False
+    try:
+        empty = Head(b"", "", 0)
+        head = bucket.head_version(version, HEAD_BYTES) if version.size else empty
+        if not is_ours(version.key, head):
+            return False
+        bucket.delete_version(version)
+    except OperationError:
+        return False
+    return True

@@ -1,0 +1,396 @@
+"""What `sbench clean` may delete, what it must not overlook, and who works on a run meanwhile."""
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from serverless_bench.driver import clean
+from serverless_bench.driver.boto import open_s3
+from serverless_bench.driver.run import run_job
+from serverless_bench.errors import ArchiveError
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.rundir.lock import locked
+from serverless_bench.rundir.run import load_run
+from serverless_bench.worker.object_io import ObjectIO
+from tests import servers
+from tests.command import Sbench
+from tests.runs import forge
+from tests.servers import Server, credentials
+
+HEX: Final = "0123456789abcdef" * 2
+STRANGERS: Final[Mapping[str, bytes]] = {
+    f"lab/{HEX}.20261101/s1/thesis.docx": b"my only thesis",
+    f"lab/{HEX}.20261101/zarr.json": b'{"precious":1}',
+    f"lab/{HEX}.20261101/c/0/0": b"\x02\x01\x13\x04" + bytes(8) + b"\x20\0\0\0" + bytes(16),
+    f"lab/{HEX}.1": b"",
+    "lab/plain.txt": b"mine",
+}
+"""Objects that sbench never wrote, with names and beginnings like those of arrays."""
+
+
+@pytest.fixture(scope="module")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with servers.moto(tmp_path_factory.mktemp("moto")) as server, credentials(server.environment):
+        yield server
+
+
+@pytest.fixture
+def sbench(tmp_path: Path, moto: Server) -> Sbench:
+    return Sbench(tmp_path, {**moto.environment, "AWS_ENDPOINT_URL": moto.endpoint_url})
+
+
+@pytest.fixture
+def strangers(moto: Server) -> Iterator[None]:
+    """Objects of somebody else's that are as they were when the test is over."""
+    s3 = open_s3(Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, region="us-east-1"))
+    for key, body in STRANGERS.items():
+        s3.put_object(Bucket=moto.bucket, Key=key, Body=body)
+    yield
+    for key, body in STRANGERS.items():
+        found = s3.get_object(Bucket=moto.bucket, Key=key)["Body"].read()
+        assert found == body, f"{key} is not what it was"
+
+
+def stored(moto: Server, prefix: str) -> list[str]:
+    s3 = open_s3(Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, region="us-east-1"))
+    listed = s3.list_objects_v2(Bucket=moto.bucket, Prefix=prefix)
+    return [entry["Key"] for entry in listed.get("Contents", ())]
+
+
+def written(sbench: Sbench, moto: Server, prefix: str, name: str = "w") -> Path:
+    done = sbench(
+        *("write", "--bucket", moto.bucket, "--prefix", prefix, "--number", 4, "--objects", 2),
+        *("--size", "64KiB", "--executor", "inline", "--name", name),
+    )
+    assert done.code == 0, done
+    return sbench.directory / "sbench-runs" / name
+
+
+@pytest.mark.usefixtures("strangers")
+@pytest.mark.parametrize("prefix", ["sbench/", "lab/", ""])
+def test_a_ledger_that_was_replaced_deletes_nothing_of_others(
+    sbench: Sbench, moto: Server, prefix: str
+) -> None:
+    path = written(sbench, moto, prefix)
+    (path / "ledger.txt").write_text("".join(f"{key}\n" for key in STRANGERS))
+    done = sbench("clean", path)
+    assert done.code == 8
+    assert "deleted 8 objects" in done.out
+    assert "ledger.txt has 5 keys that the job cannot have made" in done.err
+    assert not [key for key in stored(moto, prefix) if key.endswith(".65536")]
+
+
+@pytest.mark.usefixtures("strangers")
+@pytest.mark.parametrize("workload", ["write", "array"])
+def test_a_directory_of_somebody_else_deletes_nothing_with_trust_either(
+    sbench: Sbench, moto: Server, prefix: str, workload: str
+) -> None:
+    path = written(sbench, moto, prefix)
+    header = json.loads((path / "run.json").read_bytes())
+    header["origin"] = "00"
+    header["job"]["target"]["prefix"] = "lab/"
+    if workload == "array":
+        array = {"library": "zarr", "shape": [64, 64], "chunks": [64, 64]}
+        header["job"] |= {"workload": "array", "load": {**header["job"]["load"], "array": array}}
+    # Forged with care: else nothing is looked at.
+    forge(path, header)
+    (path / "ledger.txt").write_text("".join(f"{key}\n" for key in STRANGERS))
+    done = sbench("clean", path)
+    assert (done.code, done.out) == (2, "")
+    assert "was not made here; it uses http://127.0.0.1" in done.err
+    done = sbench("clean", path, "--trust")
+    assert done.code == 8
+    assert "deleted 0 objects" in done.out
+    assert "ledger.txt has 5 keys that the job cannot have made" in done.err
+
+
+@pytest.mark.parametrize("left", [200, 0, None], ids=["cut", "empty", "missing"])
+@pytest.mark.parametrize("command", ["clean", "report", "check", "resume"])
+def test_a_ledger_that_was_cut_is_named_and_costs_no_object(
+    sbench: Sbench, moto: Server, prefix: str, command: str, left: int | None
+) -> None:
+    path = written(sbench, moto, prefix)
+    ledger = path / "ledger.txt"
+    if left is None:
+        ledger.unlink()
+    else:
+        with ledger.open("r+b") as file:
+            file.truncate(left)
+    done = sbench(command, path)
+    assert done.code == 8, done
+    whole = (left or 0) // len(f"{prefix}{HEX}.65536\n")
+    assert f"ledger.txt has {whole} of the 8 lines that the driver wrote" in done.out + done.err
+    assert len(stored(moto, prefix)) == (0 if command == "clean" else 8)
+
+
+@pytest.mark.parametrize("name", ["keys.txt", "records.jsonl", "run.json"])
+def test_every_file_is_held_against_what_its_driver_noted(
+    sbench: Sbench, moto: Server, prefix: str, name: str
+) -> None:
+    path = written(sbench, moto, prefix)
+    file = path / name
+    data = file.read_bytes()
+    # A letter that is no less right than the one that was there, but for the records' hash.
+    changed = (
+        data.replace(b'"cpus"', b'"CPUS"')
+        .replace(b"w0", b"w1")
+        .replace(b".65536\n", b".65537\n", 1)
+    )
+    if name == "records.jsonl":
+        changed = data.replace(b'"cold_start":true', b'"cold_start":false', 1)
+    assert changed != data
+    file.write_bytes(changed)
+    for command in ("report", "check"):
+        done = sbench(command, path)
+        assert done.code == 8, done
+        assert f"{name} is not as the driver left it" in done.out + done.err
+
+
+def test_launches_of_which_no_file_tells_are_found_in_the_store(
+    sbench: Sbench, moto: Server, prefix: str
+) -> None:
+    """The directory is what it was before a second wave: only the store knows of that one."""
+    path = written(sbench, moto, prefix)
+    earlier = shutil.copytree(path, sbench.directory / "earlier")
+    (path / "records.jsonl").write_bytes(b"")
+    assert sbench("resume", path).code == 0
+    assert len(stored(moto, prefix)) == 16
+    done = sbench("clean", earlier)
+    assert (done.code, stored(moto, prefix)) == (8, [])
+    assert "deleted 16 objects" in done.out
+    assert "no file of the run tells of 8 objects of later launches" in done.err
+
+
+def test_a_digest_is_not_made_anew_for_a_file_that_was_changed(
+    sbench: Sbench, moto: Server, prefix: str
+) -> None:
+    """Whoever goes on with a run vouches for what they wrote, and for nothing before it."""
+    path = written(sbench, moto, prefix)
+    with (path / "records.jsonl").open("r+b") as file:
+        file.truncate(len(file.readline()))
+    with (path / "keys.txt").open("r+b") as file:
+        file.truncate(0)
+    assert sbench("resume", path).code == 0
+    with (path / "ledger.txt").open("r+b") as file:
+        file.truncate(0)
+    assert "ledger.txt has 0 of the 14 lines" in sbench("report", path).err
+    assert sbench("resume", path).code == 8
+
+
+@pytest.mark.usefixtures("strangers")
+def test_who_goes_on_with_a_run_does_not_vouch_for_keys_of_others(
+    moto: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver has died; `clean` brings the run to its end first, and so writes a last line."""
+    monkeypatch.setattr(clean, "_MARGIN_S", 0.0)
+    target = Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="lab/")
+    given = replace(job(moto.endpoint_url, moto.bucket), target=target, start_timeout_s=0.001)
+    path = run_job(replace(given, control=replace(target, prefix="c/")), tmp_path / "run").path
+    lines = (path / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "records.jsonl").write_bytes(lines[0])
+    with (path / "ledger.txt").open("a") as ledger:
+        ledger.writelines(f"{key}\n" for key in STRANGERS)
+    cleaned = clean.clean(path)
+    assert load_run(path).ended
+    assert (cleaned.deleted.objects, cleaned.complete) == (4, False)
+
+
+# A run directory is its own
+
+
+def test_a_directory_with_files_of_a_runs_names_is_left_as_it_is(
+    sbench: Sbench, moto: Server
+) -> None:
+    path = sbench.directory / "sbench-runs" / "w"
+    path.mkdir(parents=True)
+    for name in ("ledger.txt", "keys.txt", "records.jsonl"):
+        (path / name).write_text("precious")
+        done = sbench("write", "--bucket", moto.bucket, "--number", 1, "--mb", 1, "--name", "w")
+        assert done.code == 8
+        assert "already holds files with names of a run's" in done.err
+        assert [each.read_text() for each in path.iterdir()] == ["precious"]
+        (path / name).unlink()
+
+
+def test_a_run_that_cannot_be_written_removes_nothing_of_others(
+    sbench: Sbench, moto: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full when the ledger is written, in a directory with a file of somebody's."""
+    path = sbench.directory / "results"
+    path.mkdir()
+    (path / "notes.txt").write_text("precious")
+    fsync = os.fsync
+
+    def full(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == "ledger.txt":
+            raise OSError(28, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArchiveError, match="No space left on device"):
+        run_job(job(moto.endpoint_url, moto.bucket), path)
+    assert [each.name for each in path.iterdir()] == ["notes.txt"]
+
+
+def test_directories_are_on_the_disk_before_the_first_function(
+    tmp_path: Path, moto: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    before: list[str] = []
+    run_job(
+        job(moto.endpoint_url, moto.bucket),
+        tmp_path / "runs" / "w",
+        on_outcome=lambda _: before.extend(synced) if not before else None,
+    )
+    run = tmp_path / "runs" / "w"
+    # The names of files in the run, of the run in its parent, and of that one in its own.
+    assert {str(run), str(run.parent), str(tmp_path), str(run / "ledger.txt")} <= {*before}
+
+
+# Who works on a run
+
+
+def job(endpoint_url: str, bucket: str) -> JobSpec:
+    target = Target(bucket=bucket, endpoint_url=endpoint_url)
+    return JobSpec(
+        workload="write", target=target, executor="inline", invocations=4, object_bytes=100
+    )
+
+
+def test_whoever_cleans_up_holds_the_run_and_has_noted_that_it_begins(
+    sbench: Sbench, moto: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(sbench, moto, prefix)
+    # A function that is lost, so that there is something to resume.
+    lines = (path / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "records.jsonl").write_bytes(b"".join(lines[1:]))
+    delete, seen = ObjectIO.delete, list[tuple[bool, bool]]()
+
+    def looked(store: ObjectIO, name: str, *, etag: str, timeout_s: float) -> None:
+        with (path / "records.jsonl").open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                free = True
+            except BlockingIOError:
+                free = False
+        seen.append((free, load_run(path).cleaning_ns is not None))
+        delete(store, name, etag=etag, timeout_s=timeout_s)
+
+    monkeypatch.setattr(ObjectIO, "delete", looked)
+    assert "deleted 8 objects" in sbench("clean", path).out
+    assert seen == [(False, True)] * 8
+    report = sbench("report", path).out.splitlines()[0]
+    assert "sbench clean has begun to delete its objects" in report
+    for command in (("resume", path), ("read", "--bucket", "b", "--key-file", path / "keys.txt")):
+        done = sbench(*command)
+        assert done.code == 8
+        assert f"has begun to delete the objects of {path}" in done.err
+        assert "hint: sbench clean" in done.err
+
+
+def test_a_run_at_work_is_not_cleaned_up(sbench: Sbench, moto: Server, prefix: str) -> None:
+    path = written(sbench, moto, prefix)
+    with locked(path):
+        done = sbench("clean", path)
+    assert done.code == 8
+    assert "another sbench works on the run" in done.err
+    assert len(stored(moto, prefix)) == 8
+
+
+def test_nothing_is_deleted_where_that_cannot_be_noted(
+    sbench: Sbench, moto: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(sbench, moto, prefix)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = sbench("clean", path)
+    assert done.code == 8
+    assert "that its objects are deleted: No space left on device" in done.err
+    assert len(stored(moto, prefix)) == 8
+
+
+# Buckets that keep versions
+
+
+@pytest.fixture
+def versioned(moto: Server) -> Iterator[str]:
+    """A bucket in which somebody else has an object with two versions."""
+    name = f"v{uuid.uuid4().hex}"
+    s3 = open_s3(Target(bucket=name, endpoint_url=moto.endpoint_url, region="us-east-1"))
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    for body in (b"one", b"two"):
+        s3.put_object(Bucket=name, Key="sbench/theirs", Body=body)
+    yield name
+    assert sum(key == "sbench/theirs" for key, _ in versions(moto, name)) == 2
+
+
+def versions(moto: Server, bucket: str) -> list[tuple[str, int | None]]:
+    """Return key and size of all versions; the size of a delete marker is None."""
+    s3 = open_s3(Target(bucket=bucket, endpoint_url=moto.endpoint_url, region="us-east-1"))
+    listed = s3.list_object_versions(Bucket=bucket)
+    kept = [(one["Key"], one["Size"]) for one in listed.get("Versions", ())]
+    return [*kept, *((one["Key"], None) for one in listed.get("DeleteMarkers", ()))]
+
+
+def test_what_a_bucket_keeps_is_said_counted_and_deleted_on_request(
+    sbench: Sbench, moto: Server, versioned: str
+) -> None:
+    to = ("--bucket", versioned, "--number", 4, "--size", "1MiB", "--executor", "inline")
+    done = sbench("write", *to, "--name", "w")
+    assert done.code == 0
+    said = f"note: bucket '{versioned}' keeps versions: what sbench clean deletes goes on costing"
+    assert said in done.err
+    done = sbench("clean", "w")
+    assert done.code == 6
+    assert "4 versions of its objects still cost (4 MiB)" in done.out
+    assert "hint: sbench clean sbench-runs/w --versions" in done.err
+    assert len([size for _, size in versions(moto, versioned) if size is None]) == 4
+    done = sbench("clean", "w", "--versions")
+    assert done.code == 0
+    assert "deleted 8 versions and delete markers for good" in done.out
+    assert {key for key, _ in versions(moto, versioned)} == {"sbench/theirs"}
+
+
+def test_versions_of_overwritten_objects_and_of_claims_go_as_well(
+    moto: Server, versioned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clean, "_MARGIN_S", 0.0)
+    target = Target(bucket=versioned, endpoint_url=moto.endpoint_url)
+    control = replace(target, prefix="sbench-control/")
+    mix = Load(mix=(("put", 1.0), ("delete", 1.0)), operations=20)
+    job = JobSpec(
+        workload="mixed", target=target, control=control, executor="inline", load=mix,
+        invocations=1, objects=3, object_bytes=100, start_timeout_s=0.001,
+    )  # fmt: skip
+    run = run_job(job, tmp_path / "run")
+    s3 = open_s3(replace(target, region="us-east-1"))
+    claim = f"sbench-control/{run.run_id}/claims/00000000/0"
+    for body in (json.dumps({"run_id": run.run_id}), "somebody else's"):
+        s3.put_object(Bucket=versioned, Key=claim, Body=body.encode())
+    assert len(versions(moto, versioned)) > 10
+    cleaned = clean.clean(run.path, versions=True)
+    # What somebody else wrote over a claim stays, and with it what it was.
+    assert cleaned.deleted.foreign == [claim]
+    assert {key for key, _ in versions(moto, versioned)} == {"sbench/theirs", claim}
+    assert cleaned.kept.count == 1
