@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final, get_type_hints
 
-from serverless_bench.driver.meaning import WORKLOADS
+from serverless_bench.driver.meaning import WORKLOADS, Harmless
 from serverless_bench.driver.schema import words
 from serverless_bench.driver.setting_names import meanings
 from serverless_bench.driver.settings import JobSettings
@@ -31,8 +31,8 @@ def table() -> str:
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield the heading, and a row for every setting."""
-    yield ("setting", "also", "is", "default", "of", "what")
-    yield ("---",) * 6
+    yield ("setting", "also", "is", "default", "of", "trust", "what")
+    yield ("---",) * 7
     types = get_type_hints(JobSettings)
     defaults = {one.name: one.default for one in fields(JobSettings)}
     for name, one in meanings().items():
@@ -42,6 +42,7 @@ def rows() -> Iterator[tuple[str, ...]]:
             words(types[name]).replace("|", "\\|"),
             _default(defaults[name], one.otherwise),
             "" if one.of == WORKLOADS else ", ".join(one.of),
+            "" if isinstance(one, Harmless) else "asked",
             one.what,
         )
 

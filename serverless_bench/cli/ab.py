@@ -15,6 +15,7 @@ from serverless_bench.cli.options import (
     DEFAULT_RUN_DIR,
     FOLDER,
     group,
+    harmless,
     keep_option,
     new_name,
     option,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
 
 series_options = group(
-    option("--seed", type=int, default=0, help="Of the order of the runs."),
+    harmless("--seed", type=int, default=0, help="Of the order of the runs."),
     keep_option,
     option(
         "--run-dir",
@@ -44,15 +45,15 @@ series_options = group(
         default=DEFAULT_RUN_DIR,
         help="Directory that the series goes into.",
     ),
-    option("--name", help="Name of the series; a time stamp without it."),
+    harmless("--name", help="Name of the series; a time stamp without it."),
 )
 
 
 @click.command("ab")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@option("--blocks", type=int, default=6, help="Runs of each side.")
-@option(
+@harmless("--blocks", type=int, default=6, help="Runs of each side.")
+@harmless(
     "--warm-up-blocks",
     type=int,
     default=1,

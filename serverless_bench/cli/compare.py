@@ -9,7 +9,13 @@ import click
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.lookup import RunName, runs_named
-from serverless_bench.cli.options import Share, choose_format, group, option, run_dir_option
+from serverless_bench.cli.options import (
+    Share,
+    choose_format,
+    group,
+    harmless,
+    run_dir_option,
+)
 from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.terminal import say, say_json
 
@@ -26,18 +32,18 @@ _CODES: Final[Mapping[str, ExitCode]] = {
 """By verdict, the worst last."""
 
 compare_options = group(
-    option(
+    harmless(
         "--metric",
         default="whole_bytes_per_s",
         help="Field of the JSON report, as in t99_s or per_function_bytes_per_s.p50.",
     ),
-    option(
+    harmless(
         "--threshold",
         type=Share(),
         default="5%",
         help="Relative difference from which on it matters.",
     ),
-    option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
+    harmless("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
     choose_format("text", "json", "markdown", "html"),
 )
 

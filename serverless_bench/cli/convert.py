@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from serverless_bench.cli.job import check_writable
-from serverless_bench.cli.options import FILE, option
+from serverless_bench.cli.options import FILE, harmless
 from serverless_bench.cli.terminal import note, say
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import CONVERTERS, open_converter
@@ -25,7 +25,7 @@ _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
     type=FILE,
     help="The job file; standard output without it.",
 )
-@option(
+@harmless(
     "--threads",
     type=int,
     default=1,

@@ -13,7 +13,7 @@ from serverless_bench.cli.job_flags import (
     executor_type,
     remote_options,
 )
-from serverless_bench.cli.options import group, option
+from serverless_bench.cli.options import HarmlessOption, group, harmless, option
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
@@ -26,11 +26,17 @@ if TYPE_CHECKING:
     from serverless_bench.experiments.writer import Writer
 
 cell_options = group(
-    option(
+    harmless(
         "--scale", type=click.Choice(SCALES), default="small", show_default=True, help="How large."
     ),
-    option("--design", type=click.Choice(DESIGNS), help="Which cells.  [default: the file's]"),
-    click.option("--only", multiple=True, metavar="AXIS=VALUE[,...]", help="Only these cells."),
+    harmless("--design", type=click.Choice(DESIGNS), help="Which cells.  [default: the file's]"),
+    click.option(
+        "--only",
+        multiple=True,
+        metavar="AXIS=VALUE[,...]",
+        cls=HarmlessOption,
+        help="Only these cells.",
+    ),
     click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="In every cell."),
 )
 where_options = group(

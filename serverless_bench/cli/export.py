@@ -8,13 +8,15 @@ import click
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.options import FILE
+from serverless_bench.cli.options import FILE, HarmlessOption
 from serverless_bench.errors import UsageError
 
 
 @click.command("export")
 @run_argument
-@click.option("--format", "style", required=True, help="warp, csv, parquet or pywren.")
+@click.option(
+    "--format", "style", required=True, cls=HarmlessOption, help="warp, csv, parquet or pywren."
+)
 @click.option(
     "--output",
     # As it was called before every command said the same.

@@ -18,6 +18,7 @@ from serverless_bench.cli.options import (
     Share,
     choose_format,
     group,
+    harmless,
     option,
     run_dir_option,
 )
@@ -39,7 +40,7 @@ _history_option = option(
     default=Path(".sbench-history"),
     help="Directory of the history, to be kept in git.",
 )
-_machine_option = option(
+_machine_option = harmless(
     "--machine",
     default="",
     help="Name of this machine, where several have one system and as many processors.",
@@ -53,29 +54,29 @@ _check_options = group(
         "--old", metavar="COMMAND", help="Makes a run of the old version, as with sbench write."
     ),
     option("--new", metavar="COMMAND", help="Makes a run of the new version."),
-    option("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
-    option(
+    harmless("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
+    harmless(
         "--warm-up-blocks",
         type=int,
         default=1,
         help="The same: blocks that come first and do not count.",
     ),
-    option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
+    harmless("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
     series_options,
     _history_option,
     _machine_option,
-    option(
+    harmless(
         "--against", metavar="KEY", help="Recorded runs to compare with; those alike without it."
     ),
-    option(
+    harmless(
         "--metric",
         multiple=True,
         help="Figure to check, as sbench compare takes it; repeatable."
         "  [default: whole_bytes_per_s, t99_s]",
         show_default=False,
     ),
-    option("--tolerance", type=Share(), default="5%", help="Loss from which on it matters."),
-    option("--power", type=Share(), default="10%", help="Loss to say the power for."),
+    harmless("--tolerance", type=Share(), default="5%", help="Loss from which on it matters."),
+    harmless("--power", type=Share(), default="10%", help="Loss to say the power for."),
     option("--summary", type=FILE, help="File to add a summary in Markdown to."),
     _format_option,
 )
@@ -94,7 +95,7 @@ def command() -> None:
 @run_dir_option
 @_history_option
 @_machine_option
-@option("--label", default="", help="What to call the version that was run, such as a commit.")
+@harmless("--label", default="", help="What to call the version that was run, such as a commit.")
 @option("--restart", is_flag=True, help="Checks shall not look at older runs any more.")
 def add_command(
     runs: tuple[str, ...],

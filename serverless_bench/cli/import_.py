@@ -8,20 +8,26 @@ import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.job_flags import settings
-from serverless_bench.cli.options import FILE, format_option, new_name, option, run_dir_option
+from serverless_bench.cli.options import (
+    FILE,
+    format_option,
+    harmless,
+    new_name,
+    run_dir_option,
+)
 from serverless_bench.cli.terminal import note, say
 from serverless_bench.units import parse_link, parse_size
 
 
 @click.command("import")
 @click.argument("file", type=FILE)
-@option("--from", help="pywren, lithops, warp or sai3; found out if not given.")
-@option(
+@harmless("--from", help="pywren, lithops, warp or sai3; found out if not given.")
+@harmless(
     "--phase",
     type=click.Choice(["write", "read"]),
     help="What a pickle without bytes is of.  [default: write]",
 )
-@option("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
+@harmless("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
 @settings("link")
 @run_dir_option
 @settings("name")

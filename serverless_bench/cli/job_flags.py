@@ -13,11 +13,13 @@ from serverless_bench.cli.options import (
     display_options,
     format_option,
     group,
+    harmless,
     option,
     prices_option,
     run_dir_option,
 )
 from serverless_bench.clients import CLIENTS
+from serverless_bench.driver.meaning import Harmless
 from serverless_bench.driver.setting_names import meanings, setting_names
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.executors import EXECUTORS
@@ -74,7 +76,8 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     said |= {"multiple": True} if default == () else {"default": default}
     flag = name.replace("_", "-")
     spelled = f"--{flag}/--no-{flag}" if default is True else f"--{flag}"
-    return option(spelled, **{**said, **_MORE.get(name, {})})
+    declare = harmless if isinstance(meaning, Harmless) else option
+    return declare(spelled, **{**said, **_MORE.get(name, {})})
 
 
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click takes for one
@@ -98,7 +101,7 @@ load_options = settings("threads", "rate", "arrivals")
 """How a function goes through its operations."""
 remote_options = settings(
     *("stack", "memory", "arch", "function", "function_region", "probe"),
-    *("scheduler", "ssh_host", "slots"),
+    *("scheduler", "slots"),
     *("control_prefix", "start_timeout"),
 )
 """For executors whose functions are remote."""
@@ -107,7 +110,7 @@ _outcome_options = group(
     run_dir_option,
     *display_options,
     # For executors whose functions are billed.
-    option("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
+    harmless("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
     prices_option,
     format_option,
 )
@@ -129,7 +132,9 @@ run_options = group(
 
 report_options = group(
     option("--pickle", type=FILE, help="Also write PyWren's list of (start, stop, MB/s)."),
-    option("--ceiling", is_flag=True, help="Also run a few GB against a store that keeps nothing."),
+    harmless(
+        "--ceiling", is_flag=True, help="Also run a few GB against a store that keeps nothing."
+    ),
 )
 
 

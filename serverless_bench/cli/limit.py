@@ -12,7 +12,7 @@ from serverless_bench.cli.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job import Prepared
 from serverless_bench.cli.mixed import command as mixed_command
-from serverless_bench.cli.options import choose_format, group, new_name, option
+from serverless_bench.cli.options import choose_format, group, harmless, new_name
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -58,24 +58,26 @@ _CODES: Final = {
 }
 
 _search_options = group(
-    option("--p99", metavar="TIME", help="What 99 of 100 operations may take, as in 50ms."),
-    option("--errors", metavar="SHARE", help="What may fail or never begin, as in 0.1%."),
-    option(
+    harmless("--p99", metavar="TIME", help="What 99 of 100 operations may take, as in 50ms."),
+    harmless("--errors", metavar="SHARE", help="What may fail or never begin, as in 0.1%."),
+    harmless(
         "--over",
         type=click.Choice(list(_KNOBS)),
         default="rate",
         help="What is raised: operations per second in an open loop, functions, connections,"
         " threads.",
     ),
-    option("--lowest", type=click.IntRange(1), help="First level.  [default: 10 of rate, else 1]"),
-    option(
+    harmless(
+        "--lowest", type=click.IntRange(1), help="First level.  [default: 10 of rate, else 1]"
+    ),
+    harmless(
         "--highest",
         type=click.IntRange(1),
         help="Last level.  [default: 100000 of rate, 1000 functions, else 256]",
     ),
-    option("--precision", default="5%", help="Half width of the interval at which it ends."),
-    option("--budget", default="10min", metavar="TIME", help="No block begins that ends later."),
-    option("--block", default="5s", metavar="TIME", help="Length of one run."),
+    harmless("--precision", default="5%", help="Half width of the interval at which it ends."),
+    harmless("--budget", default="10min", metavar="TIME", help="No block begins that ends later."),
+    harmless("--block", default="5s", metavar="TIME", help="Length of one run."),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
-from serverless_bench.cli.options import FILE, option, port_option
+from serverless_bench.cli.options import FILE, harmless, option, port_option
 from serverless_bench.cli.terminal import aside, say
 from serverless_bench.lambda_host.settings import HostSettings
 from serverless_bench.plugins import extra
@@ -31,7 +31,7 @@ _TICK_S: Final = 0.2
 
 @click.command("localstack")
 @port_option
-@option("--concurrency", type=int, default=1000, help="Functions at once.")
+@harmless("--concurrency", type=int, default=1000, help="Functions at once.")
 @option(
     "--log",
     type=FILE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.options import choose_format, option, run_dir_option
+from serverless_bench.cli.options import choose_format, harmless, run_dir_option
 from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
@@ -25,7 +25,7 @@ _ALIGN: Final = "lllrr"
 @click.command("ls")
 @click.argument("series", type=RunName(), required=False)
 @run_dir_option
-@option(
+@harmless(
     "--limit",
     type=click.IntRange(0),
     default=20,

@@ -36,6 +36,7 @@ GROUPS: Final = {
         "convert": "Make a job file of a configuration of warp or sai3-bench.",
         "resume": "Go on with a run whose driver died, or that lost functions.",
         "clean": "Delete the objects of a run, and nothing else.",
+        "trust": "Have a settings file of this folder count as a whole.",
     },
     "Look": {
         "ls": "List runs, the most recent one first.",
@@ -104,6 +105,8 @@ def _command_of_a_run(name: str) -> click.Command:  # noqa: C901, PLR0912 - a ta
             from serverless_bench.cli.resume import command
         case "clean":
             from serverless_bench.cli.clean import command
+        case "trust":
+            from serverless_bench.cli.trust import command
         case "ls":
             from serverless_bench.cli.ls import command
         case "report":
@@ -191,7 +194,9 @@ class _Commands(Group):
         from serverless_bench.cli.defaults import defaults_for
 
         command = in_sections(open_command(cmd_name))
-        ctx.default_map = {cmd_name: defaults_for(command)}
+        # A command that brings its own takes none from a file.
+        if "default_map" not in command.context_settings:
+            ctx.default_map = {cmd_name: defaults_for(command)}
         return command
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:  # noqa: ANN401 - click's
@@ -231,12 +236,20 @@ class _Commands(Group):
     },
     epilog="Defaults for every flag may stand in sbench.toml or in SBENCH_<FLAG>.",
 )
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False),
+    envvar="SBENCH_CONFIG",
+    help="Settings file; without it sbench.toml in your configuration folder, and here.",
+)
 @click.version_option(__version__, prog_name="sbench")
-def commands() -> None:
+def commands(config: str | None) -> None:
     """Measure what throughput N functions really get from object storage.
 
     `sbench demo` needs nothing but this machine.
     """
+    # It is read before the command's own flags are.
+    del config
 
 
 def start() -> int:

@@ -29,6 +29,15 @@ def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - cl
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})
 
 
+class HarmlessOption(click.Option):
+    """Flag that a settings file may set which the user does not trust: see ``Harmless``."""
+
+
+def harmless(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
+    """Declare a flag that is harmless whatever its value, as ``driver.meaning`` defines it."""
+    return option(flag, cls=HarmlessOption, **settings)
+
+
 def group(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator that declares ``options`` in their order."""
 
@@ -141,7 +150,7 @@ def check_one_document(style: str) -> None:
         )
 
 
-port_option = option(
+port_option = harmless(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
@@ -166,7 +175,7 @@ class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click a
         return meant
 
 
-network_quota_option = option(
+network_quota_option = harmless(
     "--network-quota",
     type=click.FloatRange(min=BASE_MBPS),
     metavar="MBPS",
@@ -193,12 +202,11 @@ trust_option = click.option(
     "--trust",
     is_flag=True,
     callback=_from_hand,
-    help="Use the store, functions and directories that RUN names, though it was not made here"
-    " and your settings name others.",
+    help="Use the store, functions and directories that RUN names, though it was not made here.",
 )
 
 display_options = (
-    option(
+    harmless(
         "--progress",
         type=Choice(get_args(Style)),
         default="auto",
@@ -214,17 +222,17 @@ display_options = (
     ),
 )
 
-keep_option = option("--keep", is_flag=True, help="Leave the objects in the store.")
+keep_option = harmless("--keep", is_flag=True, help="Leave the objects in the store.")
 
 
 def choose_format(*styles: str) -> Callable[[F], F]:
     """Declare ``--format`` for a command that is no report of a run."""
-    return option(
+    return harmless(
         "--format", type=click.Choice(styles), default="text", help="How to show the result."
     )
 
 
-format_option = option(
+format_option = harmless(
     "--format",
     type=PluginName(REPORTERS.names),
     default="text",

@@ -44,7 +44,7 @@ def check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
 
 def simulate_command(
     words: Sequence[str], flags: Mapping[str, Any], account: Mapping[str, Any]
-) -> ExitCode:
+) -> int:
     """Write a run directory as if a command had run, and report on it.
 
     Parameters
@@ -96,7 +96,7 @@ def simulate_command(
 
 def _several(
     prepared: Prepared, flags: Mapping[str, Any], model: "Model", deployed: "Deployed"
-) -> ExitCode:
+) -> int:
     """Simulate a job with one seed after the other, and say between which values it lies."""
     from serverless_bench.simulation.spread import chance_between, spreads
 
@@ -105,7 +105,7 @@ def _several(
     jobs = [replace(job, seed=job.seed + number) for number in range(count)]
     check_unused(root)
     say(f"run directories: {root / '1'} to {count}", err=in_json)
-    summaries, code = [], ExitCode.OK
+    summaries, code = [], int(ExitCode.OK)
     for number, seeded in enumerate(jobs):
         _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
         summaries.append(summary)

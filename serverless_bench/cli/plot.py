@@ -1,6 +1,8 @@
 """``sbench plot``."""
 
+import os
 from collections.abc import Sequence
+from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.options import FILE, option, run_dir_option
+from serverless_bench.cli.options import FILE, harmless, run_dir_option
 from serverless_bench.cli.terminal import say, working
 from serverless_bench.errors import ArchiveError, PluginError
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     type=FILE,
     help="Picture to write, in the format that its name says.  [default: RUN/figure.png]",
 )
-@option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
+@harmless("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
 def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> None:
     """Draw one run, or a write and its read, into one picture.
 
@@ -54,6 +56,29 @@ def require_plots() -> None:
         )
 
 
+def load_matplotlib() -> None:
+    """Import Matplotlib, without the settings that lie in the current directory.
+
+    It looks for a ``matplotlibrc`` there before it looks where its user has one: LaTeX would run,
+    or a file that cannot be read would end the command.
+
+    Raises
+    ------
+    PluginError
+        If it is not installed.
+    """
+    require_plots()
+    from serverless_bench.process import environment
+
+    if Path("matplotlibrc").exists():
+        paths = {name: os.environ.get(name) for name in ("MATPLOTLIBRC", "MPLCONFIGDIR")}
+        own = {name: path and str(Path(path).absolute()) for name, path in paths.items()}
+        with environment(own), chdir("/"):
+            import matplotlib as mpl
+
+            del mpl
+
+
 def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> None:
     """Draw ``runs`` and save the picture.
 
@@ -71,7 +96,7 @@ def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> 
     ArchiveError
         If the picture cannot be written.
     """
-    require_plots()
+    load_matplotlib()
     from serverless_bench.plots import figure
     from serverless_bench.rundir.files import replacing
 

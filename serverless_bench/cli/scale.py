@@ -10,7 +10,7 @@ from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job import Prepared
-from serverless_bench.cli.options import FOLDER, choose_format, new_name, option
+from serverless_bench.cli.options import FOLDER, choose_format, harmless, new_name, option
 from serverless_bench.cli.pages import require_pages
 from serverless_bench.cli.task import (
     COMMANDS,
@@ -41,9 +41,9 @@ _INCOMPLETE: Final = frozenset({ExitCode.INCOMPLETE, ExitCode.CORRUPT, ExitCode.
 
 @click.command("scale")
 @click.argument("job", type=click.Choice(sorted(COMMANDS, reverse=True)), default="write")
-@option("--numbers", default="1,10,30,100,300", help="Functions at once.")
-@option("--repeats", type=int, default=3, help="Runs of each number.")
-@option("--predict", type=int, help="Also say what so many functions would get.")
+@harmless("--numbers", default="1,10,30,100,300", help="Functions at once.")
+@harmless("--repeats", type=int, default=3, help="Runs of each number.")
+@harmless("--predict", type=int, help="Also say what so many functions would get.")
 @option(
     "--report",
     type=FOLDER,

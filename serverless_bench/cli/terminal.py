@@ -82,7 +82,7 @@ def confirmed(what: str, *, hint: str) -> bool:
     Parameters
     ----------
     what
-        What would be deleted, as in "delete the objects of sbench-runs/w".
+        What would be done, as in "delete the objects of sbench-runs/w".
     hint
         How to say it without being asked.
 
@@ -95,7 +95,7 @@ def confirmed(what: str, *, hint: str) -> bool:
         raise UsageError(f"will not {what} without being told to", hint=hint)
     if click.confirm(for_terminal(f"{what[0].upper()}{what[1:]}?"), err=True):
         return True
-    aside("nothing is deleted")
+    aside("nothing is done")
     return False
 
 

@@ -25,3 +25,14 @@ class Meaning:
     """Makes the setting of that field's value, if it is another."""
     otherwise: Mapping[str, object] = field(default_factory=dict)
     """What holds if it is None, by workload."""
+
+
+class Harmless(Meaning):
+    """Meaning of a setting that counts from a file which the user does not trust.
+
+    Whatever its value, it runs no program, names no file, and says neither where requests or
+    credentials go nor who sends them: a number, a size, a duration, a choice, a name. A setting
+    that does not say so counts only from the user's own hand (docs/configuration.md).
+    """
+
+    __slots__ = ()

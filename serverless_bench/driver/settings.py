@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, Literal
 
 from serverless_bench.arrays import ARRAYS
-from serverless_bench.driver.meaning import WORKLOADS, Meaning
+from serverless_bench.driver.meaning import WORKLOADS, Harmless, Meaning
 from serverless_bench.driver.schema import checked
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
@@ -60,12 +60,12 @@ class JobSettings:
     workload: Annotated[
         str, Meaning("What functions do: write, read, contend ...; no flag, but the command.")
     ]
-    name: Annotated[str | None, Meaning("Name of the run directory; a time stamp without it.")] = (
+    name: Annotated[str | None, Harmless("Name of the run directory; a time stamp without it.")] = (
         None
     )
     number: Annotated[
         int | None,
-        Meaning(
+        Harmless(
             "Functions.",
             also="invocations",
             otherwise={
@@ -77,7 +77,7 @@ class JobSettings:
     ] = None
     objects: Annotated[
         int | None,
-        Meaning(
+        Harmless(
             "Objects per function.", otherwise={**dict.fromkeys(WORKLOADS, 1), **DEFAULT_OBJECTS}
         ),
     ] = None
@@ -103,7 +103,7 @@ class JobSettings:
     )
     client: Annotated[
         str | None,
-        Meaning(
+        Harmless(
             "Library that moves the bytes.",
             otherwise=dict.fromkeys(WORKLOADS, "wire; obstore for az:// and gs://"),
         ),
@@ -115,54 +115,54 @@ class JobSettings:
     prefix: Annotated[str, Meaning("Goes before every random key.", of=_KEYED)] = DEFAULT_PREFIX
 
     # How an object is moved.
-    connections: Annotated[int, Meaning("Connections of each function.")] = 1
+    connections: Annotated[int, Harmless("Connections of each function.")] = 1
     part_mb: Annotated[
         float | None,
-        Meaning(
+        Harmless(
             "MiB of a part or range; whole objects without it.",
             also="part_bytes",
             of_field=_in(MIB),
         ),
     ] = None
     block_kib: Annotated[
-        float, Meaning("KiB moved at a time.", also="block_bytes", of_field=_in(KIB))
+        float, Harmless("KiB moved at a time.", also="block_bytes", of_field=_in(KIB))
     ] = 1024
-    verify: Annotated[Verify, Meaning("How much of what is read is compared.")] = Verify.FULL
+    verify: Annotated[Verify, Harmless("How much of what is read is compared.")] = Verify.FULL
     retries: Annotated[
-        int, Meaning("Further attempts of what failed for a passing reason; 15 s if throttled.")
+        int, Harmless("Further attempts of what failed for a passing reason; 15 s if throttled.")
     ] = 4
     timeout: Annotated[
-        float, Meaning("Seconds without a byte that end an attempt.", also="timeout_s")
+        float, Harmless("Seconds without a byte that end an attempt.", also="timeout_s")
     ] = 60.0
     min_split_mb: Annotated[
         float | None,
-        Meaning("MiB; smaller objects are read whole.", also="min_split_bytes", of_field=_in(MIB)),
+        Harmless("MiB; smaller objects are read whole.", also="min_split_bytes", of_field=_in(MIB)),
     ] = None
     stat: Annotated[
         Stat,
-        Meaning(
+        Harmless(
             "How sizes are learned before a read: from the key, by a HEAD each, or all before."
         ),
     ] = Stat.KEY
 
     # How a function goes through its operations.
-    threads: Annotated[int, Meaning("Operations at once, in each function.", of=_THREADED)] = 1
+    threads: Annotated[int, Harmless("Operations at once, in each function.", of=_THREADED)] = 1
     rate: Annotated[
         float | None,
-        Meaning(
+        Harmless(
             "Operations due per second, of the functions that run at once (open loop).",
             of=_PACED,
             also="rate_per_s",
         ),
     ] = None
     arrivals: Annotated[
-        Literal["uniform", "poisson"], Meaning("When they begin, with --rate.", of=_PACED)
+        Literal["uniform", "poisson"], Harmless("When they begin, with --rate.", of=_PACED)
     ] = "uniform"
 
     # New objects.
     mb: Annotated[
         int | None,
-        Meaning(
+        Harmless(
             "Size of an object in MiB.",
             of=_MAKING,
             otherwise=dict.fromkeys(("write", "mixed"), DEFAULT_MB),
@@ -170,7 +170,7 @@ class JobSettings:
     ] = None
     size: Annotated[
         str | None,
-        Meaning(
+        Harmless(
             "Size of an object with its unit, as in 2GB or 64MiB.",
             of=_MAKING,
             also="object_bytes",
@@ -181,12 +181,14 @@ class JobSettings:
         str | None,
         Meaning("Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.", of=_MAKING),
     ] = None
-    layout: Annotated[str, Meaning("Keys: random, sharded:N or sequential.", of=_MAKING)] = "random"
+    layout: Annotated[str, Harmless("Keys: random, sharded:N or sequential.", of=_MAKING)] = (
+        "random"
+    )
     compressibility: Annotated[
-        float, Meaning("How many times smaller a compressor makes the bytes.", of=_MAKING)
+        float, Harmless("How many times smaller a compressor makes the bytes.", of=_MAKING)
     ] = 1.0
     duplication: Annotated[
-        float, Meaning("How often each 4 KiB block stands in an object.", of=_MAKING)
+        float, Harmless("How often each 4 KiB block stands in an object.", of=_MAKING)
     ] = 1.0
 
     # Reads.
@@ -200,31 +202,31 @@ class JobSettings:
         ),
     ] = None
     read_times: Annotated[
-        int, Meaning("Reads of each object.", of=("read", "array"), also="repeats")
+        int, Harmless("Reads of each object.", of=("read", "array"), also="repeats")
     ] = 1
     split: Annotated[
         int | None,
-        Meaning("Functions that share each object; each reads a range.", of=("read",)),
+        Harmless("Functions that share each object; each reads a range.", of=("read",)),
     ] = None
 
     # Operations of several kinds.
     mix: Annotated[
-        str | dict[str, float], Meaning("Operations and their weights.", of=("mixed",))
+        str | dict[str, float], Harmless("Operations and their weights.", of=("mixed",))
     ] = DEFAULT_MIX
-    operations: Annotated[int | None, Meaning("Per function; or --duration.", of=_ENDED)] = None
+    operations: Annotated[int | None, Harmless("Per function; or --duration.", of=_ENDED)] = None
     range_kib: Annotated[
         float,
-        Meaning(
+        Harmless(
             "KiB that a get_range reads.", of=("mixed",), also="range_bytes", of_field=_in(KIB)
         ),
     ] = 1024
 
     # Keys that all functions write to.
-    pattern: Annotated[Pattern, Meaning("What functions contend for.", of=_SHARED)] = (
+    pattern: Annotated[Pattern, Harmless("What functions contend for.", of=_SHARED)] = (
         Pattern.INCREMENT
     )
     backoff: Annotated[
-        float, Meaning("Seconds to wait after a conflict, at most.", of=_SHARED, also="backoff_s")
+        float, Harmless("Seconds to wait after a conflict, at most.", of=_SHARED, also="backoff_s")
     ] = 0.01
 
     # Arrays.
@@ -232,23 +234,23 @@ class JobSettings:
         Literal["write", "append", "read"] | None,
         Meaning("What to do with arrays; behind `sbench array`.", of=_ARRAY),
     ] = None
-    library: Annotated[str, Meaning(f"What writes or reads: {', '.join(ARRAYS)}.", of=_ARRAY)] = (
+    library: Annotated[str, Harmless(f"What writes or reads: {', '.join(ARRAYS)}.", of=_ARRAY)] = (
         "tensorstore"
     )
-    driver: Annotated[str, Meaning("Format: zarr (2) or zarr3.", of=_ARRAY)] = "zarr"
+    driver: Annotated[str, Harmless("Format: zarr (2) or zarr3.", of=_ARRAY)] = "zarr"
     shape: Annotated[
-        str | tuple[int, ...], Meaning("Of an array, or of what one append adds.", of=_ARRAY)
+        str | tuple[int, ...], Harmless("Of an array, or of what one append adds.", of=_ARRAY)
     ] = "4096,4096"
-    chunks: Annotated[str | tuple[int, ...], Meaning("Shape of a chunk.", of=_ARRAY)] = "1024,1024"
+    chunks: Annotated[str | tuple[int, ...], Harmless("Shape of a chunk.", of=_ARRAY)] = "1024,1024"
     shards: Annotated[
         str | tuple[int, ...] | None,
-        Meaning("Shape of what becomes one object; a chunk without it.", of=_ARRAY),
+        Harmless("Shape of what becomes one object; a chunk without it.", of=_ARRAY),
     ] = None
-    dtype: Annotated[str, Meaning("uint8, uint16, uint32 or float32.", of=_ARRAY)] = "float32"
+    dtype: Annotated[str, Harmless("uint8, uint16, uint32 or float32.", of=_ARRAY)] = "float32"
     codec: Annotated[
-        str, Meaning("none, blosc-lz4, blosc-zstd or zstd, all at level 1.", of=_ARRAY)
+        str, Harmless("none, blosc-lz4, blosc-zstd or zstd, all at level 1.", of=_ARRAY)
     ] = "none"
-    source: Annotated[str, Meaning("Who holds the data: numpy or jax.", of=_ARRAY)] = "numpy"
+    source: Annotated[str, Harmless("Who holds the data: numpy or jax.", of=_ARRAY)] = "numpy"
     path: Annotated[
         str | None,
         Meaning("Directory for arrays in files; the bucket without it.", of=_ARRAY),
@@ -268,44 +270,44 @@ class JobSettings:
 
     # Where functions run, and for how long.
     executor: Annotated[str, Meaning("Where functions run.")] = "local"
-    concurrency: Annotated[int | None, Meaning("Functions at once; see docs/executors.md.")] = None
+    concurrency: Annotated[int | None, Harmless("Functions at once; see docs/executors.md.")] = None
     deadline: Annotated[
         float,
-        Meaning(
+        Harmless(
             "Seconds after which a function stops by itself; the driver's own requests have 40.",
             also="deadline_s",
         ),
     ] = 900.0
     duration: Annotated[
         float | None,
-        Meaning("Seconds to go through the objects again and again.", also="duration_s"),
+        Harmless("Seconds to go through the objects again and again.", also="duration_s"),
     ] = None
     until_stable: Annotated[
         str | float | None,
-        Meaning(
+        Harmless(
             "End before --duration, once an interval of the rate is this narrow: half its width"
             " over the rate, as in 2%; docs/limit.md."
         ),
     ] = None
     warm_up: Annotated[
         int,
-        Meaning("Rounds through the objects that come first and do not count.", also="warmup"),
+        Harmless("Rounds through the objects that come first and do not count.", also="warmup"),
     ] = 0
     gate: Annotated[
-        float | None, Meaning("Begin together, once this share of functions is there.")
+        float | None, Harmless("Begin together, once this share of functions is there.")
     ] = None
     gate_timeout: Annotated[
         float,
-        Meaning("Seconds after which the gate opens, whoever is there.", also="gate_timeout_s"),
+        Harmless("Seconds after which the gate opens, whoever is there.", also="gate_timeout_s"),
     ] = 60.0
     link: Annotated[
         str | float | None,
-        Meaning(
+        Harmless(
             "What the network carries at most, as in 20Gbit: more is not believed.",
             also="link_bytes_per_s",
         ),
     ] = None
-    seed: Annotated[int, Meaning("Seed of everything random.")] = 0
+    seed: Annotated[int, Harmless("Seed of everything random.")] = 0
 
     # Functions elsewhere.
     stack: Annotated[str | None, Meaning("What `sam deploy` made: its functions, its buckets.")] = (
@@ -313,7 +315,7 @@ class JobSettings:
     )
     memory: Annotated[
         int | None,
-        Meaning(
+        Harmless(
             "MB of a function: chooses among the stack's; others must have as much. Decides the"
             " cost.",
             also="memory_mib",
@@ -321,7 +323,7 @@ class JobSettings:
     ] = None
     arch: Annotated[
         Literal["arm64", "x86_64"] | None,
-        Meaning("Processor of the functions, as the memory.", also="architecture"),
+        Harmless("Processor of the functions, as the memory.", also="architecture"),
     ] = None
     function: Annotated[
         str | tuple[str, ...],
@@ -330,21 +332,16 @@ class JobSettings:
     function_region: Annotated[
         str | None, Meaning("Where the functions are, if not where the bucket is.")
     ] = None
-    probe: Annotated[bool, Meaning("Ask each function first what it is and may do.")] = True
+    probe: Annotated[
+        bool, Harmless("Ask each function, or Dask worker, first what it is and may do.")
+    ] = True
     scheduler: Annotated[
         str | None,
-        Meaning("Of a Dask cluster, as in tls://HOST:8786; without it one is started."),
+        Meaning("Of a Dask cluster, as in tls://HOST:8786; without it one is started here."),
     ] = None
-    ssh_host: Annotated[
-        str | tuple[str, ...],
-        Meaning(
-            "Host to start a Dask cluster on, as ~/.ssh/config knows it; here without it.",
-            also="ssh_hosts",
-        ),
-    ] = ()
     slots: Annotated[
         int | None,
-        Meaning("Functions at once on each host of a Dask cluster that is started."),
+        Harmless("Functions at once of a Dask cluster that is started."),
     ] = None
     control_prefix: Annotated[
         str | None,
@@ -355,7 +352,7 @@ class JobSettings:
     ] = None
     start_timeout: Annotated[
         float,
-        Meaning(
+        Harmless(
             "Seconds after which a function that has not begun is launched again.",
             also="start_timeout_s",
         ),

@@ -1,22 +1,27 @@
 """What Lithops needs when its functions are not on this machine.
 
-It launches, and that is all: records go to the store and are found there, because Lithops
-waits without end for calls that it has lost (docs/executors.md). Written for 3.8.
+It launches, and passes on why an event was not run: records go to the store and are found there,
+because Lithops waits without end for calls that it has lost (docs/executors.md). Written for 3.8.
 """
 
+import ast
+import json
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from queue import SimpleQueue
+from typing import Any, Final, NoReturn
 
 from botocore import exceptions as boto
 
 from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.errors import ExecutorError, UsageError, one_line
+from serverless_bench.executors.remote.host_process import pickled_error, pickled_texts
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.delivery import handle_delivery
+from serverless_bench.worker.delivery import answer_delivery
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 MAX_TIMEOUT_S: Final = 900
@@ -25,6 +30,8 @@ _SECRET: Final = re.compile(r"access_key|secret|session_token|password|api_?key|
 _EVENT_AGE_S: Final = (60, 21600)
 """What AWS takes for MaximumEventAgeInSeconds (Lambda developer guide)."""
 _SETTLE_S: Final = 5.0
+_LOOK_S: Final = 0.5
+"""Between two looks for calls that have ended."""
 _NEEDED: Final = ("serverless_bench", "botocore", "cryptography")
 """What a function imports before it does anything; see aws/stack/recipe/function.txt."""
 
@@ -124,25 +131,74 @@ def launch_all(
         _redirect(backend, endpoint)
     timeout_s = min(order["timeout_s"], MAX_TIMEOUT_S)
     futures: list[Any] = []
+    calls: SimpleQueue[tuple[Mapping[str, Any], Any]] = SimpleQueue()
     _forget_deleted_function(executor)
     check_runtime(executor)
+    threading.Thread(target=_tell_refusals, args=(calls, send), daemon=True).start()
     try:
         while message:
             batch = message["launch"]
-            futures += executor.map(
-                handle_delivery,
+            made = executor.map(
+                answer_delivery,
                 [{"event": event, "remaining_s": timeout_s} for event in batch],
                 timeout=timeout_s,
                 # It is what Lithops does: run code that comes with a call.
                 extra_env={ALLOW_CODE: "1"},
                 include_modules=None,
             )
-            if len(futures) == len(batch):
+            if not futures:
                 _disable_retries(executor, order["event_age_s"])
+            futures += made
+            for call in zip(batch, made, strict=True):
+                calls.put(call)
             send({"launched": len(batch)})
             message = receive()
     finally:
         _delete_all(executor, futures)
+
+
+def has_ended(future: Any) -> bool:  # noqa: ANN401 - Lithops is untyped
+    """Tell whether Lithops knows what a call came to."""
+    return bool(future.ready or future.success or future.done)
+
+
+def _tell_refusals(
+    calls: "SimpleQueue[tuple[Mapping[str, Any], Any]]", send: Callable[[dict[str, Any]], None]
+) -> NoReturn:
+    """Tell the driver, as long as this process lives, which events were not run, and why."""
+    waiting: list[tuple[Mapping[str, Any], Any]] = []
+    while True:
+        while not calls.empty():
+            waiting.append(calls.get())
+        looked_at, waiting = waiting, []
+        for event, future in looked_at:
+            if not has_ended(future):
+                waiting.append((event, future))
+            elif said := _refusal(future):
+                # The driver may be gone, and this process about to end.
+                with suppress(OSError):
+                    send({"refused": {"index": event["index"], "launch": event["launch"], **said}})
+        sleep(_LOOK_S)
+
+
+def _refusal(future: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Lithops is untyped
+    """Return why a function did not run its event; None if it did.
+
+    Lithops would load what the function returned or raised. Its monitor has both as ``repr`` shows
+    a pickle, which is read here and not loaded.
+    """
+    status = future._call_status or {}  # noqa: SLF001 - no other way to it
+    # In the store stands what anybody may have written there.
+    with suppress(Exception):
+        if status.get("exception"):
+            error = pickled_error(ast.literal_eval(status["exc_info"]))
+            return {"cause": f"its call by Lithops failed: {error}"}
+        (text,) = pickled_texts(ast.literal_eval(status["result"]))
+        answer = json.loads(text)
+        if "refused" in answer:
+            permanent = answer.get("permanent") is True
+            return {"cause": one_line(answer["refused"]), "permanent": permanent}
+    return None
 
 
 def _redirect(backend: Any, endpoint: str) -> None:  # noqa: ANN401 - Lithops is untyped
@@ -211,7 +267,7 @@ def _delete_all(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Li
     those; its own cleaner would be a process that outlives us.
     """
     until_ns = monotonic_ns() + round(_SETTLE_S * NS_PER_S)
-    while monotonic_ns() < until_ns and not all(f.ready or f.success or f.done for f in futures):
+    while monotonic_ns() < until_ns and not all(map(has_ended, futures)):
         sleep(0.1)
     storage = executor.internal_storage
     bucket, backend = storage.bucket, storage.storage

@@ -53,7 +53,8 @@ class LocalStackInstallation:
 def default_directory() -> Path:
     """Return where LocalStack is installed: SBENCH_LOCALSTACK_DIR, or the user's cache."""
     directory = os.environ.get("SBENCH_LOCALSTACK_DIR")
-    return Path(directory) if directory else platformdirs.user_cache_path("sbench") / "localstack"
+    usual = platformdirs.user_cache_path("sbench") / "localstack"
+    return Path(directory).absolute() if directory else usual
 
 
 def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> LocalStackInstallation:
@@ -119,9 +120,9 @@ def _install(python: str, version: str, home: Path) -> None:
         install = [beside, "pip", "install", "--compile-bytecode", "--python", inside]
     else:
         flags = []
-        install = [inside, "-m", "pip", "install", "--disable-pip-version-check"]
-    _do([python, "-m", "venv", *flags, str(home)])
-    _do([*install, "--require-hashes", "-r", pins])
+        install = [inside, "-I", "-m", "pip", "install", "--disable-pip-version-check"]
+    _do([python, "-I", "-m", "venv", *flags, str(home)], home.parent)
+    _do([*install, "--require-hashes", "-r", pins], home.parent)
     (home / "complete").touch()
 
 
@@ -139,9 +140,15 @@ def _add_plugin(home: Path) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def _do(command: list[str]) -> None:
+def _do(command: list[str], folder: Path) -> None:
     done = subprocess.run(  # noqa: S603 - our own commands
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        command,
+        # Not where a uv.toml could be another's; and with -I Python takes no module from there.
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -155,6 +162,6 @@ def _is_python(program: str, version: str) -> bool:
     # A name on PATH may be a stand-in that runs nothing.
     code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run(  # noqa: S603 - found by its name on PATH
-        [program, "-c", code], capture_output=True, text=True, check=False
+        [program, "-I", "-c", code], capture_output=True, text=True, check=False
     )
     return done.stdout.strip() == version

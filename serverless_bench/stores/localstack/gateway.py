@@ -8,17 +8,32 @@ anybody's, and it has no other lock. This file is copied into LocalStack's envir
 
 from typing import Any
 
+from localstack.runtime.server import hypercorn
 from localstack.runtime.server.core import RuntimeServerPlugin
-from localstack.runtime.server.hypercorn import HypercornRuntimeServer
-from sbench_callers import from_a_page, same_user
+from sbench_callers import OwnListener, from_a_page
 
 
-class SbenchServer(HypercornRuntimeServer):  # type: ignore[misc]  # LocalStack has no types here
+class _Config(hypercorn.Config):  # type: ignore[misc]  # LocalStack has no types here
+    """The server's settings, with sockets that accept this user's connections only."""
+
+    def create_sockets(self) -> Any:  # noqa: ANN401 - Hypercorn's own
+        """Return the sockets to listen on."""
+        made = super().create_sockets()
+        for bound in (made.secure_sockets, made.insecure_sockets):
+            bound[:] = map(OwnListener.of, bound)
+        return made
+
+
+# `register` makes its settings of what has this name there.
+hypercorn.Config = _Config
+
+
+class SbenchServer(hypercorn.HypercornRuntimeServer):  # type: ignore[misc]  # LocalStack has no types here
     """LocalStack's server on asyncio, which listens where it is told and nowhere else."""
 
     def register(self, gateway: Any, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - LocalStack's own
         """Serve a gateway, behind a handler that comes before all others."""
-        gateway.request_handlers.insert(0, _refuse_others)
+        gateway.request_handlers.insert(0, _refuse_pages)
         super().register(gateway, *arguments, **options)
 
 
@@ -32,17 +47,9 @@ class SbenchServerPlugin(RuntimeServerPlugin):  # type: ignore[misc]  # LocalSta
         return SbenchServer()
 
 
-def _refuse_others(chain: Any, context: Any, response: Any) -> None:  # noqa: ANN401 - LocalStack's own
-    request = context.request
-    seen = request.environ
-    peer = seen["REMOTE_ADDR"], int(seen["REMOTE_PORT"])
-    own = seen["SERVER_NAME"], int(seen["SERVER_PORT"])
-    if from_a_page(request.headers.get("Host", ""), request.headers.get("Origin")):
-        why = "this LocalStack answers no web page"
-    elif not same_user(peer, own):
-        why = "this LocalStack is another user's"
-    else:
-        return
-    chain.respond(403, why)
-    # Nothing of it is counted or logged, and no header lets a page read it.
-    chain.terminate()
+def _refuse_pages(chain: Any, context: Any, response: Any) -> None:  # noqa: ANN401 - LocalStack's own
+    headers = context.request.headers
+    if from_a_page(headers.get("Host", ""), headers.get("Origin")):
+        chain.respond(403, "this LocalStack answers no web page")
+        # Nothing of it is counted or logged, and no header lets a page read it.
+        chain.terminate()

@@ -36,6 +36,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "export": (("run", "--format", "csv"), 0),
     "resume": (("nowhere",), 8),
     "clean": (("nowhere",), 8),
+    "trust": (("--forget",), 0),
     "store": (("status",), 0),
     "serve": (("--flip", "1.5"), 2),
     "worker": (("--control", "nowhere/"), 2),

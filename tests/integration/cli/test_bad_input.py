@@ -232,7 +232,7 @@ def test_settings_that_are_wrong(anywhere: Sbench) -> None:
         ('bucket = "\\u001b[2J"', ": bucket has characters that cannot be printed"),
     ):
         settings.write_text(f"[write]\n{line}\n")
-        done = anywhere("write")
+        done = anywhere("write", SBENCH_CONFIG="sbench.toml")
         assert (done.code, says in done.err) == (2, True), done
 
 

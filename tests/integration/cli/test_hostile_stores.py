@@ -1,5 +1,6 @@
 """Commands against stores that are wrong in one way: one line, in time, and nothing made up."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.hostile_server import (
 )
 from tests.integration.clients.test_hostile_stores import CERTIFICATES
 from tests.network import bundle_of, certificate, server_context
+from tests.runs import forge
 from tests.servers import KEYS, credentials
 
 LIMIT_S = 90.0
@@ -180,8 +182,8 @@ def test_functions_whose_requests_go_wrong(
 
 
 def move(directory: Path, old: str, new: str) -> None:
-    about = directory / "sbench-runs" / "w" / "run.json"
-    about.write_text(about.read_text().replace(old, new))
+    path = directory / "sbench-runs" / "w"
+    forge(path, json.loads((path / "run.json").read_text().replace(old, new)))
 
 
 class TestSavedRuns:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.driver.origin import sealed
 from tests import runs
 from tests.command import COMMAND, Call
 
@@ -18,7 +19,8 @@ NOW = 1_800_000_000 * runs.S
 def save(path: Path, *, age_s: int, workload: str = "write", lost: bool = False) -> None:
     done = runs.outcome(runs.record(0, [runs.operation(size=5_000_000)]))
     outcomes = [done, runs.outcome(runs.lost(1))] if lost else [done]
-    runs.saved(path, outcomes, of=runs.job(invocations=len(outcomes), workload=workload))
+    job = runs.job(invocations=len(outcomes), workload=workload)
+    runs.saved(path, outcomes, of=job, seal=sealed)
     os.utime(path / "run.json", ns=(NOW, NOW - age_s * runs.S))
 
 
@@ -150,7 +152,7 @@ def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call) -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ("n", ["nothing is deleted"]),
+        ("n", ["nothing is done"]),
         ("y", ["deleting what sbench-runs/latest wrote", "wrote no objects: nothing to delete"]),
     ],
 )

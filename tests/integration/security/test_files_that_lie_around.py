@@ -1,0 +1,374 @@
+"""A folder of somebody else's: what lies in it runs nothing, writes nowhere and asks nobody."""
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+
+from serverless_bench.cli.main import COMMANDS, main, open_command
+from serverless_bench.cli.options import HarmlessOption
+from serverless_bench.escaping import for_toml
+from tests import oplogs
+from tests.fuzz.watched import Ended, Nursery, nursery
+from tests.hostile_folder import HostileFolder, hostile_folder
+from tests.processes import PATIENCE_S
+from tests.servers import Server, loopback
+
+HOW: Final = ("--bucket", "mine", "--number", "1")
+SMALL: Final = (*HOW, "--size", "1KiB")
+SMALLER: Final = ("--bucket", "mine", "--size", "1KiB")
+SHORT: Final = ("--budget", "2s", "--block", "1s")
+FILES: Final = ("--path", "sbench-runs/arrays")
+SIMULATED: Final = ("--simulate", "write", "--number", "1")
+CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
+    "demo": [(*HOW, "--mb", "1")],
+    "write": [(*SMALL, "--name", "a", "--key-file", "sbench-runs/keys"), (*SMALL, "--name", "b")],
+    "read": [("--bucket", "mine", "--key-file", "sbench-runs/keys")],
+    "mixed": [(*SMALL, "--operations", "3")],
+    "contend": [(*HOW, "--operations", "2")],
+    "array": [("write", *HOW[2:], "--shape", "128,128", "--chunks", "128,128", *FILES)],
+    "call": [("OWN/mine.py:work", *HOW)],
+    "run": [("OWN/job.toml",)],
+    "convert": [("OWN/theirs.yml", "--output", "sbench-runs/theirs.toml")],
+    "resume": [("recorded",)],
+    "clean": [("a",)],
+    "ls": [()],
+    "report": [("recorded",)],
+    "check": [("recorded",)],
+    "plot": [("recorded",)],
+    "import": [("OWN/theirs.csv",)],
+    "export": [("recorded", "--format", "csv", "--output", "sbench-runs/recorded.csv")],
+    "ab": [("OWN/task.toml", "OWN/task.toml", "--blocks", "4", "--warm-up-blocks", "0")],
+    "compare": [("a", "b")],
+    "scale": [("write", *SMALLER, "--numbers", "1,2,3", "--repeats", "1")],
+    "history": [
+        ("add", "recorded", "--history", "sbench-runs/history"),
+        ("show", "--history", "sbench-runs/history"),
+        ("check", "recorded", "--history", "sbench-runs/history"),
+    ],
+    "limit": [("write", *SMALLER, "--over", "threads", "--p99", "1s", *SHORT)],
+    "exp": [
+        ("list",),
+        ("show", "s3-client-threads"),
+        ("run", "s3-client-threads", "--bucket", "mine", "--dry-run"),
+    ],
+    "store": [("status",), ("start",), ("stop",)],
+    "serve": [()],
+    "aws": [("stack", "sbench-runs/stack")],
+    "plan": [("--number", "2"), SIMULATED],
+    "doctor": [("--no-probe",)],
+    "worker": [("--control", "s3://mine/control/", "--idle", "0.1")],
+    "lambda-host": [()],
+    "localstack": [()],
+    "trust": [("--list",)],
+}
+"""Calls of each command; OWN is a folder of the user's own."""
+CODES: Final = {
+    "ab": (0, 9, 10),
+    "compare": (0, 9, 10),
+    "history": (0, 10),
+    "limit": (0, 10, 14, 15),
+    "localstack": (5,),
+}
+"""Exit codes of those that may end otherwise than with 0."""
+SERVERS: Final = ("serve", "lambda-host")
+JOB: Final = """
+name = "job"
+[target]
+bucket = "mine"
+[[stages]]
+name = "fill"
+kind = "execute"
+workload = "write"
+number = 1
+size = "1KiB"
+[[stages]]
+name = "tidy"
+kind = "cleanup"
+"""
+TASK: Final = """
+command = "write"
+executor = "inline"
+bucket = "mine"
+number = 1
+size = "1KiB"
+"""
+OPLOG: Final = oplogs.Request(start_ns=oplogs.BEGIN, end_ns=oplogs.BEGIN + oplogs.S)
+OWN: Final = {
+    "mine.py": "def work(context):\n    return 1\n",
+    "job.toml": JOB,
+    "task.toml": TASK,
+    "theirs.yml": "warp:\n  api: v1\n  benchmark: put\n  params:\n    obj:\n      size: 1MiB\n",
+    "theirs.csv": oplogs.oplog([OPLOG]),
+}
+UV: Final = str(Path(sys.executable).with_name("uv"))
+USUAL: Final = (sys.executable, UV, "git", "fc-list", "uname")
+"""Programs of ours, and those that Matplotlib and Python learn from what the machine is."""
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Iterator[HostileFolder]:
+    with hostile_folder(tmp_path) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A store that the user named."""
+    with loopback(log=tmp_path_factory.mktemp("store") / "log") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def sbench() -> Iterator[Nursery]:
+    commands = (f"cli.{name.replace('-', '_')}" for name in COMMANDS if name != "import")
+    modules = (f"serverless_bench.{name}" for name in (*commands, *WARM))
+    with nursery(*modules, "rich.console", "rich.table", "scipy.stats", __name__) as found:
+        yield found
+
+
+WARM: Final = (
+    "analysis.scaling",
+    "analysis.summary",
+    "cli.import_",
+    "driver.boto",
+    "driver.check",
+    "driver.run",
+    "executors.inline",
+    "executors.local",
+    "experiments.report",
+    "formats.exporters.csv",
+    "formats.importers.warp",
+    "history.showing",
+    "lambda_host.server",
+    "limits.report",
+    "limits.search",
+    "reporters.render",
+    "reporters.text",
+    "simulation.simulated_run",
+    "stores.loopback.server",
+)
+"""What commands import when they run; Matplotlib is not, as it looks around when it is imported."""
+
+
+def serve_briefly(arguments: Sequence[str]) -> int:
+    """Run a server, and end it as soon as it has said where it serves."""
+
+    def end() -> None:
+        pause = threading.Event()
+        while not os.fstat(1).st_size:
+            pause.wait(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end, daemon=True).start()
+    return main(arguments)
+
+
+def strange_programs(ended: Ended) -> set[str]:
+    """Return the programs that a command itself started, but for usual ones."""
+    starts = re.compile(r"(?:subprocess\.Popen|os\.exec|os\.posix_spawn|os\.system) \(b?'([^']+)'")
+    return {*starts.findall("\n".join(ended.touched))} - {*USUAL}
+
+
+def options_of(command: click.Command) -> Iterator[click.Option]:
+    """Yield the flags of a command, and of the commands in it."""
+    yield from (one for one in command.params if isinstance(one, click.Option))
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            yield from options_of(one)
+
+
+def harm(folder: HostileFolder, option: click.Option) -> object:
+    """Return a value of a flag that does harm if it counts."""
+    other = "dask" if isinstance(option.type, click.Choice) else "lithops"
+    values = {
+        "endpoint_url": f"{folder.url('store')},{folder.url('store')}",
+        "bucket": "az://theirs",
+        "executor": other,
+        "old": folder.program,
+        "new": folder.program,
+        "scheduler": folder.url("scheduler", "tcp"),
+        "metrics": str(folder.precious),
+        "preload": "venv",
+    }
+    value: object = values.get(str(option.name), folder.url("other"))
+    if isinstance(option.type, click.Path):
+        value = str(folder.precious if not option.type.dir_okay else folder.home / ".config")
+    return True if option.is_flag else [value] if option.multiple else value
+
+
+def hostile_settings(folder: HostileFolder) -> str:
+    """Return a settings file with every flag of every command that is not declared harmless."""
+    lines = []
+    for name in COMMANDS:
+        lines.append(f"[{name}]")
+        flags = {str(one.name): one for one in options_of(open_command(name))}
+        lines += [
+            f"{flag} = {for_toml(harm(folder, one))}"
+            for flag, one in flags.items()
+            if not isinstance(one, HarmlessOption)
+        ]
+    return "\n".join(lines)
+
+
+FOUND: Final = {
+    "history": (
+        "[history]\nold = {program}\nnew = 'true'\n",
+        ("history", "check", "--blocks", "4"),
+    ),
+    "metrics": ("metrics = {precious}\n", ("write", *SMALL)),
+    "key-file": ("[write]\nkey_file = {precious}\n", ("write", *SMALL)),
+    "endpoint-url": ("endpoint_url = {url}\n", ("write", *SMALL, "--timeout", "1")),
+    "azure": ("endpoint_url = {url}\n", ("write", "--bucket", "az://mine", "--number", "1")),
+    "lithops": ("executor = 'lithops'\n", ("write", *SMALL)),
+}
+"""Settings of findings, and innocuous commands that obeyed them."""
+
+
+def with_settings(folder: HostileFolder, text: str) -> None:
+    values = {"program": folder.program, "precious": str(folder.precious)}
+    values["url"] = folder.url("store")
+    quoted = {name: for_toml(value) for name, value in values.items()}
+    (folder.path / "sbench.toml").write_text(text.format(**quoted))
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_settings_file_does_no_harm_until_it_is_trusted(
+    sbench: Nursery, theirs: HostileFolder, store: Server, name: str
+) -> None:
+    text, words = FOUND[name]
+    with_settings(theirs, text)
+    environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
+
+    def harm_of(*arguments: str) -> tuple[bool, str, list[str], bool]:
+        """Return what ran, what the precious file holds, who was asked, and what was said."""
+        ended = sbench(theirs.path, *arguments, environment=environment, limit_s=PATIENCE_S)
+        told = "it is not trusted (sbench trust)" in ended.err
+        return theirs.marker.exists(), theirs.precious.read_text()[:20], theirs.asked(), told
+
+    assert harm_of(*words) == (False, "precious", [], True)
+    if name in ("history", "metrics", "key-file"):
+        assert harm_of("trust", "sbench.toml", "--yes") == (False, "precious", [], False)
+        assert harm_of(*words) != (False, "precious", [], False)
+
+
+def test_lithops_takes_no_configuration_from_the_current_folder_unless_it_is_trusted(
+    sbench: Nursery, theirs: HostileFolder, store: Server
+) -> None:
+    environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
+
+    def run(*arguments: str, **more: str) -> Ended:
+        said = {**environment, **more}
+        return sbench(theirs.path, *arguments, environment=said, limit_s=PATIENCE_S)
+
+    words = ("write", *SMALL, "--executor", "lithops")
+    ended = run(*words)
+    assert (ended.code, theirs.marker.exists()) == (2, False), ended
+    assert f"configured by {theirs.path / '.lithops_config'}: it is not trusted" in ended.err
+    assert "hint: sbench trust .lithops_config, or name a configuration in" in ended.err
+    own = theirs.home / "own.json"
+    own.write_text('{"lithops": {"backend": "localhost"}}')
+    ended = run(*words, LITHOPS_CONFIG_FILE=str(own))
+    assert (ended.code, theirs.marker.exists()) == (0, False), ended
+    ended = run("trust", "--yes")
+    assert (ended.code, ".lithops_config is trusted until it changes" in ended.out) == (0, True)
+    ended = run(*words)
+    assert (ended.code, theirs.marker.exists()) == (0, True), ended
+
+
+@pytest.mark.parametrize("text", ["text.usetex: True\n", "\xff\n"])
+def test_settings_of_matplotlib_in_the_current_folder_do_not_count(
+    sbench: Nursery, theirs: HostileFolder, text: str
+) -> None:
+    (theirs.path / "matplotlibrc").write_bytes(text.encode("latin1"))
+    ended = sbench(theirs.path, "plot", environment=theirs.environment, limit_s=PATIENCE_S)
+    assert (ended.code, ended.err) == (0, "the latest run: sbench-runs/recorded\n")
+    assert not strange_programs(ended)
+    named = {**theirs.environment, "MATPLOTLIBRC": "matplotlibrc"}
+    ended = sbench(theirs.path, "plot", environment=named, limit_s=PATIENCE_S)
+    assert ended.code == 1, "what the user names counts"
+
+
+def test_localstack_is_installed_with_no_module_of_the_current_folder(
+    sbench: Nursery, theirs: HostileFolder
+) -> None:
+    ended = sbench(theirs.path, "localstack", environment=theirs.environment, limit_s=PATIENCE_S)
+    assert (ended.code, theirs.marker.exists(), theirs.asked()) == (5, False, []), ended
+
+
+def test_every_command_runs_where_all_that_lies_around_is_hostile(
+    sbench: Nursery, theirs: HostileFolder, store: Server, tmp_path: Path
+) -> None:
+    """No program runs, no file outside of runs is changed, only the store of the user is asked."""
+    assert CALLS.keys() == COMMANDS.keys(), "a new command needs a call here"
+    own = tmp_path / "own"
+    own.mkdir()
+    for name, text in OWN.items():
+        (own / name).write_text(text)
+    (theirs.path / "sbench.toml").write_text(hostile_settings(theirs))
+    before = theirs.kept()
+    environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
+    for command, calls in CALLS.items():
+        for arguments in calls:
+            words = [word.replace("OWN", str(own)) for word in arguments]
+            ended = sbench(
+                theirs.path,
+                command,
+                *words,
+                environment=environment,
+                limit_s=PATIENCE_S,
+                call=f"{__name__}:serve_briefly" if command in SERVERS else "",
+            )
+            assert ended.code in CODES.get(command, (0,)), (command, words, ended)
+            assert "Traceback" not in ended.err
+            assert strange_programs(ended) == set(), ended
+            assert not theirs.marker.exists(), ended
+            assert theirs.asked() == [], ended
+    assert theirs.kept() == before
+
+
+def harmless_texts() -> Iterator[tuple[str, str]]:
+    """Yield each command and each of its harmless flags that takes a text, but a flag once."""
+    seen: set[str] = set()
+    for command in COMMANDS:
+        for option in options_of(open_command(command)):
+            checked = (click.Choice, click.types.IntParamType, click.types.FloatParamType)
+            if isinstance(option, HarmlessOption) and not option.is_flag:
+                assert not isinstance(option.type, click.Path), f"--{option.name} names a file"
+                if not isinstance(option.type, checked) and str(option.name) not in seen:
+                    seen.add(str(option.name))
+                    yield command, str(option.name)
+
+
+def without(flag: str, arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments of a call, but for a flag and its value."""
+    at = arguments.index(flag) if flag in arguments else len(arguments)
+    return (*arguments[:at], *arguments[at + 2 :])
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_a_flag_that_is_declared_harmless_is(
+    sbench: Nursery, theirs: HostileFolder, store: Server, *, every: bool
+) -> None:
+    """Whatever text it has: no file is changed, no program runs, nobody is asked."""
+    texts = (str(theirs.precious), theirs.url("other"), theirs.program, "../../.ssh/x")
+    before = theirs.kept()
+    environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
+    for number, (command, flag) in enumerate(harmless_texts()):
+        for text in texts if every else (texts[number % len(texts)],):
+            settings = theirs.path / "sbench.toml"
+            settings.write_text(f"[{command}]\n{flag} = {for_toml(text)}\n")
+            for arguments in CALLS[command]:
+                words = without(f"--{flag.replace('_', '-')}", arguments)
+                ended = sbench(theirs.path, command, *words, environment=environment)
+                assert "Traceback" not in ended.err
+                assert strange_programs(ended) == set(), ended
+            settings.unlink()
+            assert (theirs.kept(), theirs.asked()) == (before, []), (command, flag, text)
