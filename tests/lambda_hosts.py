@@ -1,19 +1,22 @@
 """``sbench lambda-host`` as a process of its own."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import urllib.request
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.aws_clients import open_client
 from tests.processes import PATIENCE_S
-from tests.servers import DIRECT
+from tests.servers import DIRECT, credentials
 
 NAME = "sbench-worker"
 
@@ -55,7 +58,9 @@ class LambdaHost:
 
 @contextmanager
 def running_host(
-    environment: Mapping[str, str] | None = None, flags: Sequence[str | Path | float] = ()
+    environment: Mapping[str, str] | None = None,
+    flags: Sequence[str | Path | float] = (),
+    files: int | None = None,
 ) -> Iterator[LambdaHost]:
     """Run a host for the length of a block.
 
@@ -65,11 +70,14 @@ def running_host(
         Added to its own: credentials as a rule, for the host itself has none.
     flags
         Of ``sbench lambda-host``.
+    files
+        Open files that it is allowed; None for as many as we are.
     """
     own = {**KEYS, **(environment or {})}
+    limit = [] if files is None else ["prlimit", f"--nofile={files}"]
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "serverless_bench", "lambda-host", *map(str, flags)],
+            [*limit, sys.executable, "-m", "serverless_bench", "lambda-host", *map(str, flags)],
             env={**os.environ, **own},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -103,6 +111,22 @@ def running_host(
             errors.seek(0)
             said = errors.read()
         assert not said, said
+
+
+def install(host: LambdaHost, name: str, files: Mapping[str, bytes | str], handler: str) -> None:
+    """Create a function; with ``--share-packages`` its code finds this installation."""
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        for path, data in files.items():
+            archive.writestr(path, data)
+    with credentials(host.environment):
+        open_client("lambda").create_function(
+            FunctionName=name,
+            Runtime="python3.11",
+            Role="arn:aws:iam::123456789012:role/worker",
+            Handler=handler,
+            Code={"ZipFile": code.getvalue()},
+        )
 
 
 KEYS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}

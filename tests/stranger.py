@@ -7,6 +7,8 @@ local user may. Errors are answers: that something is refused is what tests want
 import http.client
 import json
 import os
+import resource
+import select
 import signal
 import socket
 import ssl
@@ -24,6 +26,9 @@ from urllib.parse import urlsplit
 import pytest
 
 NOBODY: Final = 65534
+CROWD: Final = 1000
+CLOSED: Final = frozenset({"BrokenPipeError", "ConnectionResetError", "RemoteDisconnected"})
+"""What becomes of a request over a connection that the server closes when it accepts it."""
 _TIMEOUT_S: Final = 10
 
 
@@ -52,6 +57,15 @@ class Stranger:
     def hold(self, host: str, port: int) -> Any:
         """Open a connection and keep it; return its address."""
         return self._tell("hold", host, port)
+
+    def crowd(self, *ports: int) -> None:
+        """Open a thousand connections to each port, keep them, and say nothing."""
+        assert self._tell("crowd", *ports) == CROWD * len(ports)
+
+    def turned_away(self) -> int:
+        """Return how many connections of the last crowd the other end has closed."""
+        count: int = self._tell("turned_away")
+        return count
 
     def serve(self) -> str:
         """Serve HTTP, 200 to everything; return its URL."""
@@ -144,6 +158,31 @@ def _hold(host: str, port: int) -> Any:
     return _held[-1].getsockname()[:2]
 
 
+_crowd: list[socket.socket] = []
+
+
+def _open_crowd(*ports: int) -> int:
+    _crowd.clear()
+    patience_s, pause = 0.5, threading.Event()
+    for port in ports * CROWD:
+        # No faster than a server with a short queue takes them.
+        pause.wait(0.001)
+        _crowd.append(socket.socket())
+        _crowd[-1].settimeout(patience_s)
+        if _crowd[-1].connect_ex(("127.0.0.1", port)):
+            # It takes no more: the others wait to be let in.
+            patience_s = 0
+    return len(_crowd)
+
+
+def _turned_away() -> int:
+    # What is only under way is neither readable nor ended.
+    ends = select.poll()
+    for line in _crowd:
+        ends.register(line, select.POLLIN)
+    return len(ends.poll(0))
+
+
 def _serve() -> int:
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -159,11 +198,13 @@ def _serve() -> int:
 
 
 _DOES: Final[Mapping[str, Callable[..., Any]]] = {
+    "crowd": _open_crowd,
     "hold": _hold,
     "kill": _kill,
     "reaches": _reaches,
     "request": _request,
     "serve": _serve,
+    "turned_away": _turned_away,
     "unix": _unix,
 }
 
@@ -172,6 +213,8 @@ def _obey() -> None:
     # What it imports late lies where only root may look.
     "".encode("idna")
     traceback.format_exc()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)

@@ -17,9 +17,15 @@ from serverless_bench.cli.exp_plan import (
     where_options,
 )
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.options import choose_format, new_name, option, run_dir_option
+from serverless_bench.cli.options import (
+    HarmlessOption,
+    choose_format,
+    harmless,
+    new_name,
+    run_dir_option,
+)
 from serverless_bench.cli.pages import PAGE, require_pages
-from serverless_bench.cli.plot import require_plots
+from serverless_bench.cli.plot import load_matplotlib
 from serverless_bench.cli.terminal import say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
@@ -64,7 +70,9 @@ def list_command() -> int:
 
 @command.command("show")
 @click.argument("name")
-@click.option("--reference", is_flag=True, help="The published rows, and nothing else.")
+@click.option(
+    "--reference", is_flag=True, cls=HarmlessOption, help="The published rows, and nothing else."
+)
 @cell_options
 @_format_option
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
@@ -92,22 +100,31 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 @command.command("run")
 @click.argument("name", required=False)
 @cell_options
-@option(
+@harmless(
     "--repeats",
     type=click.IntRange(1, MAX_REPEATS),
     help="Runs of each cell.  [default: the file's, or 5]",
 )
-@option("--seconds", type=float, help="Longest run; 0: until it is through.  [default: the file's]")
-@option("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
-@option("--keep", is_flag=True, help="Leave the objects in the store.")
-@click.option("--dry-run", is_flag=True, help="Say what would be run, and run nothing.")
+@harmless(
+    "--seconds", type=float, help="Longest run; 0: until it is through.  [default: the file's]"
+)
+@harmless("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
+@harmless("--keep", is_flag=True, help="Leave the objects in the store.")
+@click.option(
+    "--dry-run", is_flag=True, cls=HarmlessOption, help="Say what would be run, and run nothing."
+)
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
     help="Go on with the experiment in this directory.",
 )
 @run_dir_option
-@click.option("--name", "label", help="Name of the directory; NAME and a time stamp without it.")
+@click.option(
+    "--name",
+    "label",
+    cls=HarmlessOption,
+    help="Name of the directory; NAME and a time stamp without it.",
+)
 @where_options
 @_result_option
 @_plot_option
@@ -223,10 +240,13 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
         show(report, sys.stdout, style)
     sys.stdout.flush()
     if plot is not None:
-        require_plots()
+        load_matplotlib()
         from serverless_bench.experiments.plot import save_plot
 
         with working("drawing the picture"):
             save_plot(report, plot)
         say(f"plot: {plot}", err=style != "text")
-    return ExitCode.OK if report.complete else ExitCode.INCOMPLETE
+    if report.complete:
+        return ExitCode.OK
+    say(f"hint: sbench exp run --resume {root} makes the runs that are missing", err=True)
+    return ExitCode.INCOMPLETE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
-from serverless_bench.cli.options import FOLDER, group, option, port_option
+from serverless_bench.cli.options import FOLDER, group, harmless, option, port_option
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.executors.rehearsal import rehearsal
@@ -79,54 +79,54 @@ _FAULTS: Final = {
     ),
     option("--handler", default=_HANDLER, help="MODULE.FUNCTION."),
     option("--preload", multiple=True, help="Module to import before environments are forked."),
-    option("--memory", type=int, default=1769, metavar="MIB", help="Per function."),
-    option("--timeout", type=float, default=900.0, help="Seconds to live."),
-    option("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
+    harmless("--memory", type=int, default=1769, metavar="MIB", help="Per function."),
+    harmless("--timeout", type=float, default=900.0, help="Seconds to live."),
+    harmless("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
     option("--share-packages", is_flag=True, help="Created functions see this installation."),
     option("--pass", multiple=True, metavar="NAME", help="Variable to hand on."),
 )
 @group(
     # What stops a function, and what stops its callers.
-    option("--concurrency", type=int, default=1000, help="In the account."),
-    option("--reserved", type=int, help="Reserved for each function."),
-    option("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
-    option("--burst", type=int, default=1000, help="Requests at once."),
-    option(
+    harmless("--concurrency", type=int, default=1000, help="In the account."),
+    harmless("--reserved", type=int, help="Reserved for each function."),
+    harmless("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
+    harmless("--burst", type=int, default=1000, help="Requests at once."),
+    harmless(
         "--launch-rate",
         type=float,
         metavar="N",
         help="New environments of each function per second; AWS: 100.",
     ),
-    option("--launch-burst", type=int, default=1000, help="New environments at once."),
-    option("--event-retries", type=int, default=0, help="Of a failed event."),
-    option("--event-age", type=float, default=60.0, help="Seconds in the queue."),
-    option(
+    harmless("--launch-burst", type=int, default=1000, help="New environments at once."),
+    harmless("--event-retries", type=int, default=0, help="Of a failed event."),
+    harmless("--event-age", type=float, default=60.0, help="Seconds in the queue."),
+    harmless(
         "--retry-delay",
         type=float,
         default=1.0,
         help="Seconds before a retry; doubles.",
     ),
-    option(
+    harmless(
         "--init-timeout",
         type=float,
         default=60.0,
         help="Seconds that an environment may take to start.",
     ),
-    option("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
-    option("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
+    harmless("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
+    harmless("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
     option("--no-memory-limit", is_flag=True, help="Let environments have any memory."),
 )
 @group(
     # Which requests go wrong.
     *(
-        option(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
+        harmless(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
-    option("--late-s", type=float, default=3600.0, help="How long --late is."),
-    option("--seed", type=int, default=0, help="Decides what fails."),
+    harmless("--late-s", type=float, default=3600.0, help="How long --late is."),
+    harmless("--seed", type=int, default=0, help="Decides what fails."),
 )
-@option("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
-@option(
+@harmless("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
+@harmless(
     "--duration",
     type=float,
     default=0.0,
@@ -260,12 +260,14 @@ def _exports(region: str, url: str) -> dict[str, str]:
 @contextmanager
 def _credentials() -> Iterator[None]:
     """Have credentials in the environment: the user's, or those of the embedded store."""
-    from botocore.session import Session
+    from serverless_bench.aws.client import explained, open_session
 
-    session = Session()
+    session = open_session()
     # A machine outside AWS would wait for it in vain.
     session.get_component("credential_provider").remove("iam-role")
-    if session.get_credentials() is not None:
+    with explained("credentials"):
+        found = session.get_credentials()
+    if found is not None:
         yield
         return
     try:

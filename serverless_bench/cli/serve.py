@@ -9,7 +9,14 @@ import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
 from serverless_bench.aws.stack.functions import MEMORY_MIB
-from serverless_bench.cli.options import FILE, group, network_quota_option, option, port_option
+from serverless_bench.cli.options import (
+    FILE,
+    group,
+    harmless,
+    network_quota_option,
+    option,
+    port_option,
+)
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import UsageError
 from serverless_bench.stores.loopback.faults import FaultKind
@@ -46,7 +53,7 @@ _FAULTS = {
     type=FILE,
     help="Certificate and key in one PEM file.",
 )
-@option(
+@harmless(
     "--check",
     type=click.Choice([check.value for check in CheckMode]),
     default=CheckMode.FULL.value,
@@ -57,26 +64,28 @@ _FAULTS = {
     type=FILE,
     help="Write every request here, for sbench check.",
 )
-@option(
+@harmless(
     "--express",
     type=click.FloatRange(min=1),
     metavar="SECONDS",
     help="Buckets called ...--ZONE--x-s3 are directory buckets, whose sessions last so long.",
 )
-@option("--strict", is_flag=True, help="Only what was written here can be read.")
+@harmless("--strict", is_flag=True, help="Only what was written here can be read.")
 @group(
     # One rate per fault, 0 to 1.
     *(
-        option(f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text)
+        harmless(
+            f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text
+        )
         for kind, text in _FAULTS.items()
     ),
-    option(
+    harmless(
         "--racy-conditions",
         is_flag=True,
         help="Compare and write in two steps, a millisecond apart, where a write has a condition.",
     ),
-    option("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
-    option("--seed", type=int, default=0, help="Decides what fails."),
+    harmless("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
+    harmless("--seed", type=int, default=0, help="Decides what fails."),
     option(
         "--log",
         type=FILE,
@@ -85,39 +94,39 @@ _FAULTS = {
 )
 @group(
     # None
-    option(
+    harmless(
         "--latency",
         metavar="DIST",
         help="fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA.",
     ),
-    option(
+    harmless(
         "--queue",
         metavar="N:DIST",
         help="Serve N requests on objects at once, each for so long; the others wait.",
     ),
-    option("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
-    option("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
-    option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
-    option(
+    harmless("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
+    harmless("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
+    harmless("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
+    harmless(
         "--function-memory",
         type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
         metavar="MB",
         help="Burst and rate of a Lambda function of so much memory.",
     ),
     network_quota_option,
-    option(
+    harmless(
         "--function-scale",
         type=click.FloatRange(0, 1, min_open=True),
         metavar="SHARE",
         show_default=False,
         help="Only this share of the burst and the rate of --function-memory.",
     ),
-    option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
-    option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
-    option(
+    harmless("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
+    harmless("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
+    harmless(
         "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
     ),
-    option(
+    harmless(
         "--clock-skew",
         type=float,
         default=0.0,

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from serverless_bench.driver.bound_now import UNKNOWN
 from serverless_bench.driver.run_view import Look, RunView
-from serverless_bench.errors import ArchiveError, PluginError, UsageError
+from serverless_bench.errors import ArchiveError, PluginError
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.process.callers import from_a_page, is_loopback
+from serverless_bench.process.threaded_server import FIRST_REQUEST_S, ThreadedServer
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.live_layout import BUCKETS, KINDS, bucket_bounds_ns
 
 try:
-    from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
+    from prometheus_client import CollectorRegistry, MetricsHandler, write_to_textfile
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -26,28 +29,40 @@ except ImportError as exc:
     ) from exc
 
 
-@contextmanager
-def metrics_port(view: RunView, job: JobSpec, host: str, port: int) -> Iterator[None]:
-    """Answer Prometheus as long as the block lasts.
+_CONNECTIONS: Final = 8
+_REST_S: Final = 0.1
+"""After connections of other users: a flood of them takes a tenth of a processor at most."""
 
-    Raises
-    ------
-    UsageError
-        If nobody can listen there.
-    """
+
+@contextmanager
+def metrics_port(
+    view: RunView, job: JobSpec, address: tuple[str, int], notes: list[str]
+) -> Iterator[None]:
+    """Answer Prometheus as long as the block lasts; what keeps it from that is noted."""
+    handler = _Handler.factory(_registry(view, job))
     try:
-        server, thread = start_http_server(port, host, registry=_registry(view, job))
+        server = ThreadedServer(address, handler, connections=_CONNECTIONS, rest_s=_REST_S)
     except OSError as exc:
-        raise UsageError(
-            f"`metrics` cannot listen on {host}:{port}: {exc.strerror}",
-            hint="name another port of this machine, or a file",
-        ) from exc
-    try:
+        host, port = address
+        notes.append(f"no metrics: cannot listen on {host}:{port}: {exc.strerror}")
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        return
+    with server.running():
+        yield
+
+
+class _Handler(MetricsHandler):
+    """Answers one request."""
+
+    timeout = FIRST_REQUEST_S
+
+    def do_GET(self) -> None:  # noqa: N802 - stdlib's name
+        """Answer with the metrics, unless a web page asks."""
+        is_local = is_loopback(self.connection.getsockname())
+        if is_local and from_a_page(self.headers.get("Host", ""), self.headers.get("Origin")):
+            self.send_error(403, "metrics are for no web page; call this host 127.0.0.1")
+        else:
+            super().do_GET()
 
 
 def metrics_file(view: RunView, job: JobSpec, path: str) -> Callable[[], None]:

@@ -30,7 +30,7 @@ class CellRun:
     figures: Mapping[str, float] | None
     """None if the run does not count."""
     problem: str = ""
-    """Why not."""
+    """Why not; of a run that counts, what keeps it from being like the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,8 @@ def _result(path: Path) -> CellRun:
 def _figures(run: Run) -> tuple[dict[str, float] | None, str]:
     """Return the figures of a run, or why it has none."""
     try:
-        return figures(run), ""
+        shared = "" if run.neighbours is None else "other commands loaded the embedded store"
+        return figures(run), shared
     except SbenchError as exc:
         # The path is different each time, the cause may be the same.
         problem = str(exc).removeprefix(f"{run.path} cannot be compared: ")

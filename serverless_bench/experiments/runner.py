@@ -9,7 +9,7 @@ from typing import Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.clean import clean
-from serverless_bench.driver.cleanup import delete, give_space_back
+from serverless_bench.driver.cleanup import give_space_back
 from serverless_bench.driver.run import run_job
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 from serverless_bench.experiments import pilot
@@ -73,7 +73,7 @@ def run(
                 about = runner.perform(cell, repeat) or "done"
                 say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {about}")
         finally:
-            runner.clean_up()
+            runner.clean_up(say)
     return plan
 
 
@@ -150,11 +150,14 @@ class _Runner:
         failure.write_text(f"{text}\n", encoding="utf-8")
         return text
 
-    def clean_up(self) -> None:
-        """Delete what was prepared."""
+    def clean_up(self, say: Callable[[str], object]) -> None:
+        """Delete what was prepared; all runs are done, so what cannot be deleted is only said."""
         for prepared in self._prepared.values():
             if isinstance(prepared, Run):
-                self._delete(prepared)
+                try:
+                    self._delete(prepared)
+                except SbenchError as exc:
+                    say(f"not deleted: {exc}; sbench clean {prepared.path} does it later")
         self._give_back(GARBAGE_BYTES // 16)
 
     def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:
@@ -182,10 +185,7 @@ class _Runner:
         # A loopback store keeps nothing.
         if self._keep or self._stores.keeps_nothing(run.job.target):
             return
-        if run.job.control is not None:
-            clean(run)
-            return
-        delete(run.job.target, run.ledger(), give_back=False)
+        clean(run, give_back=False)
         if run.job.target.store is not None:
             self._deleted_bytes += int(run.operations["bytes"].sum())
             self._give_back(GARBAGE_BYTES)

@@ -13,13 +13,14 @@ from typing import Final
 from aiohttp import web
 
 from serverless_bench.errors import PluginError
-from serverless_bench.lambda_host.callers import Callers
+from serverless_bench.lambda_host.callers import is_page
 from serverless_bench.lambda_host.environment import (
     MAX_RESPONSE_BYTES,
     Environment,
     InvokeResponse,
     failed,
 )
+from serverless_bench.process.callers import OwnListener
 
 _ROOT: Final = "/2018-06-01/runtime/"
 _NET: Final = 127 << 24 | 1 << 16
@@ -31,16 +32,9 @@ BACKLOG: Final = 4096
 
 
 class RuntimeApi:
-    """Serves every execution environment of the host.
+    """Serves every execution environment of the host."""
 
-    Parameters
-    ----------
-    callers
-        Who may be one.
-    """
-
-    def __init__(self, callers: Callers) -> None:
-        self._callers = callers
+    def __init__(self) -> None:
         self.environments: dict[str, Environment] = {}
         self._next = 1
         self._server: web.Server | None = None
@@ -67,7 +61,7 @@ class RuntimeApi:
         self.port = listener.getsockname()[1]
         self._server = web.Server(self._handle, keepalive_timeout=_KEEP_ALIVE_S, access_log=None)
         self._listener = await asyncio.get_running_loop().create_server(
-            self._server, sock=listener, backlog=BACKLOG
+            self._server, sock=OwnListener.of(listener), backlog=BACKLOG
         )
 
     async def stop(self) -> None:
@@ -90,7 +84,7 @@ class RuntimeApi:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         own = request.transport.get_extra_info("sockname") if request.transport else None
         environment = self.environments.get(own[0]) if own else None
-        if environment is None or self._callers.refusal(request):
+        if environment is None or is_page(request):
             return web.json_response({}, status=410)
         match request.path.removeprefix(_ROOT).split("/"):
             case ["invocation", "next"]:

@@ -1,6 +1,7 @@
 """Listens for Lambda's clients."""
 
 import asyncio
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -25,11 +26,13 @@ from serverless_bench.lambda_host.responses import ApiError, reply
 from serverless_bench.lambda_host.runtime_api import BACKLOG, RuntimeApi
 from serverless_bench.lambda_host.settings import HostSettings
 from serverless_bench.process import allow_open_files
+from serverless_bench.process.callers import OwnListener, report_unless_shortage
 from serverless_bench.units import MIB
 
 _FILES_EACH: Final = 2
 """Open files per invocation: its environment's connection, and its caller's."""
-_SPARE_FILES: Final = 512
+_SPARE_FILES: Final = 64
+"""Idle it has 10, and twenty that start at once take 20 more for a moment."""
 _EXPIRY_CHECK_S: Final = 1.0
 _MAX_BODY: Final = 256 * MIB
 """A function's code in one request; AWS takes 50 MB of it."""
@@ -60,7 +63,7 @@ async def serving(
     allow_open_files(settings.concurrency * _FILES_EACH + _SPARE_FILES)
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-") as scratch:
         callers = Callers()
-        runtime_api = RuntimeApi(callers)
+        runtime_api = RuntimeApi()
         if scripted is None:
             make_runtime(Path(scratch, PACKAGES))
             await runtime_api.start()
@@ -124,10 +127,11 @@ async def _listen(port: int, callers: Callers, routes: Iterable[web.RouteDef]) -
     app.add_routes(callers.behind_token(routes))
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port, backlog=BACKLOG)
     try:
-        await site.start()
+        listener = OwnListener.of(socket.create_server(("127.0.0.1", port)))
     except OSError as exc:
         await runner.cleanup()
         raise UsageError(f"cannot listen on port {port}: {exc.strerror}") from exc
+    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    asyncio.get_running_loop().set_exception_handler(report_unless_shortage)
     return runner

@@ -1,8 +1,9 @@
-"""Directories that no other user of this machine can look into, or has made for us to fall into."""
+"""Directories and files that no other user of this machine can read, or has made for us."""
 
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,24 @@ def own_directory(path: Path) -> Path:
     if path.stat().st_mode & _OTHERS_WRITE:
         raise StoreError(f"other users may write to {path}", hint=f"chmod go-w {path}")
     return path
+
+
+def read_private(path: Path, most_bytes: int) -> bytes | None:
+    """Return what a file holds; None unless it is a file that this user alone can read and write.
+
+    A link is not followed, and no more than ``most_bytes`` are read.
+    """
+    with suppress(OSError):
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(file, "rb") as reading:
+            about = os.fstat(file)
+            if (
+                stat.S_ISREG(about.st_mode)
+                and not about.st_mode & _OTHERS
+                and about.st_uid == os.geteuid()
+            ):
+                return reading.read(most_bytes)
+    return None
 
 
 def make_private_directory(prefix: str) -> Path:

@@ -104,10 +104,19 @@ class Lease:
                 raise StoreError(f"the embedded store in {directory} does not start")
             sleep(_TICK_S)
 
-    def ask(self, request: str) -> dict[str, Any]:
-        """Have the keeper do something, and return its answer."""
-        self._line.sendall(json.dumps({"do": request}).encode() + b"\n")
-        return self._read()
+    def ask(self, request: str, **more: int) -> dict[str, Any]:
+        """Have the keeper do something, and return its answer.
+
+        Raises
+        ------
+        StoreError
+            If the keeper could not do it, or has ended.
+        """
+        self._line.sendall(json.dumps({"do": request, **more}).encode() + b"\n")
+        answer = self._read()
+        if "error" in answer:
+            raise StoreError(f"the embedded store did not {request}: {answer['error']}")
+        return answer
 
     def release(self) -> None:
         """Give the lease up, and wait for the store's end if it was the last one."""
@@ -155,6 +164,34 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
             yield lease
     finally:
         lease.release()
+
+
+@contextmanager
+def loading(notes: dict[str, Any] | None = None) -> Iterator[None]:
+    """Count among the commands that load the embedded store, for the length of a block.
+
+    Parameters
+    ----------
+    notes
+        Gets ``neighbours`` if others did so meanwhile: ``commands``, the most at once, and
+        ``shared_s``. Nothing is noted of a store that has ended.
+    """
+    lease = None
+    with suppress(OSError, StoreError):
+        lease = Lease.take(default_directory(), start=False)
+        if lease is not None:
+            lease.ask("begin", now_ns=monotonic_ns())
+    try:
+        yield
+    finally:
+        if lease is not None:
+            with suppress(OSError, StoreError):
+                answer = lease.ask("end", now_ns=monotonic_ns())
+                # A keeper of an older version does not count.
+                if notes is not None and answer.get("commands"):
+                    shared_s = answer["shared_ns"] / NS_PER_S
+                    notes["neighbours"] = {"commands": answer["commands"], "shared_s": shared_s}
+            lease.release()
 
 
 def kept_bytes(directory: Path) -> int:

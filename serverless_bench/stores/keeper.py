@@ -11,8 +11,14 @@ Over the socket, in JSON lines::
     keeper:   {"endpoint_url": ..., "bucket": ..., "access_key": ..., "secret_key": ...}
     command:  {"do": "pin"} | {"do": "unpin"} | {"do": "reclaim"} | {"do": "status"}
     keeper:   {"done": "pin", "last": true, "others": 0}
+    command:  {"do": "begin", "now_ns": 7}
+    command:  {"do": "end", "now_ns": 9}
+    keeper:   {"done": "end", ..., "commands": 1, "shared_ns": 2}
+    keeper:   {"error": "FileNotFoundError: ..."}
 
-``last`` says that the store will end with the connection that asks. The store's
+``last`` says that the store will end with the connection that asks. Between ``begin`` and ``end``
+a command loads the store: ``commands`` others did so at once meanwhile, at most, and
+for ``shared_ns`` at least one. A request that fails is answered with its error. The store's
 credentials are made for it at each start and never written down: whoever may open the
 socket gets them. It lies in a directory that nobody else can enter, whose name nobody can
 foresee; commands find it in a file of the data directory.
@@ -39,6 +45,7 @@ from serverless_bench.process.fork_server import die_with
 from serverless_bench.process.private import make_private_directory, own_directory
 from serverless_bench.stores.direct import answers_as_own
 from serverless_bench.stores.seaweedfs import SeaweedFS, remove_socket
+from serverless_bench.stores.sharing import StoreLoads
 from serverless_bench.units import NS_PER_S
 
 LOCK: Final = "lock"
@@ -168,6 +175,7 @@ class _CommandServer:
         self._wanted = True
         """Until the command that started us has come, or had its time to come."""
         self._pinned = False
+        self._loads = StoreLoads()
         self._address = address
         self._left: socket.socket | None = None
         """Who left; the last one waits for this process, with which its connection ends."""
@@ -191,7 +199,12 @@ class _CommandServer:
         self._server.close()
 
     def _accept(self, server: socket.socket) -> None:
-        command, _ = server.accept()
+        try:
+            command, _ = server.accept()
+        except OSError:
+            # No descriptor is left: it waits until another command has ended.
+            sleep(_TICK_S)
+            return
         self._commands.add(command)
         self._selector.register(command, selectors.EVENT_READ, self._read_command)
         _send(command, self._hello)
@@ -204,20 +217,42 @@ class _CommandServer:
         if not data:
             self._selector.unregister(command)
             self._commands.discard(command)
+            # One that was killed has not said that it ends.
+            self._loads.end(command, monotonic_ns())
             self._left = command
             if self._commands or self._pinned:
                 command.close()
             return
-        request = json.loads(data)["do"]
-        if request in {"pin", "unpin"}:
-            self._pinned = request == "pin"
-        elif request == "reclaim":
-            self._store.reclaim()
-        others = len(self._commands) - 1
-        _send(
-            command,
-            {"done": request, "last": not (others or self._pinned), "others": others},
-        )
+        try:
+            answer = self._answer(command, json.loads(data))
+        except Exception as exc:  # noqa: BLE001 - the store is that of other commands, too
+            answer = {"error": f"{type(exc).__name__}: {exc}"}
+            sys.stderr.write(f"{data.decode(errors='replace').strip()}: {answer['error']}\n")
+        _send(command, answer)
+
+    def _answer(self, command: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what a command asks for, and return the answer."""
+        told = dict[str, Any]()
+        match request["do"]:
+            case "pin" | "unpin" as wanted:
+                self._pinned = wanted == "pin"
+            case "begin":
+                self._loads.begin(command, request["now_ns"])
+            case "end":
+                told["commands"], told["shared_ns"] = self._loads.end(command, request["now_ns"])
+            case "reclaim":
+                # The store copies what it keeps, which other commands feel.
+                self._loads.begin(self, monotonic_ns())
+                try:
+                    self._store.reclaim()
+                finally:
+                    self._loads.end(self, monotonic_ns())
+            case _:  # status
+                pass
+        # A command that loads the store has another connection for that.
+        others = len(self._commands - {command} - self._loads.since.keys())
+        last = not (others or self._pinned)
+        return {"done": request["do"], "last": last, "others": others, **told}
 
 
 def _send(command: socket.socket, message: dict[str, Any]) -> None:

@@ -135,7 +135,12 @@ class SeaweedFS:
             sleep(_SWEEP_S)
 
     def _size(self) -> int:
-        return sum(path.stat().st_size for path in (self._directory / "data").glob("*.dat"))
+        size = 0
+        for path in (self._directory / "data").glob("*.dat"):
+            # The store has just put another file in its place.
+            with suppress(FileNotFoundError):
+                size += path.stat().st_size
+        return size
 
 
 def remove_socket(path: Path) -> None:

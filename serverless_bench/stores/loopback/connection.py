@@ -6,14 +6,14 @@ import struct
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from ipaddress import ip_address
 from typing import Any, Final, NoReturn
 
 from serverless_bench import clock
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.shared_keys import is_shared_key
-from serverless_bench.process.callers import from_a_page, same_user
+from serverless_bench.process.callers import from_a_page, is_loopback
+from serverless_bench.process.threaded_server import FIRST_REQUEST_S
 from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck, buffered
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault, derived_rng
 from serverless_bench.stores.loopback.s3 import (
@@ -68,6 +68,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """Speak TLS where the store does, and read with our own reader."""
         tls = self.state.tls
+        self.request.settimeout(FIRST_REQUEST_S)
         if tls is not None:
             self.request = tls.wrap_socket(self.request, server_side=True)
         super().setup()
@@ -77,10 +78,8 @@ class HttpConnection(BaseHTTPRequestHandler):
         rate = self.state.settings.shape.connection_bytes_per_s
         self._pace = None if rate is None else Pace(rate)
         self._connection_number = next(self.state.connection_numbers)
-        own = self.connection.getsockname()
-        self._within = ip_address(own[0]).is_loopback
-        self._stranger = self._within and not same_user(self.client_address, own)
-        self.state.counters.add(connections=not self._stranger)
+        self._within = is_loopback(self.connection.getsockname())
+        self.state.counters.add(connections=1)
 
     def handle(self) -> None:
         """Serve requests until one side hangs up."""
@@ -107,19 +106,20 @@ class HttpConnection(BaseHTTPRequestHandler):
         """Take the time at which the request came, and read the rest of its head."""
         self._expecting = False
         self._received_ns = monotonic_ns()
-        return super().parse_request()
+        is_request = super().parse_request()
+        # Between later requests a client may be silent for as long as it likes.
+        self.connection.settimeout(None)
+        return is_request
 
     def refused(self) -> bool:
-        """Refuse what no client of ours sends; then nothing is counted or looked at.
+        """Refuse what a web page sends; then nothing is counted or looked at.
 
         Only within this machine: a store that listens to the network was told to let others in.
         """
-        if self._stranger:
-            why = "this store answers processes of its own user"
-        elif self._within and from_a_page(self.headers.get("Host", ""), self.headers.get("Origin")):
-            why = "this store answers no web page; it is called 127.0.0.1 or localhost"
-        else:
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if not self._within or not from_a_page(host, origin):
             return False
+        why = "this store answers no web page; it is called 127.0.0.1 or localhost"
         body = error_xml(S3Error(403, "AccessDenied", why), self.path, "")
         head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: {_XML}\r\nConnection: close\r\n"
         self.close_connection = True

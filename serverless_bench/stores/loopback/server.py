@@ -1,21 +1,24 @@
 """Listens, and has every request answered by its operation."""
 
 import json
+import resource
 import socket
-import socketserver
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Final
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import UsageError
+from serverless_bench.process.threaded_server import ThreadedServer
 from serverless_bench.stores.loopback import google
 from serverless_bench.stores.loopback.connection import S3Connection
 from serverless_bench.stores.loopback.operations import OPERATIONS
 from serverless_bench.stores.loopback.s3 import STATISTICS, S3Error
 from serverless_bench.stores.loopback.state import SHAPED_BLOCK, LoopbackSettings, StoreState
+
+_SPARE_FILES: Final = 32
+"""Open files that are no connections: the log, the witness, the standard streams."""
 
 
 class Handler(S3Connection):
@@ -46,7 +49,7 @@ class Handler(S3Connection):
     do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = serve  # noqa: N815 - stdlib's names
 
 
-class LoopbackServer(socketserver.ThreadingTCPServer):
+class LoopbackServer(ThreadedServer):
     """The server; ``serve_forever`` runs it, one thread per connection.
 
     Parameters
@@ -60,21 +63,18 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         If it cannot listen, or a file that the settings name cannot be used.
     """
 
-    allow_reuse_address = True
-    daemon_threads = True
-    block_on_close = False
-    # A thousand workers may connect at once.
-    request_queue_size = 4096
-
     def __init__(self, settings: LoopbackSettings) -> None:
         self.state = StoreState(settings)
-        self.address_family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if files == resource.RLIM_INFINITY:
+            files = sys.maxsize
         try:
             super().__init__(
                 (settings.host, settings.port),
                 lambda connection, address, server: Handler(
                     connection, address, server, self.state
                 ),
+                connections=max(files - _SPARE_FILES, 1),
             )
         except OSError as exc:
             where = f"{settings.host}:{settings.port}"
@@ -99,11 +99,6 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         """Close without a FIN of its own: the handler has ended the connection as it should."""
         self.close_request(request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Show what a bug is; clients that go away in a handshake are none."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
-
     def service_actions(self) -> None:
         """Have the witness up to date, every half second."""
         self.state.witness.flush()
@@ -117,11 +112,6 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
 @contextmanager
 def serving(settings: LoopbackSettings | None = None) -> Iterator[LoopbackServer]:
     """Run a server in a thread for the length of a block."""
-    with LoopbackServer(settings or LoopbackSettings()) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    server = LoopbackServer(settings or LoopbackSettings())
+    with server.running():
+        yield server

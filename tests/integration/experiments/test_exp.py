@@ -1,14 +1,19 @@
 """``sbench exp``: tiny experiments on real stores, interrupted and gone on with."""
 
 import json
+import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from serverless_bench.cli import exp as cli_exp
+from serverless_bench.cli import terminal
 from serverless_bench.cli.main import main
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import Deleted
@@ -17,6 +22,7 @@ from serverless_bench.experiments.observations import observe
 from serverless_bench.experiments.plan import Plan, load_plan, save_plan
 from serverless_bench.experiments.runner import run
 from serverless_bench.rundir.run import load_run
+from serverless_bench.stores.embedded import Lease
 from tests.command import Done
 from tests.servers import Server
 
@@ -103,6 +109,16 @@ better = "less"
 """
 
 
+HERE_AND_THERE = """
+[[axes]]
+name = "threads"
+values = [1, 2]
+[[metrics]]
+name = "rate"
+of = "latency_s.p50"
+unit = "ms"
+better = "less"
+"""
 TWO = "http://127.0.0.1:1,http://127.0.0.1:2"
 
 
@@ -162,7 +178,7 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
     assert report.code == 6
     assert "size=4KiB: 1 of 5 runs: not run" in report.out
     # By its directory's name, or as the last one of its kind.
-    assert exp("report", "e") == exp("report", "tiny") == report
+    assert exp("report", "e").out == exp("report", "tiny").out == report.out
     again = exp("run", "--resume", root, "--format", "markdown")
     assert again.code == 0, again.err
     assert again.err.count("run ") == 1
@@ -185,6 +201,37 @@ def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> N
     report = exp("report", path)
     assert "unsupported" in report.out
     assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
+
+
+@pytest.mark.parametrize(
+    ("after", "code"), [("run 2 of 2", 0), ("run 1 of 2", 6)], ids=["at the end", "half-way"]
+)
+def test_a_store_that_ends_costs_no_report(
+    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, code: int
+) -> None:
+    monkeypatch.setenv("SBENCH_STORE_DIR", str(tmp_path / "store"))
+    path = tmp_path / "reads.toml"
+    path.write_text(READS.partition("[[axes]]")[0] + HERE_AND_THERE)
+    printed = terminal.say
+
+    def say(text: str, **style: Any) -> None:
+        if text.startswith(after):
+            lease = Lease.take(tmp_path / "store", start=False)
+            assert lease is not None
+            os.kill(lease.address.store_pid, signal.SIGKILL)
+            lease.release()
+        printed(text, **style)
+
+    monkeypatch.setattr(cli_exp, "say", say)
+    done = exp("run", path, "--name", "e", "--repeats", 1)
+    assert done.code == code, done.err
+    assert "threads=1" in done.out
+    not_deleted = "sbench clean sbench-runs/e/prepare/1 does it later"
+    assert not_deleted in done.out
+    hint = "hint: sbench exp run --resume sbench-runs/e makes the runs that are missing"
+    assert (hint in done.err) is (code == 6)
+    again = exp("run", "--resume", "sbench-runs/e")
+    assert again.code == 0, again.err
 
 
 def test_an_interrupted_experiment_goes_on_where_it_was(exp: Exp, tmp_path: Path) -> None:

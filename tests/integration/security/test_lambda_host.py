@@ -17,7 +17,7 @@ from tests.aws_clients import open_client
 from tests.lambda_hosts import LambdaHost, running_host
 from tests.processes import unix_sockets
 from tests.servers import DIRECT
-from tests.stranger import Stranger
+from tests.stranger import CLOSED, Stranger
 
 HANDLER = """
 import os
@@ -90,8 +90,7 @@ def test_another_user_invokes_nothing_even_with_the_token(
     for method, path in ASKED:
         # The token could have been seen somewhere.
         for url in (bare(host), host.url):
-            status, text = nobody.request(f"{url}{path}", method, BODY)
-            assert (status, "another user's" in text) == (403, True), (method, path)
+            assert nobody.request(f"{url}{path}", method, BODY)[0] in CLOSED, (method, path)
     assert host.status() == before
 
 
@@ -125,7 +124,7 @@ def test_no_event_is_taken_and_no_answer_given_by_others(
         ("POST", "/invocation/1/error"),
         ("POST", "/init/error"),
     ):
-        assert nobody.request(f"{api}{path}", method, '"planted"')[0] == 410
+        assert nobody.request(f"{api}{path}", method, '"planted"')[0] in CLOSED
         page = urllib.request.Request(
             f"{api}{path}", b'"page"', {"Host": "rebound.example"}, method=method
         )

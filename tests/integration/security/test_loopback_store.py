@@ -11,7 +11,7 @@ from serverless_bench.job.keys import object_key
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.state import LoopbackSettings
 from tests.servers import DIRECT, loopback
-from tests.stranger import Stranger
+from tests.stranger import CLOSED, Stranger
 
 KEY = object_key(prefix="sbench/", run_id="x", index=0, launch=0, number=0, size=64)
 ASKED = [
@@ -29,9 +29,8 @@ ASKED = [
 def test_another_user_gets_nothing_and_leaves_nothing(tmp_path: Path, nobody: Stranger) -> None:
     with loopback(log=tmp_path / "log") as store:
         for method, path in ASKED:
-            status, text = nobody.request(f"{store.endpoint_url}{path}", method, "planted")
-            assert status == 403
-            assert "answers processes of its own user" in text or method == "HEAD"
+            status, _ = nobody.request(f"{store.endpoint_url}{path}", method, "planted")
+            assert status in CLOSED
         with DIRECT.open(f"{store.endpoint_url}/any/{KEY}") as answer:
             assert len(answer.read()) == 64
     counted = json.loads((tmp_path / "log").read_text().splitlines()[-1])
@@ -40,7 +39,7 @@ def test_another_user_gets_nothing_and_leaves_nothing(tmp_path: Path, nobody: St
 
 def test_it_does_over_ipv6_too(nobody: Stranger) -> None:
     with serving(LoopbackSettings(host="::1")) as store:
-        assert nobody.request(f"{store.endpoint_url}/any/{KEY}")[0] == 403
+        assert nobody.request(f"{store.endpoint_url}/any/{KEY}")[0] in CLOSED
         with DIRECT.open(f"{store.endpoint_url}/any/{KEY}") as answer:
             assert len(answer.read()) == 64
 

@@ -1,13 +1,17 @@
 """The embedded store: shared, kept, and gone when nobody wants it."""
 
 import re
+import signal
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from serverless_bench.driver.boto import open_s3
+from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.target import Target
-from tests.command import Apart
+from tests.command import Apart, Done, Sbench
 from tests.processes import PATIENCE_S, Family, until
 from tests.servers import credentials
 
@@ -67,15 +71,62 @@ def test_what_it_keeps_can_be_deleted(alone: Apart, family: Family) -> None:
     assert "nothing to delete" not in alone("clean", "w").out
 
 
-def test_commands_at_the_same_time_share_a_store(alone: Apart, family: Family) -> None:
-    first = alone.start("write", "--number", "20", "--mb", "16", "--format", "json")
+def started(alone: Apart) -> "subprocess.Popen[str]":
+    """Start a run that has no end, and return when it has written something."""
+    store = alone.directory / "store"
+    before = size_of(store)
+    endless = ("--number", 1, "--objects", 100, "--size", "16KiB", "--duration", 3600)
+    process = alone.start("write", *endless, "--format", "json", "--name", "first")
+    until(lambda: size_of(store) > before + 10_000)
+    return process
+
+
+def interrupted(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    """Interrupt a run, and return its report."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == INTERRUPTED, err
+    return Done(INTERRUPTED, out, err).json
+
+
+def test_commands_at_the_same_time_share_a_store_and_are_told(alone: Apart, family: Family) -> None:
+    here = Sbench(alone.directory, alone.environment)
+    first = started(alone)
     (weed,) = until(lambda: family.members(WEED))
-    second = alone("write", "--number", 1, "--mb", 1, "--format", "json")
+    assert here("store", "status").out.startswith("running at ")
+    second = here("write", "--number", 1, "--mb", 1, "--format", "json", "--name", "second")
     assert second.json["ok"] == 1
     assert weed.is_running()
-    assert first.wait(PATIENCE_S) == 0
-    first.communicate()
+    told = "1 other command loaded the embedded store for "
+    for name, report in (("first", interrupted(first)), ("second", second.json)):
+        assert report["neighbours"]["commands"] == 1
+        # The second one ran within the first one's time; `store status` loads nothing.
+        assert report["neighbours"]["shared_s"] == second.json["neighbours"]["shared_s"] > 0
+        assert told in here("report", name).out
+        assert told in here("report", name, "--format", "html").out
+        assert told in here("check", name).out
     assert until(family.gone)
+
+
+def test_a_store_that_cannot_be_looked_through_costs_no_command(
+    alone: Apart, family: Family
+) -> None:
+    here = Sbench(alone.directory, alone.environment)
+    old = here("write", "--number", 1, "--mb", 1, "--name", "old", "--format", "json")
+    assert "neighbours" not in old.json
+    first = started(alone)
+    (weed,) = until(lambda: family.members(WEED))
+    for name, leads in (("zy.dat", "zy.dat"), ("zz.dat", "nowhere")):
+        (alone.directory / "store" / "data" / name).symlink_to(leads)
+    cleaned = here("clean", "old")
+    assert (cleaned.code, "deleted 1 object" in cleaned.out) == (0, True), cleaned.err
+    assert [process.pid for process in family.members(WEED)] == [weed.pid]
+    # Deleting is work for the store, too.
+    assert interrupted(first)["neighbours"]["commands"] == 1
+    assert (
+        "Too many levels of symbolic links"
+        in (alone.directory / "store" / "keeper.log").read_text()
+    )
 
 
 def test_other_tools_can_use_it(alone: Apart) -> None:

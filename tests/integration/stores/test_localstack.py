@@ -26,7 +26,7 @@ from tests.localstacks import running_localstack
 from tests.processes import PATIENCE_S, Family, until
 from tests.sam import RUNTIME
 from tests.servers import DIRECT
-from tests.stranger import stranger
+from tests.stranger import CLOSED, stranger
 
 SERVER = "localstack.runtime.main"
 
@@ -204,8 +204,7 @@ def test_another_user_and_a_web_page_deploy_nothing(client: Any) -> None:
     path = "/2015-03-31/functions/tested/invocations"
     with stranger() as nobody:
         for method, asked in (("POST", path), ("GET", "/_localstack/health"), ("PUT", "/bucket")):
-            answered = nobody.request(f"{url}{asked}", method, '"theirs"')
-            assert answered == (403, "this LocalStack is another user's")
+            assert nobody.request(f"{url}{asked}", method, '"theirs"')[0] in CLOSED
     for name, value in (("Host", "rebound.example"), ("Origin", "http://localhost:8000")):
         page = urllib.request.Request(f"{url}{path}", b'"page"', {name: value})
         with pytest.raises(urllib.error.HTTPError) as refused:

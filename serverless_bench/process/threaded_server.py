@@ -1,0 +1,98 @@
+"""A server with one thread per connection that other users of this machine cannot exhaust."""
+
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from serverless_bench.clock import sleep
+from serverless_bench.process.callers import OwnListener, is_loopback
+
+FIRST_REQUEST_S: Final = 30.0
+"""A connection that has been silent for so long since it was opened is closed."""
+_SHORTAGE_S: Final = 0.1
+
+
+class ThreadedServer(socketserver.ThreadingTCPServer):
+    """A server for processes of this user; where it listens to the network, for others too.
+
+    Parameters
+    ----------
+    address
+        Host and port.
+    handler
+        What a connection is given to, as ``socketserver`` has it.
+    connections
+        The most at once; further ones wait until one of them ends.
+    rest_s
+        Pause after connections of other users were turned away, for a server whose process has
+        more important things to do.
+
+    Raises
+    ------
+    OSError
+        If it cannot listen.
+    """
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    # A thousand workers may connect at once.
+    request_queue_size = 4096
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: Callable[..., socketserver.BaseRequestHandler],
+        *,
+        connections: int,
+        rest_s: float = 0.0,
+    ) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._places = threading.Semaphore(connections)
+        self._rest_s = rest_s
+        super().__init__(address, handler)
+
+    def server_activate(self) -> None:
+        """Listen, for processes of this user."""
+        network = not is_loopback(self.socket.getsockname())
+        self.socket = OwnListener.of(self.socket, network=network)
+        super().server_activate()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Return a connection; OSError says that there is none for now."""
+        if not self._places.acquire(timeout=_SHORTAGE_S):
+            raise BlockingIOError
+        try:
+            return super().get_request()
+        except OSError as exc:
+            self._places.release()
+            sleep(self._rest_s if isinstance(exc, BlockingIOError) else _SHORTAGE_S)
+            raise
+
+    def close_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
+        """Close a connection, and give its place to the next one."""
+        super().close_request(request)
+        self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
+        """Show what a bug is; clients that go away are none."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Serve in a thread for the length of a block, and close in the end."""
+        with self:
+            thread = threading.Thread(
+                target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+            )
+            thread.start()
+            try:
+                yield
+            finally:
+                self.shutdown()
+                thread.join()

@@ -1,0 +1,148 @@
+"""Another user who only connects costs a server next to nothing, and no run anything."""
+
+import http.client
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.display import Display
+from serverless_bench.driver.run import run_job
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from serverless_bench.stores.loopback.shaping import Shape
+from serverless_bench.stores.loopback.state import LoopbackSettings
+from serverless_bench.units import NS_PER_S
+from tests.command import COMMAND, Done, Sbench
+from tests.lambda_hosts import NAME, running_host
+from tests.processes import PATIENCE_S, listening, until
+from tests.servers import KEYS, credentials, free_port
+from tests.stranger import CLOSED, CROWD, Stranger
+
+RUN_S = 2
+SLOW = Shape(latency="fixed:200")
+"""The run lasts, and has few requests: what a server does is not the run's work."""
+
+
+@pytest.fixture
+def store() -> Iterator[LoopbackServer]:
+    with serving(LoopbackSettings(shape=SLOW)) as server:
+        yield server
+
+
+def started(files: int, directory: Path, *arguments: object) -> "subprocess.Popen[str]":
+    """Start the command with so many open files allowed."""
+    return subprocess.Popen(
+        ["prlimit", f"--nofile={files}", *COMMAND, *map(str, arguments)],
+        cwd=directory,
+        env={**os.environ, **KEYS},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def write(url: str, *flags: object) -> list[str | int]:
+    return [
+        *("write", "--endpoint-url", url, "--bucket", "any", "--size", "1KiB", "--name", "w"),
+        *("--number", 4, "--objects", 100, "--duration", RUN_S, "--format", "json"),
+        *map(str, flags),
+    ]
+
+
+@contextmanager
+def mostly_idle(pid: int) -> Iterator[None]:
+    """Demand that a process takes less than a tenth of a processor in the block."""
+    process, before_ns = psutil.Process(pid), monotonic_ns()
+    before = process.cpu_times()
+    yield
+    after, took_s = process.cpu_times(), (monotonic_ns() - before_ns) / NS_PER_S
+    used_s = after.user + after.system - before.user - before.system
+    assert used_s < took_s / 10, f"{used_s:.1f} s of processor time in {took_s:.1f} s"
+
+
+def test_a_crowd_costs_serve_neither_files_nor_time(tmp_path: Path, nobody: Stranger) -> None:
+    port = free_port()
+    server = started(256, tmp_path, "serve", "--port", port, "--latency", SLOW.latency)
+    assert server.stdout is not None
+    url = server.stdout.readline().split()[-1]
+    try:
+        with mostly_idle(server.pid):
+            nobody.crowd(port)
+            done = Sbench(tmp_path, KEYS)(*write(url))
+        assert (done.code, done.json["ok"]) == (0, 4), done.err
+        until(lambda: nobody.turned_away() == CROWD)
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def test_a_crowd_costs_no_run_that_shows_metrics(
+    tmp_path: Path, store: LoopbackServer, nobody: Stranger
+) -> None:
+    port = free_port()
+    driver = started(256, tmp_path, *write(store.endpoint_url, "--metrics", f":{port}"))
+    until(lambda: port in listening(driver.pid) or driver.poll() is not None)
+    nobody.crowd(port)
+    out, err = driver.communicate(timeout=PATIENCE_S)
+    assert driver.returncode == 0, err
+    assert Done(0, out, err).json["ok"] == 4
+    # What was not turned away before the run ended has gone with the port.
+    until(lambda: nobody.turned_away() == CROWD)
+
+
+def test_metrics_are_no_other_users_and_no_pages(
+    tmp_path: Path, store: LoopbackServer, nobody: Stranger
+) -> None:
+    port = free_port()
+
+    def ask(**headers: str) -> tuple[int, bool]:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as line:
+            line.request("GET", "/metrics", headers=headers)
+            answer = line.getresponse()
+            return answer.status, b"sbench_run_info" in answer.read()
+
+    answers: list[object] = []
+
+    def look(_: object) -> None:
+        asked: list[dict[str, str]] = [
+            {},
+            {"Host": "evil.example"},
+            {"Origin": "http://evil.example"},
+        ]
+        answers.extend(ask(**headers) for headers in asked)
+        answers.append(nobody.request(f"http://127.0.0.1:{port}/metrics")[0] in CLOSED)
+
+    job = JobSpec(
+        workload="write",
+        target=Target(bucket="any", endpoint_url=store.endpoint_url),
+        executor="inline",
+        invocations=1,
+        object_bytes=1000,
+    )
+    with credentials(KEYS):
+        run_job(job, tmp_path / "w", progress=Display(metrics=f":{port}"), on_outcome=look)
+    assert answers == [(200, True), (403, False), (403, False), True]
+
+
+def test_a_crowd_costs_the_lambda_host_neither_files_nor_time(
+    tmp_path: Path, store: LoopbackServer, nobody: Stranger
+) -> None:
+    with running_host(KEYS, ["--concurrency", 20], files=600) as host:
+        ports = listening(host.pid)
+        assert len(ports) == 2, "its own, and that of the Runtime API"
+        flags = ("--executor", "lambda", "--function", NAME)
+        with mostly_idle(host.pid):
+            nobody.crowd(*ports)
+            done = Sbench(tmp_path, {**KEYS, **host.environment})(
+                *write(store.endpoint_url, *flags)
+            )
+        assert (done.code, done.json["ok"]) == (0, 4), done.err
+        until(lambda: nobody.turned_away() == 2 * CROWD)

@@ -1,0 +1,42 @@
+"""Who shared the store with whom: against a count of each instant."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.stores.sharing import StoreLoads, overlap
+
+END = 12
+spans = st.tuples(st.integers(0, END), st.integers(0, END)).map(lambda ends: tuple(sorted(ends)))
+
+
+@given(spans, st.lists(spans))
+def test_an_overlap_is_what_each_instant_says(
+    own: tuple[int, int], others: list[tuple[int, int]]
+) -> None:
+    at_once = [sum(begin <= now < end for begin, end in others) for now in range(*own)]
+    assert overlap(own, others) == (max(at_once, default=0), sum(map(bool, at_once)))
+
+
+@given(st.lists(st.integers(0, 4), max_size=30))
+def test_nothing_that_somebody_shared_is_forgotten(visits: list[int]) -> None:
+    """At each instant one of five commands comes, or goes if it is there."""
+    loads = StoreLoads()
+    since: dict[int, int] = {}
+    spans: list[tuple[int, int]] = []
+    for now, who in enumerate(visits):
+        if who not in since:
+            since[who] = now
+            loads.begin(who, now)
+            continue
+        own = since.pop(who), now
+        others = [*spans, *((begin, now) for begin in since.values())]
+        assert loads.end(who, now) == overlap(own, others)
+        spans.append(own)
+        assert since or not loads._ended
+
+
+def test_who_never_began_shared_nothing() -> None:
+    loads = StoreLoads()
+    loads.begin("a", 1)
+    assert loads.end("b", 5) == (0, 0)
+    assert loads.end("a", 7) == (0, 0)
