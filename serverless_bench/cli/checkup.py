@@ -17,7 +17,7 @@ from typing import Any, Final
 from botocore import exceptions as boto
 
 from serverless_bench import __version__
-from serverless_bench.aws.client import explained, open_client
+from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.cloudformation import Stack, read_stack
 from serverless_bench.aws.lambda_account import (
     FunctionSetup,
@@ -134,10 +134,8 @@ def machine() -> Iterator[Finding]:
 
 def credentials(patient: Patient) -> Iterator[Finding]:
     """Look whether there are credentials, and for how long."""
-    from botocore.session import Session
-
     with explained("credentials"):
-        found = Session().get_credentials()
+        found = open_session().get_credentials()
         if found is not None:
             found.get_frozen_credentials()
     if found is None:

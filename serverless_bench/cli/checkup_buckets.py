@@ -12,6 +12,7 @@ from serverless_bench.clients.s3_xml import texts
 from serverless_bench.driver import bucket as driver
 from serverless_bench.driver.bucket import Setting, explained
 from serverless_bench.driver.target import resolve
+from serverless_bench.driver.versioning import VERSIONING
 from serverless_bench.errors import (
     AccessDenied,
     OperationError,
@@ -162,7 +163,7 @@ _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Findi
     ),
     (
         "versioning",
-        Setting("GetBucketVersioning", "versioning", "VersioningConfiguration"),
+        VERSIONING,
         _versioning,
     ),
     (

@@ -1,6 +1,6 @@
 """What ``sbench doctor`` finds on a Dask cluster, worker by worker."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -19,18 +19,16 @@ _SLOTS_PER_CPU: Final = 4
 """What sbench takes by itself; with more, functions wait for processors."""
 
 
-def cluster(
-    scheduler: str | None, ssh_hosts: Sequence[str], slots: int | None
-) -> Iterator[Finding]:
+def cluster(scheduler: str | None, slots: int | None) -> Iterator[Finding]:
     """Look at a cluster that is there, or at one that is started for this.
 
     Parameters
     ----------
-    scheduler, ssh_hosts, slots
+    scheduler, slots
         As in ``JobSpec``.
     """
-    check_place(scheduler, ssh_hosts, slots)
-    with closing(DaskConnection(scheduler, ssh_hosts, slots)) as connection:
+    check_place(scheduler, slots)
+    with closing(DaskConnection(scheduler, slots)) as connection:
         found = connection.cluster
         text = f"{format_count(len(found.workers), 'worker')}, {format_count(found.slots, 'slot')}"
         yield ok("dask", f"{found.scheduler}: {text}, distributed {found.distributed}")

@@ -28,7 +28,7 @@ from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flag_names import with_flags
 from serverless_bench.cli.job_flags import settings
-from serverless_bench.cli.options import Choice, choose_format, option
+from serverless_bench.cli.options import Choice, choose_format, harmless, option
 from serverless_bench.cli.terminal import say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.escaping import for_terminal
@@ -46,14 +46,14 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
 @option("--function", multiple=True, help="Deployed function to look at.")
 @option("--region", help="Where they are.")
 @option("--executor", type=Choice(["dask"]), help="Look at every worker of a Dask cluster.")
-@settings("scheduler", "ssh_host", "slots")
-@option(
+@settings("scheduler", "slots")
+@harmless(
     "--probe/--no-probe",
     default=True,
     help="Whether to invoke each function once, which says what it is and may do.",
 )
 @option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
-@option(
+@harmless(
     "--run-seconds",
     type=float,
     default=900.0,
@@ -91,8 +91,8 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     )
     yield from versions()
     yield from machine()
-    place = (flags["scheduler"], flags["ssh_host"], flags["slots"])
-    if flags["executor"] or place != (None, (), None):
+    place = (flags["scheduler"], flags["slots"])
+    if flags["executor"] or place != (None, None):
         # What starts clusters is loaded where one is wanted.
         from serverless_bench.cli.checkup_dask import cluster
 

@@ -9,7 +9,7 @@ import click
 
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.job_flags import addressing_options
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import harmless, option
 from serverless_bench.cli.terminal import aside, say
 from serverless_bench.driver.remote import parse_prefix
 from serverless_bench.driver.target import resolve
@@ -33,7 +33,7 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
 )
 @option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
 @addressing_options
-@option(
+@harmless(
     "--idle",
     type=click.FloatRange(min=0),
     metavar="SECONDS",

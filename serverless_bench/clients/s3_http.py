@@ -34,6 +34,7 @@ METHODS: Final = {
     "HeadBucket": "HEAD",
     "HeadObject": "HEAD",
     "ListMultipartUploads": "GET",
+    "ListObjectVersions": "GET",
     "ListObjectsV2": "GET",
     "PutObject": "PUT",
     "UploadPart": "PUT",
@@ -152,8 +153,8 @@ class S3HttpClient(LibraryClient[K]):
             self._next_pages[prefix, keys[-1]] = token
         return listed, keys, more
 
-    def delete(self, key: str, exchange: Exchange) -> None:
-        self._send("DeleteObject", key, exchange)
+    def delete(self, key: str, exchange: Exchange) -> object:
+        return self._send("DeleteObject", key, exchange)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
         root = ET.Element("Delete")

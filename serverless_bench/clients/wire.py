@@ -118,10 +118,11 @@ class WireClient(S3HttpClient[WireOptions]):
         found = response.headers
         return response.text[:length], found.get("etag", ""), found.get("content-range", "")
 
-    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
-        """Delete one object; with an entity tag, only if that is still its own."""
+    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> bool:
+        """Delete one object, and return whether the bucket keeps it as an older version."""
         headers = {"if-match": etag} if etag else NO_HEADERS
-        self._send("DeleteObject", key, exchange, headers=headers)
+        response = self._send("DeleteObject", key, exchange, headers=headers)
+        return response.headers.get("x-amz-delete-marker") == "true"
 
     def close(self) -> None:
         # A request that is under way finds that its list is no longer the client's.
@@ -272,9 +273,10 @@ def _find_keys() -> Callable[[], Keys | None]:
     if keys is not None and "AWS_CREDENTIAL_EXPIRATION" not in os.environ:
         return lambda: keys
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-    from botocore.session import Session  # noqa: PLC0415
 
-    session, found = Session(), list[Any]()
+    from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
+
+    session, found = AwsSession(), list[Any]()
     # What it finds renews itself. Where it raises it is asked again, and then the request fails.
     with suppress(BotoCoreError):
         found.append(session.get_credentials())

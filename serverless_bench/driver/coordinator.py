@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from serverless_bench.clock import EpochClock, http_date_s
+from serverless_bench.clock import Clock, http_date_s
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import SbenchError
@@ -37,13 +37,15 @@ class Coordinator:
     ----------
     job, run_id
         Whose gate, and which store to ask.
+    clock
+        The driver's.
     """
 
-    def __init__(self, job: JobSpec, run_id: str) -> None:
+    def __init__(self, job: JobSpec, run_id: str, clock: Clock) -> None:
         self._gate_keys: Sequence[str] = ()
         self._job = job
         self._run_id = run_id
-        self._clock = EpochClock()
+        self._clock = clock
         self._over = threading.Event()
         self._report: dict[str, Any] = {"probes": []}
         self._requests: Counter[str] = Counter()

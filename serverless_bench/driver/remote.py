@@ -19,9 +19,10 @@ _INVOKING: Final = frozenset({"lambda"})
 _REMOTE: Final = BILLED | {"dask", "workers"}
 """Executors whose functions leave their records in the store."""
 _MEANT_FOR: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
-    ("stack", "function", "function_region", "probe"): _INVOKING,
+    ("stack", "function", "function_region"): _INVOKING,
+    ("probe",): _INVOKING | {"dask"},
     ("memory", "arch"): BILLED,
-    ("scheduler", "ssh_host", "slots"): frozenset({"dask"}),
+    ("scheduler", "slots"): frozenset({"dask"}),
     ("control_prefix",): _REMOTE,
 }
 """By settings, the executors to which they mean something."""
@@ -36,8 +37,6 @@ class Remote:
     """What a job needs besides its target, when its functions are remote."""
 
     functions: tuple[str, ...] = ()
-    ssh_hosts: tuple[str, ...] = ()
-    """Where a Dask cluster is to be started."""
     region: str | None = None
     """Where these are; None for where the target's bucket is."""
     far: bool = False
@@ -118,11 +117,9 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
         return location, Remote()
     function = settings.function
     functions = (function,) if isinstance(function, str) else function
-    hosts = settings.ssh_host
     protocol, bucket, prefix = parse_prefix(settings.control_prefix)
     remote = Remote(
         functions=functions,
-        ssh_hosts=(hosts,) if isinstance(hosts, str) else hosts,
         region=settings.function_region or _region_of(functions),
         far=settings.function_region is not None,
         prefix=prefix,

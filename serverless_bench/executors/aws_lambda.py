@@ -16,15 +16,10 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.aws_lambda_limits import read_limits
-from serverless_bench.executors.aws_lambda_probe import (
-    ANSWER_S,
-    PROBES_AT_ONCE,
-    ask,
-    check_functions,
-    probe_spec,
-)
+from serverless_bench.executors.aws_lambda_probe import ANSWER_S, ask, check_functions
 from serverless_bench.executors.base import NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
+from serverless_bench.executors.remote.probing import PROBES_AT_ONCE, probe_spec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.token_bucket import TokenBucket

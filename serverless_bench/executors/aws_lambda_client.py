@@ -5,6 +5,7 @@ Backoff And Jitter").
 """
 
 import random
+import threading
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
@@ -21,7 +22,7 @@ from serverless_bench.aws.client import (
     explained,
     open_session,
 )
-from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import NotLaunchedError
@@ -36,6 +37,8 @@ _PASSING: Final = frozenset(
 _EXPIRED: Final = frozenset(
     {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
 )
+_PATIENCE_S: Final = 300.0
+"""How long credentials may be refused or lost before the driver gives up."""
 _LOST: Final = (boto.ConnectionError, boto.EndpointConnectionError, boto.HTTPClientError)
 
 Request = Mapping[str, Any]
@@ -86,7 +89,10 @@ class LambdaClient:
         with explained("lambda"):
             self.api = self._open()
         self._renewed_ns = 0
+        self._refused_ns = 0
+        """Since when the credentials have been refused or lost; 0 while they are good."""
         self._patient = patient
+        self._over = threading.Event()
         self._accepted = False
         """Whether the service has ever taken a request: then a lost connection is no reason to
         give up."""
@@ -101,14 +107,14 @@ class LambdaClient:
         request
             Makes it, anew for each attempt.
         timeout_s
-            How long it is tried again.
+            How long it is tried again, from when the credentials were last refused or lost.
 
         Raises
         ------
         NotLaunchedError
             If it was refused for too long.
         ExecutorError
-            If it can never succeed.
+            If it can never succeed, or the credentials were refused or lost for too long.
         """
         deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
         for refusals in count():
@@ -119,15 +125,19 @@ class LambdaClient:
                 self._tolerate(exc, wanted["FunctionName"])
                 problem = str(exc)
             else:
-                self._accepted = True
+                self._accepted, self._refused_ns = True, 0
                 return answer, refusals
-            if monotonic_ns() > deadline_ns:
+            if self._refused_ns:
+                deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
+            elif monotonic_ns() > deadline_ns:
                 break
-            sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
+            if self._over.wait(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals))):  # noqa: S311
+                break
         raise NotLaunchedError(f"not launched for {timeout_s:g} s: {problem}", refusals + 1)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close its connections; what was refused is not sent again."""
+        self._over.set()
         self.api.close()
 
     def _tolerate(self, exc: Exception, name: str) -> None:
@@ -136,15 +146,17 @@ class LambdaClient:
             code = exc.response.get("Error", {}).get("Code", "")
             status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             if code in _EXPIRED and self._patient:
-                self._renew(f"refused ({code})")
-            elif code not in _PASSING and status < 500:
+                self._renew(exc, f"refused ({code})")
+                return
+            self._refused_ns = 0
+            if code not in _PASSING and status < 500:
                 hint = "check `function` or `stack`, the region, and lambda:InvokeFunction"
                 raise ExecutorError(
                     f"function {name!r} cannot be invoked: {exc}",
                     hint=LOGIN_HINT if code in _EXPIRED else hint,
                 ) from exc
         elif isinstance(exc, LOST_CREDENTIALS) and self._patient:
-            self._renew(f"lost ({exc})")
+            self._renew(exc, f"lost ({exc})")
         elif isinstance(exc, CREDENTIALS):
             raise credentials_error(exc) from exc
         elif (
@@ -157,9 +169,14 @@ class LambdaClient:
                 hint="check the region, the network, and AWS_ENDPOINT_URL_LAMBDA if it is set",
             ) from exc
 
-    def _renew(self, what: str) -> None:
+    def _renew(self, refused: Exception, what: str) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
         now_ns = monotonic_ns()
+        self._refused_ns = self._refused_ns or now_ns
+        if (now_ns - self._refused_ns) / NS_PER_S > _PATIENCE_S:
+            error = credentials_error(refused)
+            hint = f"{error.hint}; sbench resume DIR goes on then"
+            raise ExecutorError(str(error), hint=hint) from refused
         if now_ns - self._renewed_ns > NS_PER_S:
             self._renewed_ns = now_ns
             try:

@@ -10,7 +10,6 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
@@ -20,23 +19,18 @@ from botocore import exceptions as boto
 
 from serverless_bench import __version__
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import ExecutorError, OperationError
+from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.executors.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
 from serverless_bench.job.load import OWN_FUNCTION
-from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.worker.claims import PROBE, for_run
-from serverless_bench.worker.object_io import ObjectIO
+from serverless_bench.worker.claims import PROBE
 from serverless_bench.worker.probe import ProbeSpec, code_files
 
 ANSWER_S: Final = 20.0
 """How long a function may take to answer: its start, and a few requests."""
-PROBES_AT_ONCE: Final = 16
 _REFUSED_S: Final = 6.0
 """How long a function may be throttled, or out of reach, until it is given up."""
-_TIDY_S: Final = 1.0
 _LOG_CHARS: Final = 300
 _BILLED: Final = re.compile(r'(?:Billed Duration: |"billedDurationMs":\s*)([0-9]+)')
 _LAMBDAS: Final = (
@@ -51,13 +45,8 @@ _OTHER_PROCESSOR: Final = (
     "Exec format error",
 )
 """What dlopen says of a library for another processor (glibc)."""
-_READING: Final = frozenset(
-    {OperationKind.GET, OperationKind.GET_RANGE, OperationKind.HEAD, OperationKind.COPY}
-)
-_DELETING: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
 _ARCHITECTURES: Final = {"aarch64": "arm64"}
 """What AWS calls processors, where Linux calls them otherwise."""
-_NO_PROBE: Final = "without `probe` (--no-probe) it runs all the same"
 _DEPLOY: Final = "sam build && sam deploy bring it up to date"
 
 
@@ -118,62 +107,8 @@ def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
         with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
             found = list(threads.map(partial(_ask, client), names, specs))
     finally:
-        left = _tidy(specs)
+        left = tidy(specs)
     return Probe(functions=found, left=left)
-
-
-def _tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
-    """Delete what functions may have left, and return keys of objects that stay.
-
-    Nothing is looked at before: only the probe of this run has such names. Claims and records
-    that stay are found by ``sbench clean``.
-    """
-    spec = specs[0]
-    if spec.control is not None:
-        names = [name for one in specs for name in one.control_names]
-        _delete(for_run(spec.control, spec.run_id), names)
-    if spec.target is None or "put" not in spec.needs:
-        return ()
-    return _delete(replace(spec.target, prefix=""), [one.mark for one in specs])
-
-
-def _delete(target: Target, names: Sequence[str]) -> tuple[str, ...]:
-    """Delete what has these names, and return those that cannot be deleted."""
-    with closing(ObjectIO(target)) as store, ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-        return tuple(filter(None, threads.map(partial(_remaining, store), names)))
-
-
-def _remaining(store: ObjectIO, name: str) -> str:
-    """Return the name if it cannot be deleted."""
-    try:
-        store.delete(name, etag="", timeout_s=_TIDY_S)
-    except OperationError:
-        return name
-    return ""
-
-
-def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
-    """Return what the functions of a job are to try."""
-    needs = _needs(job)
-    return ProbeSpec(
-        run_id=run_id,
-        workload=job.workload,
-        target=job.target if needs else None,
-        control=job.control,
-        needs=needs,
-        key=keys[0] if keys and job.workload == "read" else "",
-    )
-
-
-def _needs(job: JobSpec) -> tuple[str, ...]:
-    kinds = {OperationKind(name) for name, weight in job.load.mix if weight}
-    gated = job.gate is not None
-    wanted = {
-        "put": job.workload in {"write", "mixed", "contend"} or gated,
-        "get": job.workload in {"read", "contend"} or bool(kinds & _READING) or gated,
-        "delete": bool(kinds & _DELETING),
-    }
-    return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
 
 def check_functions(
@@ -226,14 +161,17 @@ def _problems(
         more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
         yield (
             f"runs other code than this sbench {__version__}: {stale[0]}{more} differ",
-            f"{_DEPLOY}; {_NO_PROBE}",
+            f"{_DEPLOY}; {NO_PROBE}",
         )
     if workload == OWN_FUNCTION and not one.allows_code:
         yield "runs no code that comes with an event", "deploy it with AllowCode=true"
     if one.refused:
+        deletes = (
+            "deploy it with AllowDelete=true, or " if one.refused.startswith("delete ") else ""
+        )
         yield (
             f"may not do what this job needs: {one.refused}",
-            f"check its role, and the bucket's policy and region; {_NO_PROBE}",
+            f"{deletes}check its role, and the bucket's policy and region; {NO_PROBE}",
         )
 
 
@@ -272,7 +210,7 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise ExecutorError(
             f"function {name!r} does not know the probe: it has another sbench, or none",
-            hint=f"{_DEPLOY}; {_NO_PROBE}",
+            hint=f"{_DEPLOY}; {NO_PROBE}",
         ) from exc
 
 

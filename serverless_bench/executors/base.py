@@ -7,6 +7,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from serverless_bench.clock import WakingClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
@@ -56,6 +57,8 @@ class RunProgress:
     """For what it has cost so far; None for those that come with sbench."""
     requests: Counter[str] = field(default_factory=Counter)
     """Billed requests of the driver below the control prefix, by kind."""
+    clock: WakingClock = field(default_factory=WakingClock)
+    """The driver's clock, which notices that this machine was suspended."""
 
     def totals(self) -> BoardTotals | None:
         """Return what functions have done so far; None where they do not tell while they run."""

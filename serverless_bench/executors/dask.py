@@ -10,28 +10,32 @@ import json
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
-from queue import SimpleQueue
 from socket import gethostname
-from threading import Lock, Thread
 from typing import Any, Final
 from weakref import finalize
 
+import msgspec
+
 from serverless_bench import __version__
-from serverless_bench.errors import ExecutorError, PluginError, UsageError
-from serverless_bench.executors.base import Readiness, RunProgress
+from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_line
+from serverless_bench.executors.base import NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
 from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.executors.remote.executor import RemoteExecutor
-from serverless_bench.executors.remote.host_process import HostProcess
+from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.executors.remote.probing import NO_PROBE, probe_spec, tidy
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.types import at_least, wrong
+from serverless_bench.job.types import at_least, check_types, wrong
+from serverless_bench.process import without_credentials
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.schema import Count
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.claims import PROBE
+from serverless_bench.worker.probe import ProbeSpec
 
 _HOST: Final = "serverless_bench.executors.dask_host"
 _START_S: Final = 180.0
@@ -69,6 +73,51 @@ class DaskWorker:
     clock_high_ns: int
     """Its clock minus ours lies in between."""
 
+    @property
+    def called(self) -> str:
+        """What messages call it."""
+        return f"Dask worker {self.address} on {self.host}"
+
+    @classmethod
+    def of(cls, address: str, about: str, **seen: Any) -> "DaskWorker":  # noqa: ANN401 - JSON
+        """Return what a worker says of itself, checked: it may be anybody's.
+
+        Parameters
+        ----------
+        address
+            Of the worker.
+        about
+            What it says.
+        **seen
+            What Dask and its clock say.
+
+        Raises
+        ------
+        ExecutorError
+            If it is something else than a worker of this sbench says.
+        """
+        try:
+            worker = cls(address=address, **json.loads(about), **seen)
+            check_types(worker)
+            at_least("slots", worker.slots, 1)
+        except (RecursionError, TypeError, UsageError, ValueError) as exc:
+            raise ExecutorError(
+                f"Dask worker {one_line(address)} says something else than this sbench does: {exc}",
+                hint=UPDATE,
+            ) from exc
+        return worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeAnswer:
+    """What a process of a Dask worker has tried; see ``worker.probe``."""
+
+    refused: str = ""
+    ended: str = ""
+    """How the process ended, if it came to no answer."""
+    memory_mib: Count | None = None
+    requests: dict[str, dict[str, Count]] = field(default_factory=dict)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaskCluster:
@@ -90,15 +139,12 @@ class DaskCluster:
         for worker in self.workers:
             if worker.distributed != self.distributed:
                 yield (
-                    f"Dask worker {worker.address} on {worker.host} has distributed"
-                    f" {worker.distributed}, here is {self.distributed}"
+                    f"{worker.called} has distributed {worker.distributed},"
+                    f" here is {self.distributed}"
                 )
             elif worker.code != ours:
                 other = "other code of sbench" if worker.sbench == __version__ else "sbench"
-                yield (
-                    f"Dask worker {worker.address} on {worker.host} has {other} {worker.sbench},"
-                    f" here is {__version__}"
-                )
+                yield f"{worker.called} has {other} {worker.sbench}, here is {__version__}"
 
 
 class DaskExecutor(RemoteExecutor):
@@ -107,12 +153,12 @@ class DaskExecutor(RemoteExecutor):
     Parameters
     ----------
     job
-        Has ``control``, and ``scheduler`` or ``ssh_hosts`` if the cluster is not to be on this
-        machine; its ``concurrency`` is the most tasks at once, if there are as many slots.
+        Has ``control``, and ``scheduler`` if the cluster is not to be on this machine; its
+        ``concurrency`` is the most tasks at once, if there are as many slots.
     """
 
     def __init__(self, job: JobSpec) -> None:
-        check_place(job.scheduler, job.ssh_hosts, job.slots)
+        check_place(job.scheduler, job.slots)
         if is_in_files(job.load):
             raise UsageError(
                 "functions of a Dask cluster write no files, only objects",
@@ -134,13 +180,42 @@ class DaskExecutor(RemoteExecutor):
         progress.notes += _clock_notes(cluster.workers)
         workers = [{name: getattr(worker, name) for name in _KEPT} for worker in cluster.workers]
         limits = {"slots": cluster.slots, "effective": most, "workers": workers}
-        return Readiness(concurrency=most, limits=limits)
+        ready = Readiness(concurrency=most, limits=limits)
+        return self._probed(ready, probe_spec(job, run_id, keys)) if job.probe else ready
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         # As long as outcomes are awaited the executor lives, and its cluster with it.
-        yield from self._run(_Submitter(self._job, self._connected()), invocations, progress)
+        connection = self._connected()
+        launcher = _Submitter(self._job, connection)
+        yield from self._run(launcher, invocations, progress, refusals=connection.refusals)
+
+    def _probed(self, ready: Readiness, spec: ProbeSpec) -> Readiness:
+        """Have a process of each worker try what the job needs."""
+        connection = self._connected()
+        workers = connection.cluster.workers
+        specs = [replace(spec, number=number) for number in range(len(workers))]
+        events = {
+            worker.address: json.dumps({PROBE: asdict(one)})
+            for worker, one in zip(workers, specs, strict=True)
+        }
+        try:
+            answers = connection.probe(events, json.dumps(rehearsal(self._job)))
+        finally:
+            left = tidy(specs)
+        functions = [{"name": name, "billed_ms": 0, **asdict(answers[name])} for name in events]
+        ready = replace(ready, probe={"functions": functions}, left=left)
+        for worker in workers:
+            answer = answers[worker.address]
+            if problem := one_line(answer.refused or answer.ended):
+                refused = ExecutorError(
+                    f"{worker.called} may not do what this job needs: {problem}",
+                    hint="functions have the credentials and the network of their Dask worker;"
+                    f" {NO_PROBE}",
+                )
+                raise NotReadyError(refused, ready)
+        return ready
 
     def _connected(self) -> "DaskConnection":
         """Return the connection to the cluster, which lasts as long as the executor."""
@@ -151,7 +226,7 @@ class DaskExecutor(RemoteExecutor):
                     "`executor` dask needs a place for records",
                     hint="`control_prefix` PREFIX, or s3://BUCKET/PREFIX",
                 )
-            connection = DaskConnection(job.scheduler, job.ssh_hosts, job.slots)
+            connection = DaskConnection(job.scheduler, job.slots)
             try:
                 _check_cluster(connection.cluster, job)
             except BaseException:
@@ -162,7 +237,7 @@ class DaskExecutor(RemoteExecutor):
         return self._connection
 
 
-def check_place(scheduler: str | None, ssh_hosts: Sequence[str], slots: int | None) -> None:
+def check_place(scheduler: str | None, slots: int | None) -> None:
     """Refuse what names no cluster, or two.
 
     Raises
@@ -179,23 +254,19 @@ def check_place(scheduler: str | None, ssh_hosts: Sequence[str], slots: int | No
                 f"{scheduler!r} is no address",
                 hint="as in tcp://10.0.0.1:8786, or tls:// with Dask's own TLS settings",
             )
-        if ssh_hosts or slots is not None:
-            name = "ssh_host" if ssh_hosts else "slots"
+        if slots is not None:
             raise wrong(
-                name,
+                "slots",
                 "is for a cluster that is started, and `scheduler` names one that is there",
                 hint="give one of them",
             )
     if slots is not None:
         at_least("slots", slots, 1)
-    if not all(ssh_hosts):
-        raise wrong("ssh_host", "is empty", hint="as in `ssh_host` node1")
-    for library in ("distributed", *(["asyncssh"] if ssh_hosts else [])):
-        if find_spec(library) is None:
-            raise PluginError(
-                f"executor 'dask' needs {library!r}, which is not installed",
-                hint="pip install 'serverless-bench[dask]'",
-            )
+    if find_spec("distributed") is None:
+        raise PluginError(
+            "executor 'dask' needs 'distributed', which is not installed",
+            hint="pip install 'serverless-bench[dask]'",
+        )
 
 
 def _check_cluster(cluster: DaskCluster, job: JobSpec) -> None:
@@ -206,8 +277,7 @@ def _check_cluster(cluster: DaskCluster, job: JobSpec) -> None:
         far = next((w for w in cluster.workers if w.host != gethostname()), None)
         if far is not None:
             raise ExecutorError(
-                f"Dask worker {far.address} on {far.host} cannot reach the embedded store of"
-                " this machine",
+                f"{far.called} cannot reach the embedded store of this machine",
                 hint="name a `bucket`, with the `endpoint_url` of a store that it reaches",
             )
 
@@ -221,17 +291,15 @@ def _clock_notes(workers: Iterable[DaskWorker]) -> Iterator[str]:
         yield f"the clock of {host} is {seconds:+.1f} s off this machine's; allowed for"
 
 
-class DaskConnection(HostProcess):
+class DaskConnection(LaunchingHost):
     """A cluster, as long as it is open; one that it has started ends with it.
 
     Parameters
     ----------
     scheduler
-        Address of a cluster that is there; None to start one.
-    ssh_hosts
-        Hosts to start one on; this machine if there are none.
+        Address of a cluster that is there; None to start one on this machine.
     slots
-        Functions at once on each of its hosts; None for what suits them.
+        Functions at once of one that is started; None for four per processor.
 
     Raises
     ------
@@ -239,29 +307,55 @@ class DaskConnection(HostProcess):
         If there is no cluster, or it has no workers.
     """
 
-    def __init__(self, scheduler: str | None, ssh_hosts: Sequence[str], slots: int | None) -> None:
-        super().__init__(_HOST, "no Dask cluster", _START_S)
-        if slots is None and not ssh_hosts:
-            slots = _SLOTS_PER_CPU * (os.cpu_count() or 1)
-        self._reader: Thread | None = None
-        self._answers: SimpleQueue[Mapping[str, Any]] = SimpleQueue()
-        self._lock = Lock()
-        self.unfinished = 0
-        """Tasks that Dask has not said to be over."""
+    def __init__(self, scheduler: str | None, slots: int | None) -> None:
+        # Workers that are started here have the driver's credentials from their parent.
+        env = None if scheduler is None else without_credentials()
+        super().__init__(_HOST, "no Dask cluster", _START_S, env)
+        slots = slots or _SLOTS_PER_CPU * (os.cpu_count() or 1)
+        self._submitted = 0
         try:
-            self.send(scheduler=scheduler, ssh_hosts=list(ssh_hosts), slots=slots)
+            self.send(scheduler=scheduler, slots=slots)
             found = self.await_message("workers")
+            self.cluster = DaskCluster(
+                scheduler=found["scheduler"],
+                distributed=found["distributed"],
+                workers=tuple(DaskWorker.of(**worker) for worker in found["workers"]),
+            )
         except BaseException:
             self.close()
             raise
-        self.cluster = DaskCluster(
-            scheduler=found["scheduler"],
-            distributed=found["distributed"],
-            workers=tuple(DaskWorker(**worker) for worker in found["workers"]),
-        )
-        # A daemon: Ctrl-C must not wait for a cluster.
-        self._reader = Thread(target=self._listen, daemon=True)
-        self._reader.start()
+        self.listen()
+
+    @property
+    def unfinished(self) -> int:
+        """Tasks that Dask has not said to be over."""
+        return self._submitted - self.finished
+
+    def probe(self, events: Mapping[str, str], rehearsal: str) -> dict[str, ProbeAnswer]:
+        """Return what a process of each worker answers to the probe.
+
+        Parameters
+        ----------
+        events
+            By address of the worker.
+        rehearsal
+            As in ``dask_worker.run_event``.
+
+        Raises
+        ------
+        ExecutorError
+            If one does not answer, or answers something else.
+        """
+        answer = self.ask(probe=events, rehearsal=rehearsal)
+        if "probed" not in answer:
+            raise self._failed(answer["problem"], answer["hint"])
+        try:
+            return {
+                address: msgspec.json.decode(text, type=ProbeAnswer)
+                for address, text in answer["probed"].items()
+            }
+        except msgspec.DecodeError as exc:
+            raise self._failed(f"a worker answers the probe with something else: {exc}") from exc
 
     def submit(self, events: Sequence[str], rehearsal: str) -> None:
         """Submit a task for each event.
@@ -271,35 +365,11 @@ class DaskConnection(HostProcess):
         NotLaunchedError
             If there is no cluster any more.
         """
-        with self._lock:
-            self.unfinished += len(events)
-        self.send(submit=events, rehearsal=rehearsal)
-        answer = self._answers.get()
+        self._submitted += len(events)
+        answer = self.ask(submit=events, rehearsal=rehearsal)
         if "submitted" not in answer:
-            with self._lock:
-                self.unfinished -= len(events)
-            if "ended" in answer:
-                self._answers.put(answer)
+            self._submitted -= len(events)
             raise NotLaunchedError(f"the Dask cluster has gone: {answer['problem']}", 1)
-
-    def close(self) -> None:
-        with suppress(BrokenPipeError):
-            self._stdin.close()
-        if self._reader is not None:
-            # It reads until the host has ended its cluster, and itself.
-            self._reader.join()
-        super().close()
-
-    def _listen(self) -> None:
-        for message in self.messages:
-            if message is None:
-                continue
-            if "finished" in message:
-                with self._lock:
-                    self.unfinished -= message["finished"]
-            else:
-                self._answers.put(message)
-        self._answers.put({"problem": self.problem, "ended": True})
 
 
 class _Submitter:

@@ -2,45 +2,62 @@
 
 Driver and host talk in JSON lines, and the host ends when its standard input does::
 
-    driver:  {"scheduler": null, "ssh_hosts": [], "slots": 8}
-    host:    {"workers": [...], "scheduler": "tls://...", "distributed": "2026.8.0"}
+    driver:  {"scheduler": null, "slots": 8}
+    host:    {"workers": [{"about": "JSON of a worker", ...}], "scheduler": "tls://...", ...}
+    driver:  {"probe": {"tls://...": "..."}, "rehearsal": "..."}     by worker, an event
+    host:    {"probed": {"tls://...": "..."}}          by worker, its answer
     driver:  {"submit": [...], "rehearsal": "..."}     as often as there is more
     host:    {"submitted": 100}, or {"problem": "..."} if the cluster has gone
+    host:    {"refused": {"index": 3, ...}}            when an event was not run
     host:    {"finished": 1}                           when a task is over, however it ended
 
-What a task returned is never fetched: it would be a pickle, and the record is in the store.
+A cluster that was there before is not trusted: this process has no credentials then, loads no
+pickle that names code, and what workers say is text. What a task returned is never fetched.
 """
 
 import json
 import logging
 import os
+import pickle
 import secrets
 import shutil
 import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from queue import SimpleQueue
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import dask.config
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ExecutorError, SbenchError, one_line
-from serverless_bench.executors.dask_worker import describe, end_idle, run_event
+from serverless_bench.executors.dask_worker import (
+    answer_probe,
+    describe,
+    end_idle,
+    run_event,
+)
+from serverless_bench.executors.remote.host_process import pickled_error
 
+T = TypeVar("T")
 _CONNECT_S: Final = 15.0
 _END_S: Final = 20.0
 """A cluster that does not end in this time is left: its workers end when they miss us."""
 _TELL_S: Final = 2.0
-_ASKED_AT_ONCE: Final = 8
+_DESCRIBED_AT_ONCE: Final = 8
+"""Few, because of the clocks: a worker's is known as closely as its answer is quick."""
+_PROBED_AT_ONCE: Final = 64
 _ANSWER_S: Final = 60.0
 _LONGEST: Final = 300
 """Characters of an error."""
+_LONGEST_ANSWER: Final = 200_000
+"""Characters of what a worker says of itself; the probe lists every source file."""
 _SETTINGS: Final = {
     # What a lost worker ran is lost. Its claim would say so anyway, at a cost.
     "distributed.scheduler.allowed-failures": 0,
@@ -97,42 +114,72 @@ class _Driver:
 
 
 def _serve(driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
-    """Describe the cluster, and submit what the driver wants."""
+    """Describe the cluster, and do what the driver wants."""
     driver.send(
         workers=_describe(client),
         scheduler=client.scheduler.address,
         distributed=version("distributed"),
     )
-    # A future that nobody holds is a task that is cancelled.
-    futures: dict[str, Any] = {}
-
-    def finished(future: Any) -> None:  # noqa: ANN401 - Dask's own
-        futures.pop(future.key, None)
-        driver.send(finished=1)
-
+    tasks = _Tasks(driver, client)
     rehearsal = ""
     while order := driver.receive():
-        if client.status != "running":
+        rehearsal = order["rehearsal"]
+        if "probe" in order:
+            calls = {
+                address: partial(_call, client, answer_probe, address, event, rehearsal)
+                for address, event in order["probe"].items()
+            }
+            driver.send(probed=_of_each(calls, _PROBED_AT_ONCE))
+        elif client.status != "running":
             driver.send(problem=f"its scheduler {client.scheduler.address} does not answer")
-            continue
-        events, rehearsal = order["submit"], order["rehearsal"]
-        made = client.map(
-            run_event,
-            events,
-            rehearsal=rehearsal,
-            key=[f"sbench-{secrets.token_hex(16)}" for _ in events],
-            pure=False,
-            retries=0,
-        )
-        futures |= {future.key: future for future in made}
-        for future in made:
-            future.add_done_callback(finished)
-        driver.send(submitted=len(events))
+        else:
+            tasks.submit(order["submit"], rehearsal)
+            driver.send(submitted=len(order["submit"]))
     if rehearsal and client.status == "running":
         # A worker that hangs is not waited for.
         ending = threading.Thread(target=client.run, args=(end_idle, rehearsal), daemon=True)
         ending.start()
         ending.join(_TELL_S)
+
+
+class _Tasks:
+    """Tasks that are not over; the driver is told what becomes of them."""
+
+    def __init__(self, driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
+        self._driver = driver
+        self._client = client
+        self._futures: dict[str, Any] = {}
+        """A future that nobody holds is a task that is cancelled."""
+        self._topic = f"sbench-{secrets.token_hex(16)}"
+        client.subscribe_topic(self._topic, self._on_refused)
+
+    def submit(self, events: Sequence[str], rehearsal: str) -> None:
+        """Submit a task for each event."""
+        futures = self._client.map(
+            run_event,
+            events,
+            rehearsal=rehearsal,
+            topic=self._topic,
+            key=[f"sbench-{secrets.token_hex(16)}" for _ in events],
+            pure=False,
+            retries=0,
+        )
+        self._futures |= {future.key: future for future in futures}
+        for future in futures:
+            future.add_done_callback(self._on_finished)
+
+    def _on_finished(self, future: Any) -> None:  # noqa: ANN401 - Dask's own
+        self._futures.pop(future.key, None)
+        self._driver.send(finished=1)
+
+    def _on_refused(self, event: object) -> None:
+        """Pass on what a worker says, which may be anybody's words."""
+        match event:
+            case (_, {"index": int(index), "launch": int(launch), "refused": str(cause), **more}):
+                about = {"cause": one_line(cause), "permanent": more.get("permanent") is True}
+                self._driver.send(refused={"index": index, "launch": launch, **about})
+            case _:
+                pass
 
 
 def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
@@ -143,33 +190,76 @@ def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
             f"the cluster of {client.scheduler.address} has no workers",
             hint="start some: dask worker ADDRESS",
         )
-    pool = ThreadPoolExecutor(_ASKED_AT_ONCE)
-    asked = {address: pool.submit(_ask, client, address) for address in threads}
+    calls = {address: partial(_ask, client, address) for address in threads}
+    described = _of_each(calls, _DESCRIBED_AT_ONCE)
+    return [
+        {**about, "address": address, "slots": threads[address]}
+        for address, about in described.items()
+    ]
+
+
+def _of_each(calls: Mapping[str, Callable[[], T]], at_once: int) -> dict[str, T]:
+    """Return what each worker answers."""
+    pool = ThreadPoolExecutor(at_once)
+    asked = {address: pool.submit(call) for address, call in calls.items()}
     pool.shutdown(wait=False)
-    found = []
+    answers = {}
     for address, answer in asked.items():
         try:
-            about = answer.result(timeout=_ANSWER_S)
+            answers[address] = answer.result(timeout=_ANSWER_S)
         except TimeoutError:
             raise ExecutorError(
                 f"Dask worker {address} does not answer", hint="start it again, or end it"
             ) from None
-        found.append({**about, "address": address, "slots": threads[address]})
-    return found
+    return answers
 
 
 def _ask(client: Any, address: str) -> dict[str, Any]:  # noqa: ANN401 - Dask's own
-    about = client.run(describe, workers=[address], on_error="return")[address]
-    if isinstance(about, BaseException):
-        raise ExecutorError(
-            f"Dask worker {address} cannot run this sbench: {_told(about)}",
-            hint="install the same serverless-bench[dask] there, and start it again",
-        )
+    about = _call(client, describe, address)
     # Once more, over a connection that is open now: the shorter, the closer its clock.
     asked_ns = wall_ns()
-    told_ns = client.run(wall_ns, workers=[address])[address]
+    told_ns = int(_call(client, wall_ns, address))
     answered_ns = wall_ns()
-    return {**about, "clock_low_ns": told_ns - answered_ns, "clock_high_ns": told_ns - asked_ns}
+    return {
+        "about": about,
+        "clock_low_ns": told_ns - answered_ns,
+        "clock_high_ns": told_ns - asked_ns,
+    }
+
+
+def _call(
+    client: Any,  # noqa: ANN401 - Dask's own
+    function: Callable[..., object],
+    address: str,
+    *arguments: str,
+) -> str:
+    """Return the text or number that a function returns on a worker, outside of its slots.
+
+    ``client.run`` would unpickle it, and what the function raises.
+    """
+    try:
+        answers = client.sync(
+            client.scheduler.broadcast,
+            msg={"op": "run", "function": pickle.dumps(function), "args": pickle.dumps(arguments)},
+            workers=[address],
+            serializers=["msgpack"],
+            on_error="return_pickle",
+        )
+    except (TypeError, pickle.UnpicklingError) as exc:
+        answers = {address: {"exception_text": _told(exc)}}
+    match answers.get(address):
+        case {"status": "OK", "result": str() | int() as result}:
+            return str(result)[:_LONGEST_ANSWER]
+        case {"exception_text": str(text)}:
+            problem = text
+        case bytes(error):
+            problem = pickled_error(error)
+        case _:
+            problem = "it answers something else"
+    raise ExecutorError(
+        f"Dask worker {address} cannot run this sbench: {one_line(problem)[:_LONGEST]}",
+        hint="install the same serverless-bench[dask] there, and start it again",
+    )
 
 
 @contextmanager
@@ -186,17 +276,47 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
         if order["scheduler"] is not None:
             where, security = order["scheduler"], Security()
             _check_certificate(where, security)
+            _distrust()
         else:
             from serverless_bench.executors.dask_cluster import started  # noqa: PLC0415
 
             # Others on this machine can reach a port of it, and who reaches a scheduler runs code.
             security = Security.temporary()
-            where = ending.enter_context(
-                started(order["ssh_hosts"], order["slots"], security, scratch)
-            )
+            where = ending.enter_context(started(order["slots"], security, scratch))
         client = Client(where, security=security, timeout=_CONNECT_S, set_as_default=False)
-        ending.callback(client.close)
+        ending.callback(_close, client)
         yield client
+
+
+def _close(client: Any) -> None:  # noqa: ANN401 - Dask's own
+    # It raises what a message was that could not be read.
+    with suppress(Exception):
+        client.close()
+
+
+def _distrust() -> None:
+    """Have nothing that a cluster sends run code in this process, or steer the terminal."""
+    from distributed.protocol.serialize import (  # noqa: PLC0415 - see _cluster
+        dask_dumps,
+        pickle_dumps,
+        register_serialization_family,
+    )
+
+    def refuse(event: str, _: object) -> None:
+        if event == "pickle.find_class":
+            raise pickle.UnpicklingError("a pickle of the cluster names code")
+
+    # A pickle runs nothing but what it names, and Python tells us each name (PEP 578).
+    sys.addaudithook(refuse)
+    dask.config.set({"distributed.scheduler.allowed-imports": []})
+    # What tasks return and raise comes unasked. Refused, it would end the connection; so it is not
+    # looked at.
+    for family, dumps in (("dask", dask_dumps), ("pickle", pickle_dumps)):
+        register_serialization_family(family, dumps, lambda _header, _frames: None)
+    # Dask prints what workers send it to print.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.stderr.fileno())
 
 
 def _check_certificate(address: str, security: Any) -> None:  # noqa: ANN401 - Dask's own

@@ -5,6 +5,7 @@ the functions in the other threads. So a task hands its event to a process that 
 one with our code and nothing of Dask in it. As a command this module is that parent.
 """
 
+import asyncio
 import json
 import os
 import platform
@@ -25,7 +26,7 @@ from serverless_bench.executors.base import GRACE_S
 from serverless_bench.executors.rehearsal import rehearse
 from serverless_bench.process import cpus
 from serverless_bench.process.fork_server import ForkServer
-from serverless_bench.worker.delivery import RECORD_S, handle_delivery
+from serverless_bench.worker.delivery import RECORD_S, answer_delivery
 from serverless_bench.worker.probe import code_files
 from serverless_bench.worker.user_function import ALLOW_CODE
 
@@ -33,12 +34,16 @@ _MODULE: Final = "serverless_bench.executors.dask_worker"
 _IDLE_S: Final = 10.0
 """After so long without a task nothing of ours is left in a Dask worker."""
 _MAX_READ: Final = 1 << 16
+_PROBE_S: Final = 20.0
 _MOST_S: Final = 10.0**7
 """A socket waits for no longer than fits into its clock."""
 
 
-def run_event(event: str, rehearsal: str) -> str:
+def run_event(event: str, rehearsal: str, topic: str) -> None:
     """Run one delivery of an event in a process of its own; what a Dask task does.
+
+    Its result is nothing, because the record is in the store. That it was refused is an event of
+    Dask's, which goes to the driver without having been asked for, and is no pickle.
 
     Parameters
     ----------
@@ -46,19 +51,36 @@ def run_event(event: str, rehearsal: str) -> str:
         JSON of an ``InvocationSpec`` that has a control target.
     rehearsal
         JSON of what the process's parent does before it forks.
-
-    Returns
-    -------
-    str
-        How that ended; nobody needs to know, because the record is in the store.
+    topic
+        Name of Dask's events that the driver listens to.
     """
+    answer = json.loads(_answer(event, rehearsal))
+    if "refused" in answer:
+        from distributed import get_worker  # noqa: PLC0415 - the parent has nothing of Dask in it
+
+        spec = json.loads(event)
+        about = {"index": spec["index"], "launch": spec["launch"]}
+        get_worker().log_event(topic, {**answer, **about})
+
+
+async def answer_probe(event: str, rehearsal: str) -> str:
+    """Return what a process that runs functions answers to the probe, as JSON.
+
+    The Dask worker goes on with its own affairs meanwhile.
+    """
+    return await asyncio.to_thread(_answer, event, rehearsal)
+
+
+def _answer(event: str, rehearsal: str) -> str:
+    """Return what a process of its own answers to an event, as JSON."""
     with _lock:
         parent = _parents.get(rehearsal)
         if parent is None or not parent.take():
             parent = _parents[rehearsal] = _Parent(rehearsal)
             parent.take()
     # It stops by itself at its deadline, and writes its record; a library that hangs does not.
-    limit_s = min(float(json.loads(event)["deadline_s"]), _MOST_S) + RECORD_S + GRACE_S
+    deadline_s = json.loads(event).get("deadline_s", _PROBE_S)
+    limit_s = min(float(deadline_s), _MOST_S) + RECORD_S + GRACE_S
     try:
         return parent.run(event, limit_s)
     finally:
@@ -76,10 +98,10 @@ def end_idle(rehearsal: str) -> None:
             parent.end_if_idle()
 
 
-def describe() -> dict[str, Any]:
-    """Return what there is where this Dask worker runs."""
+def describe() -> str:
+    """Return what there is where this Dask worker runs, as JSON."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
+    about = {
         "host": socket.gethostname(),
         "sbench": __version__,
         "code": code_digest(),
@@ -90,6 +112,7 @@ def describe() -> dict[str, Any]:
         "memory_bytes": memory,
         "free_bytes": shutil.disk_usage(tempfile.gettempdir()).free,
     }
+    return json.dumps(about)
 
 
 def code_digest() -> str:
@@ -152,7 +175,7 @@ class _Parent:
             with self._lock:
                 function = self._idle.pop() if self._idle else self._fork()
         except OSError as exc:
-            return f"no process could be started: {exc}"
+            return json.dumps({"refused": f"no process could be started: {exc}"})
         answer = function.ask(event, limit_s)
         if answer:
             with self._lock:
@@ -161,7 +184,7 @@ class _Parent:
         with self._lock, suppress(OSError):
             self._control.sendall(json.dumps({"kill": function.pid}).encode() + b"\n")
         function.stream.close()
-        return "its process has ended, or was ended after its deadline"
+        return json.dumps({"ended": "its process has ended, or was ended"})
 
     def _fork(self) -> "_Function":
         ours, theirs = socket.socketpair()
@@ -250,11 +273,7 @@ def _serve(tasks: socket.socket) -> None:
     # A Dask worker that has gone needs no answer: the record is in the store.
     with suppress(BrokenPipeError, ConnectionResetError), tasks.makefile("rwb") as stream:
         for line in stream:
-            try:
-                answer = handle_delivery(json.loads(line))
-            except Exception as exc:  # noqa: BLE001 - it is what becomes of this event
-                answer = {"refused": f"{type(exc).__name__}: {exc}"}
-            stream.write(json.dumps(answer).encode() + b"\n")
+            stream.write(answer_delivery(json.loads(line)).encode() + b"\n")
             stream.flush()
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Iterable
 
-from serverless_bench.clock import EpochClock
 from serverless_bench.executors.base import RunProgress, allow_files_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
@@ -22,7 +21,7 @@ class InlineExecutor:
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         allow_files_of(self._job, 0)
-        clock = EpochClock()
+        clock = progress.clock
         board = progress.begin(LiveBoard.here()).writer()
         try:
             for invocation in invocations:

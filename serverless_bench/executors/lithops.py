@@ -5,23 +5,29 @@ hooks and 80 MiB of imports stay out of the driver, and when the driver dies the
 takes Lithops' local processes with it. Vendor words stop in these two files.
 """
 
+import os
 from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 from weakref import finalize
 
-from serverless_bench.clock import EpochClock
-from serverless_bench.errors import ExecutorError, PluginError
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
 from serverless_bench.executors.remote.executor import RemoteExecutor
-from serverless_bench.executors.remote.host_process import HostProcess
+from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.process.trust import LITHOPS, doubt
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
+from serverless_bench.user_files import read_text, refusing
 
 _LOCAL: Final = "localhost"
+_NAMED: Final = frozenset({"LITHOPS_CONFIG", "LITHOPS_CONFIG_FILE"})
+"""Variables that hold a configuration or name its file: Lithops looks for no other then."""
 _HOST: Final = "serverless_bench.executors.lithops_host"
 _DEPLOY_S: Final = 120.0
 """A first deployment of a Lithops runtime may take this long before anything runs."""
@@ -44,6 +50,7 @@ class LithopsExecutor(RemoteExecutor):
                 "executor 'lithops' needs 'lithops', which is not installed",
                 hint="pip install 'serverless-bench[lithops]'",
             )
+        _check_configuration()
         super().__init__(job)
         self._waiting: _Host | None = None
         self._backend = ""
@@ -55,7 +62,8 @@ class LithopsExecutor(RemoteExecutor):
             if self._backend == _LOCAL or self._job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
-                yield from self._run(host, invocations, progress)
+                host.listen()
+                yield from self._run(host, invocations, progress, refusals=host.refusals)
 
     def recover(
         self,
@@ -100,21 +108,20 @@ class LithopsExecutor(RemoteExecutor):
         waiting = {spec.index: spec for spec in invocations}
         timeout_s = job.deadline_s + 2 * GRACE_S
         host.send(invocations=[asdict(spec) for spec in waiting.values()])
-        clock = EpochClock()
+        clock = progress.clock
         submitted_ns = clock.now_ns()
-        received_ns = submitted_ns + round(_DEPLOY_S * NS_PER_S)
+        received_ns = monotonic_ns() + round(_DEPLOY_S * NS_PER_S)
         for message in host.messages:
-            now_ns = clock.now_ns()
             if message is None:
-                if now_ns - received_ns > timeout_s * NS_PER_S:
+                if monotonic_ns() - received_ns > timeout_s * NS_PER_S:
                     break
                 continue
-            received_ns = now_ns
+            received_ns = monotonic_ns()
             progress.started = max(progress.started, message.get("started", 0))
             submitted_ns = message.get("submitted_ns", submitted_ns)
             if "index" in message:
                 result = _result(message, waiting.pop(message["index"]))
-                yield Outcome(submitted_ns=submitted_ns, collected_ns=now_ns, result=result)
+                yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)
             if not waiting:
                 return
         problem = host.problem
@@ -126,11 +133,11 @@ class LithopsExecutor(RemoteExecutor):
             yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=lost)
 
 
-class _Host(HostProcess):
+class _Host(LaunchingHost):
     """The process that runs Lithops; launches, see ``remote.launcher``.
 
-    Lithops is believed about nothing after that: a call that it lost is one that has not
-    begun in time.
+    Lithops is believed about nothing after that but that a function refused its event: a call that
+    it lost is one that has not begun in time.
 
     Parameters
     ----------
@@ -149,9 +156,26 @@ class _Host(HostProcess):
         return min(wanted, self._most - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
-        self.send(launch=[asdict(spec) for spec in events()])
-        self.await_message("launched")
+        answer = self.ask(launch=[asdict(spec) for spec in events()])
+        if "launched" not in answer:
+            raise self._failed(answer["problem"], answer["hint"])
         return 0
+
+
+def _check_configuration() -> None:
+    """Refuse a configuration that lies in the current folder, unless the user trusts it.
+
+    Lithops would take it before the user's own, and it names programs to run.
+    """
+    path = Path(LITHOPS)
+    if _NAMED.isdisjoint(os.environ) and path.exists():
+        with refusing(path):
+            reason = doubt(path, read_text(path))
+        if reason:
+            raise UsageError(
+                f"Lithops would be configured by {path.absolute()}: {reason}",
+                hint=f"sbench trust {path}, or name a configuration in LITHOPS_CONFIG_FILE",
+            )
 
 
 def _result(message: dict[str, Any], spec: InvocationSpec) -> InvocationRecord | Lost:

@@ -9,6 +9,7 @@ the driver is gone, or wants no more::
     host:    {"started": 3}, and one {"index": ..., "record": ...} or "lost" for each
     driver:  {"launch": [...]}             on a cloud, as often as there is more to launch
     host:    {"launched": 100}             their records go to the store
+    host:    {"refused": {"index": 3, ...}}    when an event was not run
 
 Lithops hides three things that a benchmark has to know (docs/executors.md): calls that
 are refused are logged and then waited for without end, its own timeout starts only once
@@ -30,6 +31,7 @@ from serverless_bench.errors import SbenchError
 from serverless_bench.executors.lithops_cloud import (
     MAX_TIMEOUT_S,
     check_runtime,
+    has_ended,
     launch_all,
     refuse_keys,
 )
@@ -132,7 +134,7 @@ def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) ->
         if now > started:
             started = now
             _send({"started": started})
-        for index in [i for i, f in waiting.items() if f.ready or f.success or f.done]:
+        for index in [i for i, f in waiting.items() if has_ended(f)]:
             outcome = _outcome(index, waiting.pop(index), executor.internal_storage)
             _send({"submitted_ns": submitted_ns, **outcome})
         sleep(_POLL_S)
@@ -179,9 +181,13 @@ def _receive() -> dict[str, Any]:
     return dict(json.loads(line)) if line else {}
 
 
+_sending: Final = threading.Lock()
+
+
 def _send(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    with _sending:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

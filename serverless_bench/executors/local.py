@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from serverless_bench.clock import EpochClock
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import GRACE_S, RunProgress, allow_files_of, read_record
 from serverless_bench.executors.rehearsal import rehearsal
@@ -37,7 +37,8 @@ class _Worker:
     task: InvocationSpec | None = None
     submitted_ns: int = 0
     heard_ns: int = 0
-    """When something last came of it; a large record comes in pieces."""
+    """When something last came of it, by a clock that stops in its sleep; a large record comes in
+    pieces."""
     received: bytearray = field(default_factory=bytearray)
     killed_for: str = ""
     """Why we ended it ourselves; empty as long as we did not."""
@@ -73,7 +74,7 @@ class _WorkerPool:
     def __init__(self, size: int, rehearsal: str, progress: RunProgress) -> None:
         self._size = size
         self._progress = progress
-        self._clock = EpochClock()
+        self._clock = progress.clock
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Worker] = {}
         self._exits: dict[int, str] = {}
@@ -151,7 +152,7 @@ class _WorkerPool:
         worker.task = task = next(invocations, None)
         if task is None:
             return
-        worker.submitted_ns = worker.heard_ns = self._clock.now_ns()
+        worker.submitted_ns, worker.heard_ns = self._clock.now_ns(), monotonic_ns()
         self._progress.started += 1
         # If it is dead, its end of the socket will say so next.
         with suppress(OSError):
@@ -195,7 +196,7 @@ class _WorkerPool:
             yield from self._on_worker_exit(worker, invocations)
             return
         worker.received += data
-        worker.heard_ns = self._clock.now_ns()
+        worker.heard_ns = monotonic_ns()
         task = worker.task
         if task is None or not data.endswith(b"\n"):
             return
@@ -236,7 +237,7 @@ class _WorkerPool:
         )
 
     def _end_overdue(self, timeout_s: float) -> None:
-        latest_ns = self._clock.now_ns() - round(timeout_s * NS_PER_S)
+        latest_ns = monotonic_ns() - round(timeout_s * NS_PER_S)
         for worker in self._workers.values():
             if worker.task and not worker.killed_for and worker.heard_ns < latest_ns:
                 worker.killed_for = f"no answer after {timeout_s:g} s: killed"

@@ -17,6 +17,7 @@ from serverless_bench.errors import ExecutorError, OperationError, UsageError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.executors.remote.refusals import PolledMap
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
@@ -36,6 +37,8 @@ class WorkersExecutor(RemoteExecutor):
     job
         Has ``control``; its ``concurrency`` is the most events that lie there at once.
     """
+
+    maps = PolledMap
 
     def __init__(self, job: JobSpec) -> None:
         if is_in_files(job.load):

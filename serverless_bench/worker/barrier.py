@@ -16,7 +16,7 @@ from typing import Final
 
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import NotFound, OperationError
+from serverless_bench.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.in_memory import MemorySource, NoSink
@@ -102,7 +102,8 @@ def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
         retrier.run("get", partial(client.get, key, NoSink()))
     except OperationError as exc:
-        if not exc.retryable and not isinstance(exc, NotFound):
+        # Who may not list is told 403 as long as it is not there (Amazon S3 API, "GetObject").
+        if not exc.retryable and not isinstance(exc, AccessDenied | NotFound):
             raise
         return False
     return True

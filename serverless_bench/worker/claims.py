@@ -4,7 +4,7 @@ A cloud queue delivers an event at least once, late, or not at all, so nothing b
 store is believed. Below ``PREFIX RUN/`` stand::
 
     claims/INDEX/LAUNCH             which worker runs this launch; written only if absent
-    records/INDEX/LAUNCH/DELIVERY   what one delivery of the event measured
+    records/INDEX/LAUNCH/DELIVERY   what one delivery of the event measured, or why it may not claim
 
 The claim is made before the first byte, by a worker that begins or by the driver that
 takes the launch back: one of them is first, so a launch runs once or never. Indexes
@@ -18,11 +18,12 @@ Workers that nobody invokes find their work below the same prefix, of all runs i
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, Final
 
-from serverless_bench.errors import NotFound, OperationError
+from serverless_bench.errors import NotFound, OperationError, one_line
 from serverless_bench.job.target import Target
 from serverless_bench.units import KIB
 from serverless_bench.worker.in_memory import TooLong
@@ -38,6 +39,7 @@ _DELIVERY: Final = re.compile(r"[0-9a-f]{32}")
 _RECORD: Final = re.compile(r"([0-9]{8,12})/([0-9]{1,9})/([0-9a-f]{32})")
 _CLAIM: Final = re.compile(r"([0-9]{8,12})/([0-9]{1,9})")
 _CLAIM_BYTES: Final = 64 * KIB
+_REFUSAL_S: Final = 5.0
 _MOST_HELD_S: Final = 10**7
 _MOST_NS: Final = 1 << 63
 _CONFLICT: Final = 412
@@ -130,6 +132,23 @@ def get_claim(
         return _read(store, claim_name(index, launch), timeout_s)
     except NotFound:
         return None
+
+
+def leave_refusal(store: ObjectIO, run_id: str, key: RecordKey, reason: str) -> None:
+    """Write in place of a record why its launch could not be claimed, if that is allowed."""
+    left = json.dumps({"run_id": run_id, "refused": reason}).encode()
+    with suppress(OperationError):
+        store.put(record_name(key), left, timeout_s=_REFUSAL_S)
+
+
+def read_refusal(data: bytes) -> str:
+    """Return what ``leave_refusal`` wrote; empty if it did not."""
+    try:
+        left = json.loads(data)
+    except (RecursionError, ValueError):
+        return ""
+    reason = left.get("refused") if isinstance(left, dict) else None
+    return one_line(reason) if isinstance(reason, str) else ""
 
 
 def _read(store: ObjectIO, name: str, timeout_s: float) -> Mapping[str, Any]:

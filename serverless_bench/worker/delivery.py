@@ -12,6 +12,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, wall_ns
+from serverless_bench.errors import (
+    OperationError,
+    SbenchError,
+    last_failure,
+    one_line,
+    without_secrets,
+)
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
@@ -21,6 +28,7 @@ from serverless_bench.worker.claims import (
     claim,
     claim_name,
     for_run,
+    leave_refusal,
     record_name,
 )
 from serverless_bench.worker.invocation import run_invocation
@@ -75,7 +83,14 @@ def deliver(
     delivery = os.urandom(16).hex()
     store = _stores.open(ObjectIO, for_run(control, invocation.run_id))
     before, held_s = store.requests.copy(), invocation.deadline_s + RECORD_S
-    holder = _claim(store, invocation, delivery, held_s)
+    try:
+        holder = _claim(store, invocation, delivery, held_s)
+    except OperationError as exc:
+        reason, permanent = why_refused(exc)
+        if permanent:
+            key = RecordKey(invocation.index, invocation.launch, delivery)
+            leave_refusal(store, invocation.run_id, key, reason)
+        raise
     if withdraw is not None:
         withdraw()
     if "delivery" not in holder:
@@ -151,6 +166,27 @@ def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) 
     if record is None:
         return {"refused": refused}
     return {"delivery": record.delivery, "ok": record.ok, "error": record.error}
+
+
+def answer_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> str:
+    """Run one delivery as ``handle_delivery`` does, and return its answer as JSON, errors too.
+
+    An event that was not run has ``refused``, the reason, and ``permanent``: whether the next
+    launch would be refused, too.
+    """
+    try:
+        return json.dumps(handle_delivery(event, remaining_s=remaining_s))
+    except Exception as exc:  # noqa: BLE001 - it is what becomes of this event
+        reason, permanent = why_refused(exc)
+        return json.dumps({"refused": reason, "permanent": permanent})
+
+
+def why_refused(error: Exception) -> tuple[str, bool]:
+    """Return why an event was not run, and whether the next launch would be refused, too."""
+    failure = last_failure(error)
+    name, text = type(failure).__name__, str(failure)
+    reason = one_line(without_secrets(text if text.startswith(name) else f"{name}: {text}"))
+    return reason, isinstance(failure, SbenchError) and not getattr(failure, "retryable", False)
 
 
 def forget_stores() -> None:

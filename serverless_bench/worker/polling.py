@@ -13,7 +13,15 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import NotFound, OperationError, SbenchError, StoreError, one_line
+from serverless_bench.errors import (
+    AccessDenied,
+    NotFound,
+    OperationError,
+    SbenchError,
+    StoreError,
+    last_failure,
+    one_line,
+)
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
@@ -56,7 +64,8 @@ class Poller:
         self._events = ObjectIO(for_events(control))
         self._known: set[str] = set()
         """Names of events that are not for this worker any more, as long as they are there."""
-        self._reached = False
+        self._where = f"{control.bucket}/{control.prefix}"
+        self._reached = self._has_claimed = False
         self._refused_ns: int | None = None
         """Since when the store refuses; None while it does not."""
         self.stopping = False
@@ -72,7 +81,7 @@ class Poller:
         Raises
         ------
         StoreError
-            If the events cannot be read: at first, or for minutes.
+            If the events cannot be read, at first or for minutes, or the first not be claimed.
         """
         found_ns, pause_s = monotonic_ns(), _POLL_S
         while not self.stopping:
@@ -152,7 +161,11 @@ class Poller:
         return event
 
     def _deliver(self, name: str, event: Mapping[str, Any]) -> bool:
+        claimed = False
+
         def withdraw() -> None:
+            nonlocal claimed
+            claimed = self._has_claimed = True
             # Who may not delete leaves it: the claim says the same, and costs more.
             with suppress(OperationError):
                 self._events.delete(name, etag="", timeout_s=_DELETE_S)
@@ -163,7 +176,14 @@ class Poller:
         try:
             record, _ = deliver(event, withdraw=withdraw)
         except OperationError as exc:
-            self._on_problem(f"{name}: its claim or its record could not be written: {exc}")
+            what = "record" if claimed else "claim"
+            self._on_problem(f"{name}: its {what} could not be written: {exc}")
+            # Of another refusal the event may be the reason.
+            if not self._has_claimed and isinstance(last_failure(exc), AccessDenied):
+                raise StoreError(
+                    f"events below {self._where} cannot be claimed: {exc}",
+                    hint="check what these credentials may do: to put claims, if absent",
+                ) from exc
             return False
         finally:
             faulthandler.cancel_dump_traceback_later()
@@ -180,9 +200,8 @@ class Poller:
         now_ns = monotonic_ns()
         self._refused_ns = self._refused_ns or now_ns
         if not self._reached or now_ns - self._refused_ns > _TIMEOUT_S * NS_PER_S:
-            where = f"{self._control.bucket}/{self._control.prefix}"
             raise StoreError(
-                f"the events below {where} cannot be read: {error}",
+                f"the events below {self._where} cannot be read: {error}",
                 hint="check --control, and what these credentials may do",
             ) from error
         self._events.renew()

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from serverless_bench import __version__
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import DeadlineExceeded, NotFound, SbenchError
+from serverless_bench.errors import NotFound, SbenchError, last_failure
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.target import Target
 from serverless_bench.process import memory_mib, worker_id
@@ -90,9 +90,7 @@ def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
         try:
             attempt()
         except SbenchError as exc:
-            # Time was up for what may pass: what that was is the cause.
-            cause = exc.__cause__ if isinstance(exc, DeadlineExceeded) else None
-            trials.refused = f"{what}: {cause or exc}"
+            trials.refused = f"{what}: {last_failure(exc)}"
             break
     return {
         "worker_id": worker_id(),

@@ -5,15 +5,27 @@ when its input does: then the driver is gone, or wants no more.
 """
 
 import json
+import pickletools
 import selectors
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter
-from typing import Any, cast
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Final, cast
 
-from serverless_bench.errors import ExecutorError
+from serverless_bench.errors import ExecutorError, one_line
+from serverless_bench.executors.remote.launcher import Refusal
+
+_PLUMBING: Final = frozenset(
+    {
+        *("builtins", "tblib.pickling_support", "unpickle_exception"),
+        *("unpickle_exception_with_attrs", "__dict__", "args", "HANDLER"),
+    }
+)
+"""Texts in a pickled exception that are no part of its type and message (tblib's, Lithops')."""
 
 
 class HostProcess:
@@ -27,15 +39,20 @@ class HostProcess:
         How an error begins that says why it does not run.
     timeout_s
         How long it may be silent when an answer is due.
+    env
+        The host's environment; None for the driver's, with its credentials.
     """
 
-    def __init__(self, module: str, failure: str, timeout_s: float) -> None:
+    def __init__(
+        self, module: str, failure: str, timeout_s: float, env: Mapping[str, str] | None = None
+    ) -> None:
         self._failure = failure
         self._timeout_s = timeout_s
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=env,
             start_new_session=True,
         )
         self._stdin = cast("BufferedWriter", self._process.stdin)
@@ -102,3 +119,80 @@ class HostProcess:
                     self.hint = message.get("hint", self.hint)
                     yield message
         self.problem = self.problem or f"its host process ended with {self._process.wait()}"
+
+
+class LaunchingHost(HostProcess):
+    """A host that launches events, and says later which of them were refused; see ``HostProcess``.
+
+    Its messages are those of ``HostProcess`` until ``listen`` is called.
+    """
+
+    def __init__(
+        self, module: str, failure: str, timeout_s: float, env: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(module, failure, timeout_s, env)
+        self.finished = 0
+        """Events that are over, as far as the host says so."""
+        self._reader: Thread | None = None
+        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self._refusals: SimpleQueue[Refusal] = SimpleQueue()
+
+    def listen(self) -> None:
+        """Have a thread read what the host says from now on."""
+        # A daemon: Ctrl-C must not wait for a cluster.
+        self._reader = Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def ask(self, **order: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        """Send an order and return its answer, which has ``problem`` and ``hint`` if it failed."""
+        self.send(**order)
+        try:
+            answer = self._answers.get(timeout=self._timeout_s)
+        except Empty:
+            return {"problem": f"no answer for {self._timeout_s:g} s", "hint": ""}
+        if "ended" in answer:
+            self._answers.put(answer)
+        return answer
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield which events were refused since it was asked last."""
+        with suppress(Empty):
+            while True:
+                yield self._refusals.get_nowait()
+
+    def close(self) -> None:
+        with suppress(BrokenPipeError):
+            self._stdin.close()
+        if self._reader is not None:
+            # It reads until the host has ended.
+            self._reader.join()
+        super().close()
+
+    def _listen(self) -> None:
+        for message in filter(None, self.messages):
+            if "refused" in message:
+                self._refusals.put(Refusal(**message["refused"]))
+            elif "finished" in message:
+                self.finished += message["finished"]
+            else:
+                self._answers.put(message)
+        self._answers.put({"problem": self.problem, "hint": self.hint, "ended": True})
+
+
+def pickled_texts(data: bytes) -> list[str]:
+    """Return the texts in a pickle, in their order, without loading it."""
+    texts = []
+    # Whatever pickletools makes of what is no pickle.
+    with suppress(Exception):
+        for _, argument, _ in pickletools.genops(data):
+            if isinstance(argument, str):
+                texts.append(argument)
+    return texts
+
+
+def pickled_error(data: bytes) -> str:
+    """Return type and message of a pickled exception, without loading it."""
+    texts = [text for text in pickled_texts(data) if text not in _PLUMBING]
+    # A class has its module before it, but for Python's own.
+    number = 3 if texts and "." in texts[0] else 2
+    return one_line(": ".join(texts[:number])) or "no reason given"

@@ -1,6 +1,7 @@
 """What hands invocations over, and how fast it may."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from serverless_bench.errors import SbenchError
@@ -21,6 +22,17 @@ class NotLaunchedError(SbenchError):
     def __init__(self, message: str, refusals: int) -> None:
         super().__init__(message)
         self.refusals = refusals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a function says that did not run its event."""
+
+    index: int
+    launch: int
+    cause: str
+    permanent: bool = False
+    """Whether the next launch would be refused, too."""
 
 
 class Launcher(Protocol):

@@ -12,10 +12,11 @@ from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from serverless_bench.clock import EpochClock
-from serverless_bench.errors import ExecutorError, OperationError
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import OperationError
 from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
+from serverless_bench.executors.remote.patience import Patience
 from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.executors.remote.thread_pool import (
     Completions,
@@ -42,7 +43,8 @@ _AHEAD: Final = 4
 _TIMEOUT_S: Final = 300.0
 """How long the control prefix may be out of reach before the driver gives up."""
 _MOST_FAILURES: Final = 5
-"""Times that reading a record, or taking back an attempt, may fail; each is tried for a minute."""
+"""Times that reading a record, or taking back an attempt, may fail while the store answers other
+requests; each is tried for a minute."""
 _NEVER_NS: Final = 1 << 62
 
 T = TypeVar("T")
@@ -101,7 +103,7 @@ class RemoteMap:
         self._job = job
         self._launcher = launcher
         self._progress = progress
-        self._clock = EpochClock()
+        self._clock = progress.clock
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
         self._completions: Completions = SimpleQueue()
         self._in_flight: dict[int, _Pending] = {}
@@ -111,7 +113,7 @@ class RemoteMap:
         self._launching = self._fetching = 0
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
-        self._reached_ns = self._clock.now_ns()
+        self._patience = Patience(progress, _TIMEOUT_S)
         self._ahead_ns = 0
 
     def run(self, invocations: Iterable[InvocationSpec]) -> Generator[Outcome, None, None]:
@@ -249,7 +251,7 @@ class RemoteMap:
         self._fetchers.submit(task, on_result, OperationError, on_error)
 
     def _on_listed(self, keys: Iterable[RecordKey]) -> None:
-        self._reached_ns = self._clock.now_ns()
+        self._patience.answered()
         self._pause_listing()
         self._take(keys)
 
@@ -268,22 +270,28 @@ class RemoteMap:
             self._fetch(key)
         return len(new)
 
-    def _fetch(self, key: RecordKey, failures: int = 0) -> None:
+    def _fetch(self, key: RecordKey, failures: int = 0, pause_s: float = 0.0) -> None:
+        asked_ns = monotonic_ns()
+
+        def record() -> InvocationRecord | Lost:
+            sleep(pause_s)
+            return self._view.fetch(key)
+
         def on_error(error: OperationError) -> Outcome | None:
-            # What is listed and cannot be read, again and again, is lost: the store answers.
-            if failures == _MOST_FAILURES:
+            more = failures + (self._patience.answered_since(asked_ns) or not self._in_flight)
+            if more > _MOST_FAILURES:
                 cause = f"its record cannot be read: {error}"
                 return self._on_fetched(key, Lost(index=key.index, launch=key.launch, cause=cause))
             self._tolerate(error)
-            self._fetch(key, failures + 1)
+            self._fetch(key, more, _POLL_S)
             return None
 
-        record = partial(self._view.fetch, key)
         self._fetchers.submit(record, partial(self._on_fetched, key), OperationError, on_error)
 
     def _on_fetched(self, key: RecordKey, result: InvocationRecord | Lost) -> Outcome | None:
         self._fetching -= 1
-        self._reached_ns = self._clock.now_ns()
+        self._patience.answered()
+        now_ns = self._clock.now_ns()
         pending = self._in_flight.get(key.index)
         if pending is not None and pending.launch != key.launch:
             pending = None
@@ -293,7 +301,7 @@ class RemoteMap:
             del self._in_flight[key.index]
         return Outcome(
             submitted_ns=self._since_ns if pending is None else pending.submitted_ns,
-            collected_ns=self._reached_ns,
+            collected_ns=now_ns,
             result=result,
             refusals=0 if pending is None else pending.refusals,
         )
@@ -312,7 +320,7 @@ class RemoteMap:
 
     def _check(self, pending: _Pending) -> None:
         """Find out why an attempt is silent, and take it back if it has not begun."""
-        again = partial(self._on_unknown, pending)
+        again = partial(self._on_unknown, pending, monotonic_ns())
         if pending.began:
             records = partial(self._view.records_of, pending.index)
             self._request(records, partial(self._on_silent, pending), again)
@@ -329,7 +337,8 @@ class RemoteMap:
 
     def _on_holder(self, pending: _Pending, holder: Mapping[str, Any] | None) -> Outcome | None:
         pending.busy = False
-        self._reached_ns = now_ns = self._clock.now_ns()
+        self._patience.answered()
+        now_ns = self._clock.now_ns()
         if holder is None:
             pending.check_ns = pending.late_ns
         elif "delivery" in holder:
@@ -344,10 +353,10 @@ class RemoteMap:
             return self._report_lost(pending, cause, never_began=True)
         return None
 
-    def _on_unknown(self, pending: _Pending) -> Outcome | None:
+    def _on_unknown(self, pending: _Pending, asked_ns: int) -> Outcome | None:
         """Try again, unless the time to begin is long over: workers keep to that themselves."""
         pending.busy = False
-        pending.failures += 1
+        pending.failures += self._patience.answered_since(asked_ns)
         now_ns = self._clock.now_ns()
         over = now_ns >= pending.late_ns + round((SKEW_S + GRACE_S) * NS_PER_S)
         if pending.began or not over or pending.failures < _MOST_FAILURES:
@@ -358,12 +367,13 @@ class RemoteMap:
 
     def _on_silent(self, pending: _Pending, keys: Sequence[RecordKey]) -> Outcome | None:
         pending.busy = False
-        self._reached_ns = self._clock.now_ns()
+        self._patience.answered()
+        now_ns = self._clock.now_ns()
         mine = (pending.index, pending.launch)
         if any((key.index, key.launch) == mine for key in keys) and (
             self._take(keys) or self._fetching
         ):
-            pending.check_ns = self._reached_ns + round(GRACE_S * NS_PER_S)
+            pending.check_ns = now_ns + round(GRACE_S * NS_PER_S)
             return None
         cause = "it began and left no record: killed, out of memory, or out of time"
         return self._report_lost(pending, cause)
@@ -383,18 +393,4 @@ class RemoteMap:
         )
 
     def _tolerate(self, error: OperationError) -> None:
-        """Tolerate a store that refuses requests for a while; credentials may be renewed.
-
-        Raises
-        ------
-        ExecutorError
-            If it has been out of reach for too long.
-        """
-        silent_s = (self._clock.now_ns() - self._reached_ns) / NS_PER_S
-        if silent_s > _TIMEOUT_S:
-            hint = "functions go on by themselves; sbench resume DIR finds their records"
-            raise ExecutorError(f"the control prefix cannot be read: {error}", hint=hint)
-        note = f"the control prefix could not be read for a while: {error}"
-        if note not in self._progress.notes:
-            self._progress.notes.append(note)
-        self._view.renew()
+        self._patience.tolerate(error, self._view.renew)

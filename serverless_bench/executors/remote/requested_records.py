@@ -25,6 +25,8 @@ class RequestedRecords:
     def __init__(self, invocations: int) -> None:
         self._first = array("Q", bytes(8 * invocations))
         self._further: set[tuple[int, int]] = set()
+        self.any_ran = False
+        """Whether one of them is what a function measured, and no refusal."""
 
     def add(self, key: RecordKey) -> bool:
         """Note a record, and return whether it is one of the run that was not noted yet."""

@@ -9,7 +9,7 @@ from serverless_bench.errors import BadResponse, OperationError, StoreError
 from serverless_bench.executors.base import read_record
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Lost
-from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.units import KIB, MIB, NS_PER_S
 from serverless_bench.worker.claims import (
     RecordKey,
     before,
@@ -18,6 +18,7 @@ from serverless_bench.worker.claims import (
     for_run,
     get_claim,
     parse_record,
+    read_refusal,
     record_name,
 )
 from serverless_bench.worker.in_memory import TooLong
@@ -26,6 +27,7 @@ from serverless_bench.worker.object_io import MOST_PAGES, ObjectIO
 _FOLDER: Final = "records/"
 _RECORD_BYTES: Final = 512 * MIB
 """A million small objects, with a request each, make 400 MB."""
+_REFUSAL_BYTES: Final = 4 * KIB
 _REQUEST_S: Final = 60.0
 """How long one request may take, with its attempts."""
 SKEW_S: Final = 2.0
@@ -111,11 +113,13 @@ class ControlView(ObjectIO):
             yield _parsed(names)
 
     def fetch(self, key: RecordKey) -> InvocationRecord | Lost:
-        """Return a record, or a loss if it is none."""
+        """Return a record, or a loss if it is none: one that never began if it is a refusal."""
         try:
             data = self.get(record_name(key), most=_RECORD_BYTES, timeout_s=_REQUEST_S)
         except TooLong as exc:
             return Lost(index=key.index, launch=key.launch, cause=f"its record: {exc}")
+        if len(data) <= _REFUSAL_BYTES and (reason := read_refusal(data)):
+            return Lost(index=key.index, launch=key.launch, cause=reason, never_began=True)
         found = read_record(data, key.index, key.launch)
         mine = (self._run_id, key.delivery)
         if isinstance(found, Lost) or (found.run_id, found.delivery) == mine:

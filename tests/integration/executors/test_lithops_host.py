@@ -4,10 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from serverless_bench.clock import wall_ns
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from tests.processes import PATIENCE_S
 
 ORDER = {"concurrency": 1, "timeout_s": 10, "event_age_s": 10}
@@ -51,3 +56,54 @@ from serverless_bench.executors import lithops_host
 tempfile._candidate_tempdir_list = lambda: []
 lithops_host.main()
 """
+
+
+ANSWERS = """
+import json, os, sys
+from queue import SimpleQueue
+from lithops import FunctionExecutor
+from serverless_bench.executors.lithops_cloud import _tell_refusals
+from serverless_bench.worker.delivery import answer_delivery
+
+settings = {"backend": "localhost", "storage": "localhost", "data_cleaner": False}
+local = {"version": 1, "runtime": sys.executable}
+executor = FunctionExecutor(config={"lithops": settings, "localhost": local}, log_level=None)
+probe = {"probe": {"run_id": "run", "needs": []}}
+events = [{"event": event, "remaining_s": 60} for event in (json.load(sys.stdin), probe)]
+answering = executor.map(answer_delivery, events, include_modules=None)
+raising = executor.map(json.loads, ["{"], include_modules=None)
+calls, told = SimpleQueue(), []
+for index, future in enumerate([*answering, *raising]):
+    calls.put(({"index": index, "launch": 0}, future))
+
+def tell(message):
+    told.append(message["refused"])
+    if len(told) == 2:
+        print(json.dumps(told), flush=True)
+        os._exit(0)
+
+_tell_refusals(calls, tell)
+"""
+
+
+def test_what_functions_refuse_is_told_and_not_unpickled(tmp_path: Path) -> None:
+    target = Target(bucket="b", endpoint_url="http://127.0.0.1:1")
+    job = JobSpec(workload="write", target=target, control=target, invocations=1, object_bytes=1)
+    (event,) = invocation_specs(job, run_id="run", created_ns=wall_ns())
+    nobody = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+    answers = subprocess.run(
+        [sys.executable, "-P", "-c", ANSWERS],
+        input=json.dumps(asdict(event)),
+        capture_output=True,
+        text=True,
+        env={k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | nobody,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert answers.returncode == 0, answers.stderr
+    told = json.loads(answers.stdout.splitlines()[-1])
+    refused, raised = sorted(told, key=lambda said: said["index"])
+    cause = "AccessDenied: no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE"
+    assert refused == {"index": 0, "launch": 0, "cause": cause, "permanent": True}
+    assert raised["index"] == 2
+    assert raised["cause"].startswith("its call by Lithops failed: json.decoder: JSONDecodeError: ")

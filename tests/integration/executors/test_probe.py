@@ -1,10 +1,8 @@
 """The probe: what is wrong with a function is one line, before anything is launched."""
 
-import io
 import json
 import platform
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,15 +11,16 @@ import pytest
 
 import serverless_bench
 from serverless_bench.clock import wall_ns
+from serverless_bench.driver.run_keys import planned_keys
 from serverless_bench.job.keys import new_run_id
+from serverless_bench.rundir.digests import digest_of
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.loopback.server import serving
-from tests.aws_clients import open_client
 from tests.command import Done, Sbench
-from tests.lambda_hosts import NAME, LambdaHost, running_host
+from tests.lambda_hosts import NAME, LambdaHost, install, running_host
 from tests.matrix.proxy import Refusal, Rule, proxy_of, s3_refusal
-from tests.runs import long_ago
-from tests.servers import credentials, loopback
+from tests.runs import forge, long_ago
+from tests.servers import loopback
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
@@ -41,21 +40,6 @@ def store() -> Iterator[str]:
 def host() -> Iterator[LambdaHost]:
     with running_host(flags=["--share-packages"]) as running:
         yield running
-
-
-def install(host: LambdaHost, name: str, files: Mapping[str, bytes | str], handler: str) -> None:
-    code = io.BytesIO()
-    with zipfile.ZipFile(code, "w") as archive:
-        for path, data in files.items():
-            archive.writestr(path, data)
-    with credentials(host.environment):
-        open_client("lambda").create_function(
-            FunctionName=name,
-            Runtime="python3.11",
-            Role="arn:aws:iam::123456789012:role/worker",
-            Handler=handler,
-            Code={"ZipFile": code.getvalue()},
-        )
 
 
 def package(**changed: str) -> dict[str, bytes | str]:
@@ -193,7 +177,11 @@ def forgotten(path: Path, *functions: str) -> None:
     # Nobody has claims or records of a run of this name, or was asked for it.
     now_ns = wall_ns()
     header |= {"run_id": new_run_id(now_ns), "created_ns": now_ns, "probe": {"functions": []}}
-    (path / "run.json").write_text(json.dumps(header))
+    forge(path, header)
+    keys = planned_keys(load_run(path), range(1))
+    (path / "ledger.txt").write_text("".join(f"{key}\n" for key in keys))
+    header["files"]["ledger.txt"] = digest_of(path / "ledger.txt").to_json()
+    forge(path, header)
     (path / "records.jsonl").write_text("")
     invoking(path, *functions)
 
@@ -202,7 +190,7 @@ def invoking(path: Path, *functions: str) -> None:
     """Have a run go on with these functions."""
     header = json.loads((path / "run.json").read_text())
     header["job"]["functions"] = functions
-    (path / "run.json").write_text(json.dumps(header))
+    forge(path, header)
 
 
 def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
@@ -272,6 +260,8 @@ def test_what_it_may_not_do(
         where = ("--endpoint-url", proxy.url)
         done = sbench("mixed", *flags, *mixed, *where, **host.environment)
     refusal(done, "may not do what this job needs", words, "AccessDenied")
+    # A mix deletes, and the role of a stack's functions does not, unless that is asked for.
+    assert ("AllowDelete=true" in done.err) == (method == "DELETE")
 
 
 def test_a_read_needs_no_more_than_reading(sbench: Sbench, store: str, host: LambdaHost) -> None:

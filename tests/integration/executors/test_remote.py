@@ -5,14 +5,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from threading import Barrier, Event
+from typing import Any
 
 import pytest
 
+from serverless_bench import clock
 from serverless_bench.clock import utc_stamp, wall_ns
-from serverless_bench.errors import ExecutorError, StoreError
+from serverless_bench.errors import AccessDenied, ConnectionLost, ExecutorError, StoreError
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.remote import map as remote
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.requested_records import RequestedRecords
@@ -186,6 +190,32 @@ def test_credentials_that_cannot_be_renewed_for_a_while_are_waited_for(
     assert any("the credentials cannot be renewed" in note for note in progress.notes)
 
 
+class Lenient(Here):
+    """Hands out events that may begin at any time, whatever the driver thinks."""
+
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
+        return super().launch(lambda: [replace(one, not_after_ns=1 << 62) for one in events()])
+
+
+@pytest.mark.parametrize("answered", [1, 2], ids=["before a listing", "after a listing"])
+def test_a_store_that_refuses_every_request_for_a_while_costs_no_function(
+    job: JobSpec, workers: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch, answered: int
+) -> None:
+    answer, numbers = ObjectIO._run, count()
+
+    def refuse(self: ObjectIO, *request: Any) -> Any:
+        if answered <= next(numbers) < 60:
+            raise AccessDenied("they have expired")
+        return answer(self, *request)
+
+    monkeypatch.setattr(ObjectIO, "_run", refuse)
+    for name in ("_CHECK_S", "_POLL_S", "GRACE_S", "SKEW_S"):
+        monkeypatch.setattr(remote, name, 0.01)
+    outcomes = run(replace(job, invocations=2, start_timeout_s=0.1), Lenient(workers))
+    assert lost(outcomes) == []
+    assert len(records(outcomes)) == 2
+
+
 def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher, before_ns = Here(workers), wall_ns()
     run(job, launcher)
@@ -234,6 +264,30 @@ def test_what_never_begins_is_taken_back(job: JobSpec, workers: ProcessPoolExecu
     later = replace(event, not_after_ns=event.not_after_ns + 10**12)
     told = workers.submit(handle_delivery, asdict(later)).result(60)
     assert told["refused"].startswith("taken back"), "whatever comes after that does nothing"
+
+
+def test_a_driver_that_slept_looks_for_records_before_it_gives_anything_up(
+    job: JobSpec, workers: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept, listed = Event(), ControlView.records
+    monkeypatch.setattr(clock, "wall_ns", lambda: wall_ns() + 3600 * 10**9 * slept.is_set())
+
+    def sleep_after_the_last(one: InvocationSpec) -> None:
+        if one.index == COUNT - 1:
+            slept.set()
+
+    def records_at_the_second_try(self: ControlView, targets: Sequence[int]) -> list[RecordKey]:
+        if slept.is_set():
+            monkeypatch.setattr(ControlView, "records", listed)
+            raise ConnectionLost("the network is not back yet")
+        return []
+
+    monkeypatch.setattr(ControlView, "records", records_at_the_second_try)
+    outcomes = run(job, Here(workers, times={1: 0}, refuse=sleep_after_the_last))
+    assert {one.index for one in records(outcomes)} == {0, 2, 3, 4, 5}
+    (gone,) = lost(outcomes)
+    assert (gone.index, gone.never_began) == (1, True)
+    assert slept.is_set()
 
 
 def test_what_was_refused_is_taken_back_at_once(job: JobSpec, workers: ProcessPoolExecutor) -> None:

@@ -12,6 +12,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.stores.loopback.process import served
 from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from tests.command import Apart, Sbench
+from tests.dask_clusters import running_cluster
 from tests.fault_server import Exchange, FaultServer
 from tests.lambda_hosts import running_host
 from tests.secrets import ENVIRONMENT, PROXY_PASSWORD, SECRETS, leaking, shown, watched
@@ -26,7 +27,9 @@ LOCAL, LITHOPS = (
 
 PYTHON = Path(sys.executable).name
 """What a Dask worker here is called when ``multiprocessing`` starts it."""
-DASK = ("serverless_bench.executors.dask_host", "serverless_bench.executors.dask_worker", PYTHON)
+DASK_FUNCTIONS = "serverless_bench.executors.dask_worker"
+DASK = ("serverless_bench.executors.dask_host", DASK_FUNCTIONS, PYTHON)
+"""The host of a cluster that is started here passes credentials on to its workers."""
 
 
 PASSING = {"uname", "git"}
@@ -77,6 +80,14 @@ def on_workers(sbench: Apart, store: str) -> Iterator[tuple[Apart, Sequence[str]
         assert not shown(*worker.communicate())
 
 
+@contextmanager
+def on_dask(sbench: Apart, store: str) -> Iterator[tuple[Apart, Sequence[str]]]:
+    """Have a cluster of somebody else's, whose workers have credentials."""
+    del store
+    with running_cluster(sbench.directory / "cluster", sbench.environment, 1) as cluster:
+        yield sbench, ("dask", "--scheduler", cluster.address)
+
+
 def by_itself(name: str) -> Place:
     return lambda sbench, _: nullcontext((sbench, (name,)))
 
@@ -87,11 +98,12 @@ def by_itself(name: str) -> Place:
         (by_itself("inline"), {SBENCH}),
         (by_itself("local"), {SBENCH, LOCAL}),
         (by_itself("dask"), {SBENCH, *DASK}),
+        (on_dask, {SBENCH, DASK_FUNCTIONS, "tests.dask_clusters"}),
         (by_itself("lithops"), {SBENCH, LITHOPS, "localhost-runner-v1.py"}),
         (on_lambda, {SBENCH, FORKS}),
         (on_workers, {SBENCH}),
     ],
-    ids=["inline", "local", "dask", "lithops", "lambda", "workers"],
+    ids=["inline", "local", "dask", "a cluster", "lithops", "lambda", "workers"],
 )
 def test_no_executor_shows_credentials_to_anybody_else(
     sbench: Apart, store: LoopbackServer, executor: Place, holders: set[str]

@@ -31,7 +31,7 @@ from serverless_bench.worker.claims import (
 )
 from serverless_bench.worker.object_io import ObjectIO
 from tests.command import Apart, Sbench
-from tests.matrix.proxy import Proxy, Refusal, proxy_of, s3_refusal
+from tests.matrix.proxy import Proxy, Refusal, proxy_of, refuses_claims, s3_refusal
 from tests.processes import PATIENCE_S, until
 from tests.runs import long_ago
 from tests.servers import KEYS, credentials
@@ -347,6 +347,41 @@ def test_events_that_cannot_be_read_are_one_line(
     done = here(*at(proxy.url), "--idle", 0)
     assert done.code == 5
     assert "the events below any/control/ cannot be read" in done.err
+
+
+DENIED = s3_refusal(403, "AccessDenied", "not authorized to perform: s3:PutObject")
+NOT_ALLOWED = "AccessDenied: not authorized to perform: s3:PutObject"
+
+
+def test_a_worker_that_may_not_claim_ends_and_leaves_word(
+    here: Sbench, proxy: Proxy, events: ObjectIO, own: ObjectIO
+) -> None:
+    name = lay(events, invocation(proxy.url))
+    proxy.rule = refuses_claims(DENIED)
+    done = here(*at(proxy.url), "--idle", 0)
+    assert done.code == 5
+    assert f"events below any/control/ cannot be claimed: {NOT_ALLOWED}" in done.err
+    assert names(events) == [name], "another worker may claim it"
+    ((left,),) = own.list_pages("records/", timeout_s=PATIENCE_S)
+    said = json.loads(own.get(f"records/{left}", timeout_s=PATIENCE_S))
+    assert said == {"run_id": RUN, "refused": NOT_ALLOWED}
+
+
+def test_the_driver_says_why_nobody_takes_its_events(
+    here: Sbench, store: LoopbackServer, proxy: Proxy
+) -> None:
+    """It waits for other workers, says meanwhile what this one left, and launches no more."""
+    proxy.rule = lambda method, path: DENIED if method == "PUT" and "/claims/" in path else None
+    worker = here.apart.start(*at(proxy.url))
+    flags = ("--number", 1, "--size", "1KiB", "--start-timeout", 5)
+    done = here("write", *job(store.endpoint_url, *flags))
+    assert (done.code, done.json["lost"]) == (4, 1)
+    assert f"note: a worker cannot claim: {NOT_ALLOWED}" in done.err
+    assert f"no function can run: {NOT_ALLOWED}" in done.err
+    run = load_run(here.directory / "w")
+    assert (run.functions["error"][-1], run.functions["never_began"][-1]) == (NOT_ALLOWED, 1)
+    assert len(run.waves) < 3, "a busy machine's worker may have come after the first"
+    assert worker.wait(PATIENCE_S) == 5
 
 
 def spoiled(event: InvocationSpec) -> bytes:

@@ -1,14 +1,20 @@
 """What is found out about a Dask cluster before anything is launched."""
 
+import json
+import pickle
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from serverless_bench import __version__
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.dask import DaskCluster, DaskWorker, _clock_notes, check_place
-from serverless_bench.executors.dask_worker import code_digest
+from serverless_bench.executors.dask_worker import code_digest, describe
+from serverless_bench.executors.remote.host_process import pickled_error
 from serverless_bench.units import NS_PER_S
 
 NAMED = "Dask worker tcp://10.0.0.1:40000 on node1"
@@ -52,6 +58,42 @@ def test_a_worker_that_is_not_like_us_is_named(worker: DaskWorker, said: Sequenc
     assert list(cluster.problems()) == said
 
 
+ABOUT = json.loads(describe())
+SEEN = {"slots": 1, "clock_low_ns": -1, "clock_high_ns": 1}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_a_worker_is_what_it_says_of_itself() -> None:
+    worker = DaskWorker.of("tcp://10.0.0.1:40000", json.dumps(ABOUT), **SEEN)
+    assert (worker.sbench, worker.code, worker.slots) == (__version__, code_digest(), 1)
+
+
+@given(st.dictionaries(st.sampled_from([*ABOUT, "address", "more"]), JSON))
+def test_a_worker_may_say_anything(changes: dict[str, object]) -> None:
+    """It is refused, or all of it is of the right type."""
+    about = json.dumps({**ABOUT, **changes})
+    with suppress(ExecutorError):
+        worker = DaskWorker.of("tcp://10.0.0.1:40000", about, **SEEN)
+        assert changes.keys() <= ABOUT.keys()
+        assert all(type(getattr(worker, name)) in {int, str} for name in changes)
+
+
+@given(st.text())
+def test_a_worker_may_send_any_text(about: str) -> None:
+    with pytest.raises(ExecutorError, match="says something else than this sbench does"):
+        DaskWorker.of("tcp://10.0.0.1:40000", about, **SEEN)
+
+
+@given(st.binary())
+def test_an_error_that_was_pickled_is_read_and_not_loaded(data: bytes) -> None:
+    assert pickled_error(pickle.dumps(ValueError("wrong"))) == "ValueError: wrong"
+    assert pickled_error(data)
+
+
 def test_slots_of_all_workers_count() -> None:
     workers = (WORKER, replace(WORKER, slots=3))
     assert DaskCluster(scheduler="tcp://s:1", workers=workers, distributed="").slots == 5
@@ -70,7 +112,7 @@ def test_a_clock_that_is_off_is_told_once_for_its_host() -> None:
     "address", ["tcp://node1:8786", "tls://10.0.0.1:8786", "tcp://[2001:db8::1]:8786"]
 )
 def test_these_are_addresses(address: str) -> None:
-    check_place(address, (), None)
+    check_place(address, None)
 
 
 @pytest.mark.parametrize(
@@ -78,4 +120,4 @@ def test_these_are_addresses(address: str) -> None:
 )
 def test_these_are_none(address: str) -> None:
     with pytest.raises(UsageError, match="is no address"):
-        check_place(address, (), None)
+        check_place(address, None)

@@ -22,7 +22,7 @@ from serverless_bench.cli.call import load_function
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import Corrupt, NotFound, UsageError
+from serverless_bench.errors import AccessDenied, Corrupt, NotFound, UsageError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -507,6 +507,18 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
     lonely = types.FunctionType(writes.__code__, writes.__globals__, "lonely")
     lonely.__module__ = "not.there"
     assert called(lonely).error is None
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_start_that_is_not_there_is_waited_for_whatever_s3_says(
+    client: FlakyClient, status: int
+) -> None:
+    """403 is what it says to who may not list."""
+    kind = {403: AccessDenied, 404: NotFound}[status]
+    client.objects[start_key(TARGET.prefix, "r")] = b"+"
+    client.script["get"] = [kind("not there", status=status)] * 2
+    record = called(writes, gate=1.0)
+    assert (record.error, record.gate_late, record.gate_gets) == (None, False, 3)
 
 
 def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: FlakyClient) -> None:

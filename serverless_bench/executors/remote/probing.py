@@ -1,0 +1,78 @@
+"""What functions are asked to try before a run, and the deletion of what they have left."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from serverless_bench.errors import OperationError
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.worker.claims import for_run
+from serverless_bench.worker.object_io import ObjectIO
+from serverless_bench.worker.probe import ProbeSpec
+
+PROBES_AT_ONCE: Final = 16
+NO_PROBE: Final = "without `probe` (--no-probe) it runs all the same"
+_TIDY_S: Final = 1.0
+_READING: Final = frozenset(
+    {OperationKind.GET, OperationKind.GET_RANGE, OperationKind.HEAD, OperationKind.COPY}
+)
+_DELETING: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
+
+
+def tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
+    """Delete what functions may have left, and return keys of objects that stay.
+
+    Nothing is looked at before: only the probe of this run has such names. Claims and records
+    that stay are found by ``sbench clean``.
+    """
+    spec = specs[0]
+    if spec.control is not None:
+        names = [name for one in specs for name in one.control_names]
+        _delete(for_run(spec.control, spec.run_id), names)
+    if spec.target is None or "put" not in spec.needs:
+        return ()
+    return _delete(replace(spec.target, prefix=""), [one.mark for one in specs])
+
+
+def _delete(target: Target, names: Sequence[str]) -> tuple[str, ...]:
+    """Delete what has these names, and return those that cannot be deleted."""
+    with closing(ObjectIO(target)) as store, ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+        return tuple(filter(None, threads.map(partial(_remaining, store), names)))
+
+
+def _remaining(store: ObjectIO, name: str) -> str:
+    """Return the name if it cannot be deleted."""
+    try:
+        store.delete(name, etag="", timeout_s=_TIDY_S)
+    except OperationError:
+        return name
+    return ""
+
+
+def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
+    """Return what the functions of a job are to try."""
+    needs = _needs(job)
+    return ProbeSpec(
+        run_id=run_id,
+        workload=job.workload,
+        target=job.target if needs else None,
+        control=job.control,
+        needs=needs,
+        key=keys[0] if keys and job.workload == "read" else "",
+    )
+
+
+def _needs(job: JobSpec) -> tuple[str, ...]:
+    kinds = {OperationKind(name) for name, weight in job.load.mix if weight}
+    gated = job.gate is not None
+    wanted = {
+        "put": job.workload in {"write", "mixed", "contend"} or gated,
+        "get": job.workload in {"read", "contend"} or bool(kinds & _READING) or gated,
+        "delete": bool(kinds & _DELETING),
+    }
+    return tuple(name for name, is_wanted in wanted.items() if is_wanted)
