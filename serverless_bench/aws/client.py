@@ -57,9 +57,9 @@ def open_session() -> "Session":
 
     Reading them is nine tenths of making a client: 90 ms of a processor.
     """
-    from botocore.session import Session  # noqa: PLC0415
+    from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
 
-    session = Session()
+    session = AwsSession()
     # Whoever makes a client of it is told what is wrong with a profile.
     with suppress(*UNREADABLE):
         session.register_component("data_loader", _loader(session.get_config_variable("data_path")))

@@ -13,7 +13,7 @@ from serverless_bench.aws.stack.template import (
     template,
 )
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.options import FOLDER, option
+from serverless_bench.cli.options import FOLDER, harmless
 from serverless_bench.cli.terminal import say
 from serverless_bench.job.types import wrong
 
@@ -25,25 +25,25 @@ def command() -> None:
 
 @command.command("stack")
 @click.argument("folder", type=FOLDER, default="sbench-stack")
-@option(
+@harmless(
     "--memory",
     default=",".join(map(str, DEFAULT_MEMORY)),
     metavar="MB[,...]",
     help="Memory sizes of the functions; jobs that ask for none get the first.",
 )
-@option(
+@harmless(
     "--arch",
     default=",".join(DEFAULT_ARCHITECTURES),
     metavar="NAME[,...]",
     help="Their processors, arm64 or x86_64; jobs that ask for none get the first.",
 )
-@option(
+@harmless(
     "--copies",
     type=click.IntRange(min=1),
     default=1,
     help="Functions of each kind, which share the load.",
 )
-@option(
+@harmless(
     "--runtime",
     type=click.Choice(RUNTIMES),
     default=DEFAULT_RUNTIME,

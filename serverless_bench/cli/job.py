@@ -182,6 +182,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.driver.link import beyond_the_link
     from serverless_bench.driver.run import CutShort, run_job
+    from serverless_bench.driver.versioning import keeps_versions
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.job.spec import idle_words
     from serverless_bench.reporters.pace import overdue
@@ -194,7 +195,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
         from serverless_bench.driver.budget import Budget
 
         how["on_outcome"] = Budget(job, prepared.cost, keys).watch(live, lambda _: None)
-    note(beyond_the_link(job, keys))
+    note(filter(None, [*beyond_the_link(job, keys), keeps_versions(job)]))
     if job.idle_threads:
         note([f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"])
     if prepared.reporter is not None:

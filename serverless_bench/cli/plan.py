@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,7 +20,8 @@ from serverless_bench.aws.cost.forecast import (
     Route,
     forecast,
 )
-from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
+from serverless_bench.aws.cost.places import regions
+from serverless_bench.aws.cost.prices import Prices, needed_prices, origin, price_text
 from serverless_bench.aws.cost.usage import Dollars, format_money, price
 from serverless_bench.aws.lambda_account import (
     FunctionSetup,
@@ -32,7 +33,13 @@ from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.aws.stack.functions import ARCHITECTURES, DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job_flags import settings, transfer_options
-from serverless_bench.cli.options import Choice, network_quota_option, option, prices_option
+from serverless_bench.cli.options import (
+    Choice,
+    harmless,
+    network_quota_option,
+    option,
+    prices_option,
+)
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.escaping import for_terminal
@@ -74,6 +81,8 @@ class _Plan:
 
     phases: Sequence[_Phase]
     prices: Prices
+    regions: Sequence[str]
+    """Regions of the stack."""
     traps: Sequence[Trap]
     quota_from: str
     keep_h: float
@@ -103,6 +112,8 @@ class _Plan:
             "total": self.total,
             "currency": self.prices.currency,
             "prices_as_of": self.prices.as_of,
+            "prices_region": self.prices.region,
+            "regions": self.regions,
             "quota_from": self.quota_from,
             "warnings": self.warnings,
             "traps": {trap.name: trap.amount for trap in self.traps},
@@ -116,42 +127,42 @@ class _Plan:
 @click.command("plan", context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND ...]")
 @settings("number", "mb", "size", "objects", "read_times", "client")
-@option(
+@harmless(
     "--workload",
     type=click.Choice(["write", "read", "both"]),
     default="both",
     help="What to plan.",
 )
 @transfer_options
-@option(
+@harmless(
     "--memory", type=int, help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]"
 )
-@option(
+@harmless(
     "--arch",
     type=Choice(ARCHITECTURES),
     help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
-@option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
+@harmless("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
 @network_quota_option
 @option("--stack", help="Ask this stack and its account for memory, processor and quota.")
 @option("--region", help="Where the stack is.")
-@option(
+@harmless(
     "--function-mb-s",
     type=float,
     help="MB/s (10**6) of one function, if you have measured it; a model without it.",
 )
-@option(
+@harmless(
     "--vpc",
     type=click.Choice([route.value for route in Route]),
     default=Route.NONE.value,
     help="How the functions reach the store.",
 )
-@option("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
-@option("--cross-region", is_flag=True, help="The bucket is in another region.")
-@option("--keep", type=float, default=1.0, help="Hours the objects stay.")
+@harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
+@harmless("--cross-region", is_flag=True, help="The bucket is in another region; a stack says so.")
+@harmless("--keep", type=float, default=1.0, help="Hours the objects stay.")
 @prices_option
-@option("--show-prices", is_flag=True, help="Write the price file and stop.")
-@option(
+@harmless("--show-prices", is_flag=True, help="Write the price file and stop.")
+@harmless(
     "--simulate",
     is_flag=True,
     help="Write a run directory of what COMMAND would do, by a model, and report on it.",
@@ -163,13 +174,13 @@ class _Plan:
     help="With --simulate: aws-lambda, loopback, or a TOML file that changes one."
     "  [default: aws-lambda]",
 )
-@option(
+@harmless(
     "--runs",
     type=click.IntRange(1, 1000),
     default=1,
     help="With --simulate: simulations, of one seed after the other; their range is reported.",
 )
-@option(
+@harmless(
     "--format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -215,7 +226,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     found = (
         plan_command(words, prices=flags["prices"], **account)
         if words
-        else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from)
+        else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from, stack)
     )
     if flags["format"] == "json":
         say_json(orjson.dumps(found.to_json()))
@@ -227,14 +238,20 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     return ExitCode.OK
 
 
-def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str) -> _Plan:
+def _plan(
+    flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str, stack: Stack | None
+) -> _Plan:
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.driver.setting_names import setting_names
 
-    prices, rate = load_prices(flags["prices"]), flags["function_mb_s"]
     # The stack is asked about functions, it does not run this job.
     given = {n: flags[n] for n in setting_names("write") if n in flags and n not in _ASKED}
     job = check_job({**given, "workload": "write"}).job
+    if stack is not None:
+        target = replace(job.target, bucket=stack.data_bucket, region=stack.data_region)
+        job = replace(job, target=target, function_region=stack.region)
+    known = () if stack is None else regions(job)
+    prices, rate = needed_prices(job, flags["prices"]), flags["function_mb_s"]
     common: dict[str, Any] = {
         **account,
         "functions": job.invocations,
@@ -246,7 +263,7 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
         "keep_h": flags["keep"],
         "express": flags["express"],
         "route": Route(flags["vpc"]),
-        "cross_region": flags["cross_region"],
+        "cross_region": flags["cross_region"] or len(known) > 1,
     }
     phases = []
     for name in _PHASES if flags["workload"] == "both" else (flags["workload"],):
@@ -258,6 +275,7 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
     return _Plan(
         phases=phases,
         prices=prices,
+        regions=known,
         traps=traps([phase.load for phase in phases], prices),
         quota_from=quota_from,
         keep_h=flags["keep"],
@@ -384,4 +402,5 @@ def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
         yield (shown, *(plan.money(amount) for amount in (*amounts, sum(amounts))))
     totals = [one.total for one in dollars]
     yield ("total", *(plan.money(amount) for amount in (*totals, plan.total)))
-    yield (f"prices of {plan.prices.as_of}, {plan.prices.region}", *("" for _ in totals), "")
+    whose = origin(plan.prices.as_of, plan.prices.region, plan.regions)
+    yield (f"prices {whose}", *("" for _ in totals), "")

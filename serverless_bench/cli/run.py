@@ -16,7 +16,14 @@ from serverless_bench.cli.job_flags import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.options import FILE, check_one_document, check_unused, new_name, option
+from serverless_bench.cli.options import (
+    FILE,
+    check_one_document,
+    check_unused,
+    harmless,
+    new_name,
+    option,
+)
 from serverless_bench.cli.task import store_kept_up
 from serverless_bench.cli.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
@@ -33,7 +40,7 @@ _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 
 @click.command("run")
 @click.argument("file", type=FILE, metavar="FILE.toml")
-@option("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
+@harmless("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
 @target_options
 @option("--prefix", help="Goes before every new key.")
 @transfer_options
@@ -115,11 +122,11 @@ class _Progress:
             self.failed = self.failed or stage.name
 
     def _perform(self, step: "PreparedStage") -> int:
-        from serverless_bench.job.keys import read_key_file
+        from serverless_bench.driver.checked_job import read_keys
 
         keys = None
         if step.stage.keys is not None:
-            keys = read_key_file(self.root / self.steps[step.stage.keys].folder / "keys.txt")
+            keys = read_keys(self.root / self.steps[step.stage.keys].folder / "keys.txt")
         return run(step.prepared.again(keys, run_dir=self.root, name=step.folder)).exit_code
 
     def _clean(self, until: int) -> int:
@@ -138,6 +145,9 @@ class _Progress:
             )
             for key in (*deleted.failed, *deleted.foreign):
                 aside(f"sbench: {key} could not be deleted, or is not ours")
+            for problem in cleaned.problems:
+                aside(f"sbench: {problem}")
+            if not cleaned.complete:
                 code = ExitCode.INCOMPLETE
         self.cleaned = until
         return code

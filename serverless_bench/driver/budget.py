@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from serverless_bench.aws.cost.bill import outcome_usage
 from serverless_bench.aws.cost.expected import Setting, at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB
-from serverless_bench.aws.cost.prices import no_prices, prices_for
+from serverless_bench.aws.cost.prices import needed_prices, price_note
 from serverless_bench.aws.cost.usage import format_money, price
 from serverless_bench.aws.lambda_account import read_function
 from serverless_bench.driver.cost_limit import CostLimit
@@ -52,10 +52,7 @@ class Budget:
             raise ValueError("there is no limit")
         self._job = job
         self._limit = flags.limit
-        prices = prices_for(job, flags.prices)
-        if prices is None:
-            raise no_prices(job)
-        self._prices = prices
+        self._prices = needed_prices(job, flags.prices)
         self._setting = setting_of(job, flags, keys)
         foreseen = expected(job, self._setting)
         self._probe = price(probe_at_most(job, self._setting), self._prices).total
@@ -101,7 +98,7 @@ class Budget:
     def _stop(self, why: str) -> NoReturn:
         raise CostError(
             f"stopped: {self._arrived} functions cost {self._money(self.spent)}, {why}, more than"
-            f" `max_cost` {self._money(self._limit)}",
+            f" {self._limit_text()}",
             hint="the report has what had arrived; functions under way are billed, too",
         )
 
@@ -119,7 +116,7 @@ class Budget:
         self.spent += price(usage, self._prices).total
 
     def _check(self, function_s: float | None) -> None:
-        limit = f"`max_cost` {self._money(self._limit)}; nothing was started"
+        limit = f"{self._limit_text()}; nothing was started"
         if function_s is not None and self._probe + self.estimate > self._limit:
             about = self._money(self._probe + self.estimate)
             raise CostError(
@@ -156,6 +153,9 @@ class Budget:
 
     def _most_of(self, job: JobSpec) -> float:
         return price(at_most(job, self._setting), self._prices).total
+
+    def _limit_text(self) -> str:
+        return f"`max_cost` {self._money(self._limit)}{price_note(self._prices, self._job)}"
 
     def _money(self, amount: float) -> str:
         return format_money(amount, self._prices.currency)

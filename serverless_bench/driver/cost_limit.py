@@ -60,7 +60,8 @@ def cost_limit(
         raise wrong(
             "max_cost",
             f"is for functions that are billed, `executor` {executor} {_FREE[executor]}",
-            hint="`executor` lambda or lithops has functions elsewhere",
+            hint="`executor` lambda or lithops has functions elsewhere; what a bucket on AWS costs"
+            " is in the report",
         )
     if max_cost is not None and not max_cost > 0:
         raise wrong("max_cost", f"must be positive, got {max_cost:g}")

@@ -3,7 +3,6 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
@@ -47,6 +46,15 @@ class CostSoFar:
         prices = self._prices
         return "" if prices is None else prices.currency
 
+    @property
+    def note(self) -> str:
+        """Note behind the amount, if the prices are of another region than the run."""
+        if (prices := self._prices) is None:
+            return ""
+        from serverless_bench.aws.cost.prices import price_note  # noqa: PLC0415
+
+        return price_note(prices, self._job)
+
     def add(self, outcome: Outcome) -> None:
         """Count a function that has come to its end."""
         result = outcome.result
@@ -69,8 +77,8 @@ class CostSoFar:
             return self._functions
         if (prices := self._prices) is None:
             return None
+        from serverless_bench.aws.cost.places import stores  # noqa: PLC0415
         from serverless_bench.aws.cost.usage import BilledUsage, price  # noqa: PLC0415
 
-        express = is_directory_bucket(self._job.target.bucket)
-        usage = BilledUsage(express=express, puts=totals.puts, gets=totals.gets)
+        usage = BilledUsage(**stores(self._job), puts=totals.puts, gets=totals.gets)
         return price(usage, prices).total

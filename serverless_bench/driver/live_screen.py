@@ -107,7 +107,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     if shown is not None:
         yield _line("so far", shown)
     if look.cost is not None:
-        yield _line("cost", cost_text(look.cost, look.currency))
+        yield _line("cost", cost_text(look.cost, look))
     if look.told or has_bound(look):
         yield _line("bound by", look.bound)
     if not look.told and look.functions["running"]:

@@ -10,8 +10,9 @@ from typing import Any, Final
 from serverless_bench.analysis.display import Printed
 from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expected
 from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
-from serverless_bench.aws.cost.prices import Prices, load_prices, no_prices, prices_for
-from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
+from serverless_bench.aws.cost.places import is_foreign, regions
+from serverless_bench.aws.cost.prices import Prices, needed_prices, origin
+from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price, transfer_text
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.plan import check
@@ -121,6 +122,8 @@ class JobPlan(Printed):
             },
             "currency": self.prices.currency,
             "prices_as_of": self.prices.as_of,
+            "prices_region": self.prices.region,
+            "regions": regions(job),
         }
 
     def rows(self) -> Iterator[tuple[str, str]]:
@@ -140,11 +143,15 @@ class JobPlan(Printed):
             parts = {name: getattr(dollars, name) for name in asdict(dollars)}
             shown = ", ".join(f"{name} {self._money(part)}" for name, part in parts.items() if part)
             yield "expected", f"{self._money(dollars.total)}: {shown}"
+            if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
+                yield "transfer", moved
         each = price(self.at_most, self.prices).total
         limit = f"that runs until its --deadline of {job.deadline_s:g} s"
         together = f"{self._money(job.concurrency * each)} for all that are out at once"
         yield "at most", f"{self._money(each)} a function {limit}, {together}"
-        yield "prices", f"of {self.prices.as_of}, {self.prices.region}"
+        yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
+        if is_foreign(job) and not self.prices.given:
+            yield "not in it", "what the store outside of AWS bills"
 
     def __str__(self) -> str:
         keys = () if self.outlook is None else self.outlook.keys
@@ -199,7 +206,7 @@ def plan(
     ({'put': 100}, True)
     """
     check(job, keys)
-    there, found = _on_lambda(job, quota), _known_prices(job, prices)
+    there, found = _on_lambda(job, quota), needed_prices(job, prices)
     setting = Setting(
         memory_mib=memory_mib,
         architecture=architecture,
@@ -214,13 +221,6 @@ def plan(
         at_most=at_most(there, setting),
         prices=found,
     )
-
-
-def _known_prices(job: JobSpec, file: str | Path | None) -> Prices:
-    found = prices_for(job, None if file is None else load_prices(Path(file)))
-    if found is None:
-        raise no_prices(job)
-    return found
 
 
 def _mean_bytes(keys: Sequence[str]) -> int | None:

@@ -73,6 +73,8 @@ class Look:
     cost: float | None
     currency: str
     """Empty where nothing has a cost."""
+    cost_note: str
+    """Note behind the cost, if the prices are of another region than the run."""
     bound: str
 
     @property
@@ -184,6 +186,7 @@ class RunView:
             timeline=tuple(self._timeline) if told else (),
             cost=cost,
             currency="" if cost is None else self._cost.currency,
+            cost_note="" if cost is None else self._cost.note,
             bound=bound_now(activity),
         )
 

@@ -78,7 +78,7 @@ def is_aws(url: str) -> bool:
 def is_billed_by_aws(url: str) -> bool:
     """Tell whether the host of an endpoint has a name of AWS's, whatever it is."""
     host = urlsplit(url).hostname or ""
-    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu"))
 
 
 def redirected(url: str, new_url: str | None, old_region: str, region: str | None) -> str | None:

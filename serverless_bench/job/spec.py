@@ -102,14 +102,12 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     architecture
         The same of its processor: arm64 or x86_64.
     probe
-        Whether each of them is asked, before anything is launched, what it is and whether it may
-        do what the job needs.
+        Whether each of them, or of the workers of a Dask cluster, is asked, before anything is
+        launched, what it is and whether it may do what the job needs.
     scheduler
-        Address of a Dask cluster; None to start one.
-    ssh_hosts
-        Hosts to start a Dask cluster on; this machine if there are none.
+        Address of a Dask cluster; None to start one on this machine.
     slots
-        Functions at once on each host of a Dask cluster that is started; None for what suits it.
+        Functions at once of a Dask cluster that is started; None for four per processor.
     start_timeout_s
         What has not begun this long after its launch is launched again, and can not begin any
         more; only with ``control``.
@@ -152,7 +150,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     architecture: str | None = None
     probe: bool = True
     scheduler: str | None = None
-    ssh_hosts: tuple[str, ...] = ()
     slots: int | None = None
     start_timeout_s: float = 60.0
     endpoints: tuple[str, ...] = ()

@@ -8,8 +8,8 @@ from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.job.spec import idle_words
-from serverless_bench.job.target import StoreProtocol
 from serverless_bench.reporters import pace
+from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
     common_rate,
@@ -24,8 +24,6 @@ from serverless_bench.units import (
 
 Row = tuple[str, str | None]
 """Name and value of a row of the first table; None leaves it out."""
-_UNPRICED: Final = tuple(f"{one}://" for one in StoreProtocol if one is not StoreProtocol.S3)
-"""Stores whose requests cost something that nobody has told us."""
 
 
 def headline(summary: Summary) -> str:
@@ -37,6 +35,8 @@ def headline(summary: Summary) -> str:
     parts = [*simulated(summary), counts, *pace.counts(summary)]
     if not summary.ended:
         parts.append("the driver has not ended this run")
+    if summary.cleaned:
+        parts.append("sbench clean has begun to delete its objects")
     if summary.skipped_lines:
         parts.append(f"{format_count(summary.skipped_lines, 'unreadable line')} skipped")
     if summary.missing_functions:
@@ -109,7 +109,7 @@ def _throughput(summary: Summary) -> Sequence[Row]:
     steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
     whole = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
     if summary.paused_s:
-        whole += f", without a pause of {format_seconds(summary.paused_s)} before it was resumed"
+        whole += f", without {format_seconds(summary.paused_s)} in which no driver was at work"
     return [
         ("peak, best 1 s", over(summary.peak_1s_bytes_per_s, None, short)),
         ("peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)),
@@ -149,9 +149,14 @@ def problems(summary: Summary) -> Iterator[str]:
     yield from (f"headline withheld: {why}" for why in summary.withheld)
     yield from pace.overdue(summary)
     yield from (f"{count} x {error}" for error, count in summary.errors.items())
+    if summary.slept_s:
+        slept = format_seconds(summary.slept_s)
+        yield f"the driver's machine slept {slept} (or its clock was set ahead)"
     if summary.clocks.suspect:
         suspect = format_count(summary.clocks.suspect, "function")
         yield f"clocks of {suspect} contradict the evidence, and were left as they are"
+    if summary.neighbours is not None:
+        yield summary.neighbours.remark
     for bad in summary.bad_ranges:
         verb = "is" if bad["length"] == 1 else "are"
         place = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
@@ -348,44 +353,6 @@ def _deliveries(found: Deliveries | None) -> Iterator[Row]:
     if found.import_s:
         yield "cold start, import", _percentiles(found.import_s, format_seconds)
         yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
-
-
-def bill_rows(summary: Summary) -> Iterator[Row]:
-    """Yield what a run cost, name and value; nothing where there is nothing to pay."""
-    bill = summary.bill
-    if bill is None:
-        if summary.store.startswith(_UNPRICED):
-            yield "bill", "none: the prices that come with sbench are AWS's alone"
-        return
-    from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415 - few runs have a bill
-
-    def money(amount: float) -> str:
-        return format_money(amount, bill.currency)
-
-    shown = {
-        "Lambda": bill.dollars.compute + bill.dollars.invocations,
-        "PUT class": bill.dollars.puts,
-        "GET": bill.dollars.gets,
-        "control": bill.dollars.control,
-        "logs": bill.dollars.logs,
-    }
-    parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
-    where = "" if summary.simulated is None else "simulated, "
-    where += "" if bill.on_aws else "as if on AWS Lambda, "
-    yield (
-        "bill",
-        f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",
-    )
-    if not bill.requests_exact:
-        yield "requests", "at least: a library does not show all, or not all were counted"
-    yield "prices", f"of {bill.as_of}, {bill.region}"
-    if bill.unknown:
-        yield "not in it", f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"
-    if bill.estimate is not None and bill.estimate_error is not None:
-        yield "estimate", f"{money(bill.estimate)}, error {bill.estimate_error:+.1%}"
-    if bill.storage_per_h:
-        hour, month = money(bill.storage_per_h), money(bill.storage_per_month)
-        yield "storage", f"{hour} an hour, {month} a month if forgotten"
 
 
 def _cpu(summary: Summary) -> str:

@@ -31,7 +31,7 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     "gate.wait_s": _PERCENTILES,
 }
 _COUNTS: Final = ("errors", "errors_of_attempts", "throttled_by_prefix")
-_LEFT_OUT: Final = ("bad_ranges", "bill", "deliveries", "latencies", "libraries")
+_LEFT_OUT: Final = ("bad_ranges", "bill", "deliveries", "latencies", "libraries", "neighbours")
 """Not the same columns for every run; the JSON report has them, and the reporter
 ``operations`` has the latencies as a table of their own."""
 

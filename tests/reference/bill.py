@@ -20,10 +20,15 @@ FREE: Final = (
 """Deletions and aborts; calls of array libraries are no requests."""
 
 
+UP: Final = {"put", "upload_part", "write_array", "append_array"}
+DOWN: Final = {"get", "read_array"}
+
+
 def bill(run: Saved) -> Row | None:
-    there = [one.record for one in run.functions if one.record]
-    there = [record for record in there if record["memory_mib"] is not None]
-    if not there:
+    began = [one.record for one in run.functions if one.record]
+    there = [record for record in began if record["memory_mib"] is not None]
+    on_aws, outside = place(run)
+    if not there and not (began and on_aws):
         return None
     with _LIST.open("rb") as file:
         prices = tomllib.load(file)
@@ -34,7 +39,8 @@ def bill(run: Saved) -> Row | None:
     billed_ms = [milliseconds(run, record) for record in there]
     billed_ms += [one["billed_ms"] for one in asked]
     sizes = [record["memory_mib"] for record in there] + [one["memory_mib"] or 0 for one in asked]
-    gb_s = sum(Fraction(ms * mib, 1000 * 1024) for ms, mib in zip(billed_ms, sizes, strict=True))
+    spent = zip(billed_ms, sizes, strict=True)
+    gb_s = sum((Fraction(ms * mib, 1000 * 1024) for ms, mib in spent), Fraction(0))
     data, parts = of_operations(run), {"control": control(run), "gate": gate(run)}
     parts["probes"] = {"head": max(heads(run), len(run.end.get("probes", [])))}
     for part, name in (("control", "control"), ("probes", "data")):
@@ -52,26 +58,42 @@ def bill(run: Saved) -> Row | None:
         puts = sum(count for name, count in every if name not in GET_CLASS)
         return puts * cost("s3", "put"), gets * cost("s3", "get")
 
-    puts, gets = requests(in_data_bucket)
+    puts, gets = (cost * (not outside) for cost in requests(in_data_bucket))
+    up, down = moved(run, UP), moved(run, DOWN)
+    at_aws = on_aws or not run.job["target"]["endpoint_url"]
+    regions = [run.job["function_region"], run.job["target"]["region"] if at_aws else None]
+    apart = at_aws and regions[0] not in {None, regions[1]}
+    crossing = up + down if apart and there else 0
+    out = up if outside and there else 0
+    in_vpc = any(one.get("in_vpc") for one in asked)
+    on_top = {
+        "nat": Fraction(up + down, GIB) * cost("network", "nat_gb") * bool(there and in_vpc),
+        "internet": Fraction(down, GIB) * cost("network", "internet_gb") * (not there),
+    }
     dollars = {
         "compute": gb_s * cost("lambda", f"{architecture}_gb_s"),
         "invocations": len(billed_ms) * cost("lambda", "request"),
         "puts": puts,
         "gets": gets,
-        "control": sum(requests([overhead["control"]]), Fraction(0)),
+        "control": sum(requests([overhead["control"]]), Fraction(0)) * (not outside_control(run)),
         "storage": Fraction(0),
         "logs": Fraction(700 * len(billed_ms), GIB) * cost("logs", "ingest_gb"),
-        "network": Fraction(0),
+        "network": Fraction(crossing, GIB) * cost("network", "cross_region_gb")
+        + Fraction(out, GIB) * cost("network", "internet_gb"),
     }
     return {
         **{name: prices[name] for name in ("as_of", "region", "currency")},
-        "on_aws": False,
+        "run_regions": list(dict.fromkeys(filter(None, regions))) or None,
+        "on_aws": on_aws,
         "architecture": architecture,
         "total": sum(dollars.values(), Fraction(0)),
         "dollars": dollars,
         "invocations": len(billed_ms),
         "billed_s": Fraction(sum(billed_ms), 1000),
         "gb_s": gb_s,
+        "cross_region_bytes": crossing or None,
+        "internet_bytes": out if outside else None,
+        "on_top": {name: amount for name, amount in on_top.items() if amount} or None,
         "requests": {
             **data,
             **{n: sum(c.values()) for n, c in overhead.items() if c or n == "control"},
@@ -79,8 +101,35 @@ def bill(run: Saved) -> Row | None:
         "overhead": {n: counts for n, counts in overhead.items() if counts or n == "control"},
         "requests_exact": is_exact(run),
         "unknown": unknown(run),
-        "storage_per_h": kept(run) * cost("s3", "storage_gb_month") / (GIB * 730),
+        "storage_per_h": kept(run) * cost("s3", "storage_gb_month") * (not outside) / (GIB * 730),
     }
+
+
+def place(run: Saved) -> tuple[bool, bool]:
+    """Return whether AWS bills the store, and whether it is elsewhere on the internet."""
+    found = [host_of(url) for url in (run.job["target"]["endpoint_url"], *run.job["endpoints"])]
+    return found[0].endswith(".amazonaws.com"), any(map(is_public, found))
+
+
+def outside_control(run: Saved) -> bool:
+    control = run.job["control"]
+    return bool(control) and is_public(host_of(control["endpoint_url"]))
+
+
+def host_of(url: str) -> str:
+    # Where nothing is said the cloud's own is meant, as in a plan.
+    return url.split("//")[1].split("/", maxsplit=1)[0].split(":", maxsplit=1)[0] if url else ""
+
+
+def is_public(host: str) -> bool:
+    parts = host.split(".")
+    return len(parts) > 1 and not host.endswith(".amazonaws.com") and not parts[-1].isdigit()
+
+
+def moved(run: Saved, kinds: set[str]) -> int:
+    """Return the bytes of all attempts of these kinds, whatever became of them."""
+    every = [t for f in run.functions if f.record for op in f.operations for t in op["attempts"]]
+    return sum(tried["bytes"] for tried in every if tried["request"] in kinds)
 
 
 def some(counts: Row) -> Row:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tests.reference.rows import Row, S, Saved
+from tests.reference.rows import Function, Row, S, Saved
 from tests.reference.throughput import at_work, best
 
 _SENT = {"append_array", "put", "write_array"}
@@ -20,6 +20,7 @@ def wrong(run: Saved, whole: Fraction | None) -> list[str]:
         "verified bytes were moved": any(op["verified_bytes"] > op["bytes"] for op in run.good),
         "attempts carry the bytes": too_few_tries(run),
         "time runs forward": any(backward(op) for op in run.good),
+        "functions were awake": run.slept_ns > 0 and any(map(slept, run.functions)),
         "Little's law": crowded(run),
         "the link carries it": too_fast(run, whole),
         "durations are possible": any(
@@ -51,6 +52,15 @@ def backward(op: Row) -> bool:
     inside = [op["first_byte_ns"], op["last_byte_sent_ns"]]
     order = all(op["start_ns"] <= at <= op["end_ns"] for at in inside if at is not None)
     return op["end_ns"] < op["start_ns"] or not order
+
+
+def slept(one: Function) -> bool:
+    """Tell whether a function's wall clock and its other one moved by different times."""
+    record = one.record
+    if not record or record["wall_start_ns"] <= 0:
+        return False
+    by_wall = record["wall_end_ns"] - record["wall_start_ns"]
+    return bool(abs(by_wall - (record["end_ns"] - record["start_ns"])) > S // 10)
 
 
 def crowded(run: Saved) -> bool:

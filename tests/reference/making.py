@@ -41,13 +41,15 @@ TRAITS: Final = (
         "resumed",
         "sizes",
         "skewed",
+        "slept",
         "slow",
         "steps",
         "stepped",
     ),
     *("threads", "throttled", "unknown", "usages", "warm-up", "waves"),
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
-    *("contended", "overdue", "prompt", "shows", "straight"),
+    *("contended", "neighbours", "overdue", "prompt", "shows", "straight"),
+    *("on AWS", "outside", "two regions"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -123,6 +125,10 @@ class _Maker:
         self._launch(lines, range(half), 0, 0)
         if self.has("waves"):
             self._launch(lines, [draw.randrange(count)], 1, draw.randint(2 * S, 6 * S), again=True)
+        if self.has("slept"):
+            began_ns = ORIGIN + draw.randint(0, 4 * S)
+            slept = {"began_ns": began_ns, "ended_ns": began_ns + draw.randint(1, 9 * S)}
+            lines.insert(draw.randrange(len(lines) + 1), {"suspended": slept})
         old = self.has("old resumption")
         if not (resumed and self.has("killed")):
             lines.append(self._end(6 * S if not old else None))
@@ -147,6 +153,9 @@ class _Maker:
     def _job(self) -> JobSpec:
         draw, own = self.draw, self.has("own function")
         url = "https://store" if self.has("https") else "http://store"
+        # Of the simplest kind: which hosts are whose is tested elsewhere.
+        for trait, host in (("on AWS", "s3.us-east-1.amazonaws.com"), ("outside", "store.example")):
+            url = f"https://{host}" if self.has(trait) else url
         target = replace(
             TARGET,
             client="boto3" if self.has("other") else "wire",
@@ -160,6 +169,7 @@ class _Maker:
             target=target,
             control=TARGET if self.has("control") else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),
+            function_region="eu-west-1" if self.has("two regions") else None,
             invocations=self.shape.functions,
             concurrency=draw.randint(1, 3) if self.has("few at once") else 100,
             object_bytes=None if self.has("sizes") else draw.choice(SIZES),
@@ -221,6 +231,9 @@ class _Maker:
         if self.has("control", 0.7):
             names = ("head", "list", "put", "get")
             end["store_requests"] = {name: self.draw.randint(0, 3) for name in names}
+        if self.has("neighbours", 0.7):
+            shared_s = self.draw.randint(0, 9) / 4
+            end["neighbours"] = {"commands": self.draw.randint(1, 3), "shared_s": shared_s}
         if self.has("dates"):
             sent = ORIGIN + self.draw.randint(0, S)
             end["probes"] = [[sent, sent + self.draw.randint(0, S), sent // S]]
@@ -237,6 +250,7 @@ class _Maker:
         came = end + draw.randint(0, S) if collected_ns is None else ORIGIN + collected_ns
         worker = draw.randrange(4)
         step = draw.randint(-S, S) if self.has("stepped", 0.4) else 0
+        step = draw.randint(0, 9 * S) if self.has("slept", 0.2) else step
         most = 10**7 if self.has("greedy") else 10**5
         cpu = [draw.randint(0, most) / 10**6 for _ in range(2)]
         record = {

@@ -49,6 +49,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "requested": run.job["invocations"],
         **{name: statuses.count(name) for name in ("ok", "failed", "lost", "duplicate")},
         "ended": run.ended,
+        "cleaned": run.cleaned,
         "skipped_lines": run.skipped,
         "bytes": moved,
         "verified_bytes": sum(op["verified_bytes"] for op in good),
@@ -62,6 +63,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "whole_bytes_per_s": None if withheld else whole,
         "span_s": Fraction(span_ns, S) if run.span() else None,
         "paused_s": paused(run),
+        "slept_s": Fraction(run.slept_ns, S) or None,
         "makespan_s": makespan(run),
         **{f"t{share}_s": done(run, share) for share in (50, 90, 99, 100)},
         "per_function_bytes_per_s": percentiles(rates(run)),
@@ -102,6 +104,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     if withheld and report["contention"] is not None:
         report["contention"]["commits_per_s"] = None
     parts = {"deliveries": deliveries(run), "bill": bill(run)}
+    parts["neighbours"] = run.end.get("neighbours")
     return report | {name: part for name, part in parts.items() if part is not None}
 
 

@@ -78,7 +78,9 @@ class Saved:
     end: Row
     ended: bool
     skipped: int
+    cleaned: bool = False
     pauses: list[tuple[int, int]] = field(default_factory=list)
+    slept_ns: int = 0
     killed: bool = False
     """Whether a driver of it was, before the last one came to its end or not."""
 
@@ -147,7 +149,10 @@ class Saved:
 def read(path: Path, *, with_warmup: bool = False) -> Saved:
     """Read a run directory, with its workers' instants on the driver's clock."""
     header = json.loads((path / "run.json").read_text())
-    saved = _lines(header, (path / "records.jsonl").read_text().splitlines())
+    lines = (path / "records.jsonl").read_text().splitlines()
+    records = [line for line in lines if not line.startswith('{"cleaning":')]
+    saved = _lines(header, records)
+    saved.cleaned = len(records) < len(lines)
     _give_status(saved)
     _find_clocks(saved)
     for one in saved.functions:
@@ -177,16 +182,9 @@ def _lines(header: Row, lines: list[str]) -> Saved:
             saved.ended = True
             driver_ns = max(driver_ns, data["end"].get("ended_ns", 0))
         elif "wave" in data or "resumed" in data:
-            wave = data.get("wave")
-            now = wave["created_ns"] if wave else data["resumed"]["resumed_ns"]
-            if wave:
-                saved.waves.append(wave)
-            saved.killed |= not wave and not saved.ended
-            if not wave or saved.ended:
-                if 0 < driver_ns < now:
-                    saved.down.append((driver_ns, now))
-                driver_ns = max(driver_ns, now)
-                saved.ended = False
+            driver_ns = _go_on(saved, data, driver_ns)
+        elif "suspended" in data:
+            driver_ns = max(driver_ns, _sleep(saved, data["suspended"]))
         else:
             one = _function(data)
             if not 0 <= one.index < header["job"]["invocations"]:
@@ -195,6 +193,28 @@ def _lines(header: Row, lines: list[str]) -> Saved:
             saved.functions.append(one)
             driver_ns = max(driver_ns, data["collected_ns"])
     return saved
+
+
+def _go_on(saved: Saved, data: Row, driver_ns: int) -> int:
+    """Take a line about a wave or a resumption, and return the last sign of a driver."""
+    wave = data.get("wave")
+    now = int(wave["created_ns"] if wave else data["resumed"]["resumed_ns"])
+    if wave:
+        saved.waves.append(wave)
+    saved.killed |= not wave and not saved.ended
+    if wave and not saved.ended:
+        return driver_ns
+    if 0 < driver_ns < now:
+        saved.down.append((driver_ns, now))
+    saved.ended = False
+    return max(driver_ns, now)
+
+
+def _sleep(saved: Saved, slept: Row) -> int:
+    """Take a line about a suspension of the driver's machine, and return when it ended."""
+    saved.down.append((slept["began_ns"], slept["ended_ns"]))
+    saved.slept_ns += slept["ended_ns"] - slept["began_ns"]
+    return int(slept["ended_ns"])
 
 
 def _join(before: Row, end: Row) -> None:
@@ -207,8 +227,14 @@ def _join(before: Row, end: Row) -> None:
             found[name] = found.get(name, 0) + count
         if found:
             counts[of] = {name: count for name, count in found.items() if count}
+    shared = [said["neighbours"] for said in (before, end) if said.get("neighbours")]
     before.update(end)
     before |= {"probes": probes, **counts}
+    if shared:
+        before["neighbours"] = {
+            "commands": max(one["commands"] for one in shared),
+            "shared_s": sum(one["shared_s"] for one in shared),
+        }
 
 
 def _function(data: Row) -> Function:

@@ -107,13 +107,13 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         *_routes(loads, prices),
         Trap(
             name="cross_region",
-            amount=gib * prices.network_cross_region_gb,
+            amount=0.0 if loads[0].cross_region else gib * prices.network_cross_region_gb,
             text="if the bucket is in another region",
         ),
         Trap(
             name="internet",
-            amount=read / GIB * prices.network_internet_gb,
-            text="if what is read leaves AWS",
+            amount=max(read, written) / GIB * prices.network_internet_gb,
+            text="if what is read leaves AWS, or what is written goes to a store outside",
         ),
         Trap(
             name="express",

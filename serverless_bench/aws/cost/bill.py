@@ -15,18 +15,18 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.aws.cost.expected import Setting, at_most, expected
-from serverless_bench.aws.cost.forecast import LOG_BYTES
+from serverless_bench.aws.cost.forecast import LOG_BYTES, VCPU_MIB
+from serverless_bench.aws.cost.places import leaving, regions, stores
 from serverless_bench.aws.cost.prices import Prices, prices_for
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
 from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollars, price
-from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_one_of, is_text
-from serverless_bench.units import NS_PER_S
+from serverless_bench.units import GIB, NS_PER_S
 
 CONTROL_S: Final = 0.1
 """Of an invocation, for its claim and its record: two puts of some 40 ms (Skyrise, EDBT
@@ -35,18 +35,21 @@ _NS_PER_MS: Final = 1_000_000
 _MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
 _UPLOADING: Final = ("put", "upload_part")
 _RETRIEVING: Final = "get"
+_SENDING: Final = (*_UPLOADING, "append_array", "write_array")
+_RECEIVING: Final = (_RETRIEVING, "read_array")
 _REMOVING: Final = frozenset({"delete", "delete_many"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What a run is billed, without storage, next to what it was expected to be.
+    """Bill of a run, without storage, next to what it was expected to be.
 
     analysis/figures.toml defines each figure.
     """
 
     as_of: str
     region: str
+    run_regions: tuple[str, ...] | None
     currency: str
     on_aws: bool
     architecture: str
@@ -57,6 +60,9 @@ class Bill:
     invocations: int
     billed_s: float
     gb_s: float
+    cross_region_bytes: int | None
+    internet_bytes: int | None
+    on_top: Mapping[str, float] | None
     requests: Mapping[str, int]
     overhead: Mapping[str, Mapping[str, int]]
     requests_exact: bool
@@ -73,6 +79,9 @@ class Bill:
 def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     """Return the bill of a run; None if nobody knows prices for its functions, or its objects.
 
+    Functions without a memory size ran on machines that are not in the bill: there is one only of
+    their requests, and only if these went to AWS.
+
     Parameters
     ----------
     run
@@ -80,27 +89,28 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     prices
         None takes those that come with sbench.
     """
-    there = (run.functions["memory_mib"] != ABSENT) & (run.functions["start_ns"] != ABSENT)
-    if not there.any():
+    began = run.functions["start_ns"] != ABSENT
+    there = began & (run.functions["memory_mib"] != ABSENT)
+    on_aws = is_billed_by_aws(run.job.target.endpoint_url)
+    if not there.any() and not (began.any() and on_aws):
         return None
     prices = prices_for(run.job, prices)
     if prices is None:
         return None
-    requests = requests_of(run)
-    usage = _usage(run, there, requests)
+    requests, (moved, good) = requests_of(run), _moved(run)
+    usage = _usage(run, there, requests, moved if there.any() else Counter(), good)
     dollars = price(usage, prices)
     setting = _setting(run, there, usage.architecture)
     foreseen = expected(run.job, setting)
-    estimate = None if foreseen is None else price(foreseen.usage, prices).total
+    estimate = None if foreseen is None else price(_as_billed(foreseen.usage, there), prices).total
     lost = _lost(run)
     probed_s = sum(one["billed_ms"] for one in run.probed) / 1000
-    memory = int(run.functions["memory_mib"][there].max())
-    lost_at_most = price(at_most(run.job, replace(setting, memory_mib=memory)), prices).total
     return Bill(
         as_of=prices.as_of,
         region=prices.region,
+        run_regions=regions(run.job) or None,
         currency=prices.currency,
-        on_aws=is_billed_by_aws(run.job.target.endpoint_url),
+        on_aws=on_aws,
         architecture=usage.architecture,
         total=dollars.total,
         dollars=dollars,
@@ -111,6 +121,9 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         invocations=usage.invocations,
         billed_s=float(billed_ns(run, there).sum()) / NS_PER_S + probed_s,
         gb_s=usage.gb_s,
+        cross_region_bytes=usage.cross_region_bytes or None,
+        internet_bytes=usage.internet_bytes if usage.foreign else None,
+        on_top=_on_top(run, there, _directions(moved), prices) or None,
         requests={
             **requests.data,
             **{name: sum(counts.values()) for name, counts in requests.overhead.items()},
@@ -118,7 +131,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         overhead=requests.overhead,
         requests_exact=requests.exact,
         unknown=lost,
-        unknown_at_most=lost * lost_at_most,
+        unknown_at_most=lost * _lost_at_most(run, there, setting, prices),
         storage_per_h=_storage_per_h(run, prices),
     )
 
@@ -144,23 +157,30 @@ def outcome_usage(
     if isinstance(result, Lost):
         limit_ns = round(job.deadline_s * NS_PER_S)
         spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
-        billed = 0 if result.never_began else spent_ns
+        billed_s = 0.0 if result.never_began else max(0, spent_ns) / NS_PER_S
+        setting = Setting(memory_mib=memory_mib, architecture=architecture)
+        # Whatever it moved until then is billed, too.
+        most = at_most(replace(job, deadline_s=billed_s), setting) if billed_s else BilledUsage()
         return BilledUsage(
             architecture=architecture,
-            gb_s=max(0, billed) / NS_PER_S * memory_mib / 1024,
+            gb_s=billed_s * memory_mib / 1024,
             invocations=int(not result.never_began),
+            cross_region_bytes=most.cross_region_bytes,
+            internet_bytes=most.internet_bytes,
         )
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
     columns = (column(result.attempts, name) for name in ("request", "status", "bytes"))
-    moved = Counter[str]()
+    moved, good = Counter[str](), Counter[str]()
     for request, status, count in zip(*columns, strict=True):
-        moved[request] += count if 0 < (status or 0) < 300 else 0
+        moved[request] += max(0, count)
+        good[request] += count if 0 < (status or 0) < 300 else 0
     return BilledUsage(
         architecture=architecture,
-        express=is_directory_bucket(job.target.bucket),
-        **_transferred(moved),
+        **stores(job),
+        **leaving(job, **_directions(moved)),
+        **_transferred(good),
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
         log_bytes=LOG_BYTES,
@@ -177,14 +197,17 @@ def billed_ns(run: Run, there: Mask) -> Ints:
     return np.asarray(-(-(spent + imports + control) // _NS_PER_MS) * _NS_PER_MS, dtype=np.int64)
 
 
-def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
+def _usage(
+    run: Run, there: Mask, requests: Requests, moved: Counter[str], good: Counter[str]
+) -> BilledUsage:
     count = int(there.sum()) + len(run.probed)
     gib = run.functions["memory_mib"][there] / 1024
     probed = sum(one["billed_ms"] / 1000 * (one["memory_mib"] or 0) / 1024 for one in run.probed)
     return BilledUsage(
         architecture=_architecture(run, there),
-        express=is_directory_bucket(run.job.target.bucket),
-        **_transferred(_moved(run)),
+        **stores(run.job),
+        **leaving(run.job, **_directions(moved)),
+        **_transferred(good),
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()) + probed,
         invocations=count,
         log_bytes=LOG_BYTES * count,
@@ -192,12 +215,39 @@ def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
     )
 
 
-def _moved(run: Run) -> dict[str, int]:
-    """Return the bytes of requests that were answered with success, by kind."""
-    status = run.attempts["status"]
-    good = (status < 300) & (status != ABSENT)
-    request, moved = run.attempts["request"][good], run.attempts["bytes"][good]
-    return {kind: int(moved[is_text(request, kind)].sum()) for kind in (*_UPLOADING, _RETRIEVING)}
+def _on_top(run: Run, there: Mask, moved: Mapping[str, int], prices: Prices) -> dict[str, float]:
+    """Return what comes on top of the total if bytes took a dearer way than is known."""
+    # Whether a VPC has a gateway endpoint, which is free, or a NAT gateway does not show.
+    in_vpc = there.any() and any(one.get("in_vpc") for one in run.probed)
+    found = {
+        "nat": sum(moved.values()) / GIB * prices.network_nat_gb if in_vpc else 0.0,
+        "internet": 0.0 if there.any() else moved["received"] / GIB * prices.network_internet_gb,
+    }
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def _as_billed(usage: BilledUsage, there: Mask) -> BilledUsage:
+    """Return a usage without functions, if none of the run was on AWS Lambda."""
+    return usage if there.any() else replace(usage, gb_s=0.0, invocations=0, log_bytes=0)
+
+
+def _moved(run: Run) -> tuple[Counter[str], Counter[str]]:
+    """Return the bytes of requests by kind: of all, and of those that succeeded."""
+    status, size = run.attempts["status"], np.maximum(run.attempts["bytes"], 0)
+    succeeded = (status < 300) & (status != ABSENT)
+    moved, good = Counter[str](), Counter[str]()
+    for kind in (*_SENDING, *_RECEIVING):
+        of_kind = is_text(run.attempts["request"], kind)
+        moved[kind], good[kind] = int(size[of_kind].sum()), int(size[of_kind & succeeded].sum())
+    return moved, good
+
+
+def _directions(moved: Mapping[str, int]) -> dict[str, int]:
+    """Return how many bytes functions sent and received, from bytes by kind of request."""
+    return {
+        "sent": sum(moved[request] for request in _SENDING),
+        "received": sum(moved[request] for request in _RECEIVING),
+    }
 
 
 def _transferred(moved: Mapping[str, int]) -> dict[str, int]:
@@ -216,7 +266,7 @@ def _architecture(run: Run, there: Mask) -> str:
 def _setting(run: Run, there: Mask, architecture: str) -> Setting:
     declared = run.operations["size"][run.operations["size"] != ABSENT]
     return Setting(
-        memory_mib=int(np.median(run.functions["memory_mib"][there])),
+        memory_mib=int(np.median(run.functions["memory_mib"][there])) if there.any() else VCPU_MIB,
         architecture=architecture,
         object_bytes=round(float(declared.mean())) if len(declared) else None,
     )
@@ -233,10 +283,16 @@ def _lost(run: Run) -> int:
     return sum(1 for one in given_up if one not in came)
 
 
+def _lost_at_most(run: Run, there: Mask, setting: Setting, prices: Prices) -> float:
+    """Return what a function without a record costs at most."""
+    memory = int(run.functions["memory_mib"].max(where=there, initial=0)) or setting.memory_mib
+    usage = at_most(run.job, replace(setting, memory_mib=memory))
+    return price(_as_billed(usage, there), prices).total
+
+
 def _storage_per_h(run: Run, prices: Prices) -> float:
     kept = sum(_kept(run).values()) if "key" in run.operations else _kept_at_most(run)
-    express = is_directory_bucket(run.job.target.bucket)
-    return price(BilledUsage(express=express, storage_byte_h=kept), prices).storage
+    return price(BilledUsage(**stores(run.job), storage_byte_h=kept), prices).storage
 
 
 def _kept(run: Run) -> dict[str, int]:

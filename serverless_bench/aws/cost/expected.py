@@ -24,12 +24,13 @@ from serverless_bench.aws.cost.forecast import (
     line_rate,
     load_of,
 )
+from serverless_bench.aws.cost.places import leaving, stores
 from serverless_bench.aws.cost.usage import BilledUsage
-from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
+from serverless_bench.job.shared_keys import MAX_BYTES
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
@@ -136,12 +137,15 @@ def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
     """Return what one function uses at most, if it runs until its deadline.
 
     Its requests are those that are planned; where time ends them, as many as fit into it, at
-    ``LEAST_REQUEST_S`` each. Retries of what had no answer are not in it.
+    ``LEAST_REQUEST_S`` each. Retries of what had no answer are not in it, but the bytes that
+    they move are.
     """
     seconds = job.deadline_s + OVERHEAD_S + RECORD_S * (job.control is not None)
     if setting.timeout_s is not None:
         seconds = min(seconds, setting.timeout_s)
     work = _requests_at_most(job, setting)
+    sent, received = _bytes_at_most(job, setting, work, seconds)
+    work = replace(work, bytes=sent + received, uploaded=sent)
     if job.gate is not None:
         polls = (job.gate_timeout_s + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
         work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
@@ -164,11 +168,13 @@ def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
 def _usage(job: JobSpec, setting: Setting, each: _Work, count: int, driver: _Work) -> BilledUsage:
     """Return the usage of ``count`` functions, and of the driver's requests."""
     controlled = count if job.control else 0
+    sent, received = count * each.uploaded, count * (each.bytes - each.uploaded)
     return BilledUsage(
         architecture=setting.architecture,
-        express=is_directory_bucket(job.target.bucket),
-        uploaded_bytes=round(count * each.uploaded),
-        retrieved_bytes=round(count * (each.bytes - each.uploaded)),
+        **stores(job),
+        **leaving(job, sent=sent, received=received),
+        uploaded_bytes=round(sent),
+        retrieved_bytes=round(received),
         gb_s=count * each.seconds * setting.memory_mib / 1024,
         invocations=count,
         puts=math.ceil(count * each.puts + driver.puts),
@@ -333,6 +339,38 @@ def _requests_at_most(job: JobSpec, setting: Setting) -> _Work:
     else:
         timed = _in_time(job, duration_s, puts=float(once.puts > 0))
     return replace(once, puts=once.puts + timed.puts, gets=once.gets + timed.gets)
+
+
+def _bytes_at_most(
+    job: JobSpec, setting: Setting, work: _Work, seconds: float
+) -> tuple[float, float]:
+    """Return how many bytes one function sends and receives at most.
+
+    Each attempt of a planned request moves a whole object or part; all of them together no more
+    than the network of a function carries, if the account's quota were raised as far as it goes.
+    """
+    network = function_network(setting.memory_mib, quota_mbps=MOST_MBPS)
+    carried = network.burst_bytes + network.bytes_per_s * seconds
+    if job.workload == OWN_FUNCTION:
+        return carried, carried
+    attempts = 1 + job.transfer.retries
+    pieces = (work.puts, OperationKind.PUT), (work.gets, OperationKind.GET)
+    sent, received = (
+        min(carried, count * attempts * _piece_bytes(job, setting, kind)) if count else 0.0
+        for count, kind in pieces
+    )
+    return sent, received
+
+
+def _piece_bytes(job: JobSpec, setting: Setting, kind: OperationKind) -> float:
+    """Return how many bytes one request moves at most; infinity if nobody knows the size."""
+    if job.workload == "contend":
+        return MAX_BYTES
+    if job.workload == "array":
+        return _array_load(job, setting).object_bytes
+    sizes = job.load.sizes
+    size = mean_bytes(job, setting) if sizes is None else parse_sizes(sizes).maximum()
+    return math.inf if size is None else _load(job, setting, kind, size).part_bytes
 
 
 def _planned(job: JobSpec, setting: Setting, due: int | None = None) -> _Work:

@@ -1,12 +1,13 @@
 """Dollars per unit, from a dated file that the user may replace."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from serverless_bench.aws.cost.places import other_currency, regions
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
@@ -48,6 +49,8 @@ class Prices:
     network_endpoint_hour: float
     network_cross_region_gb: float
     network_internet_gb: float
+    given: bool = False
+    """Whether the user named the file, whose prices then count for whatever store."""
 
     def gb_s(self, architecture: str) -> float:
         """Return what a GB-second costs on ``arm64`` or ``x86_64``."""
@@ -55,13 +58,29 @@ class Prices:
 
 
 def prices_for(job: JobSpec, given: Prices | None = None) -> Prices | None:
-    """Return the prices given, or those that come with sbench, which are AWS's alone.
+    """Return the prices given, or those that come with sbench, which are AWS's in dollars.
 
-    None if nobody has given prices, and the job has objects or records on another cloud.
+    None if nobody has given prices, and the job has objects or records on another cloud, or is
+    billed in another currency.
     """
-    if given is None and not is_on_s3(job):
+    if given is None and (not is_on_s3(job) or other_currency(job)):
         return None
     return given or load_prices()
+
+
+def origin(as_of: str, region: str, run_regions: Sequence[str]) -> str:
+    """Return day and region of prices, and the regions of a run if they are others."""
+    return f"of {as_of}, {region}{_elsewhere(region, run_regions)}"
+
+
+def price_note(prices: Prices, job: JobSpec) -> str:
+    """Return a note for an amount whose prices are of another region than the job; else empty."""
+    elsewhere = _elsewhere(prices.region, regions(job))
+    return f" (prices of {prices.region}{elsewhere})" if elsewhere else ""
+
+
+def _elsewhere(region: str, run_regions: Sequence[str]) -> str:
+    return f"; this run: {', '.join(run_regions)}" if {*run_regions} - {region} else ""
 
 
 def is_on_s3(job: JobSpec) -> bool:
@@ -70,11 +89,25 @@ def is_on_s3(job: JobSpec) -> bool:
     return all(target.protocol is StoreProtocol.S3 for target in targets)
 
 
-def no_prices(job: JobSpec) -> UsageError:
-    """Return the error of a job whose cost is asked for, and not known."""
-    return UsageError(
-        f"there are no prices for {job.target.bucket_name}",
-        hint="`prices` FILE, with those of its cloud: sbench plan --show-prices writes one to begin"
+def needed_prices(job: JobSpec, given: Prices | str | Path | None) -> Prices:
+    """Return the prices of a job whose cost is asked for, or those of a file.
+
+    Raises
+    ------
+    UsageError
+        If nobody has them, or the file is none.
+    """
+    if isinstance(given, str | Path):
+        given = load_prices(Path(given))
+    found = prices_for(job, given)
+    if found is not None:
+        return found
+    currency = other_currency(job)
+    why = f": AWS bills {', '.join(regions(job))} in {currency}" if currency else ""
+    whose = f"its region, in {currency}" if currency else "its cloud"
+    raise UsageError(
+        f"there are no prices for {job.target.bucket_name}{why}",
+        hint=f"`prices` FILE, with those of {whose}: sbench plan --show-prices writes one to begin"
         " with",
     )
 
@@ -115,10 +148,10 @@ def load_prices(path: Path | None = None) -> Prices:
         raise _bad(name, f"is not TOML: {exc}") from exc
     values: dict[str, Any] = {key: _text(name, data, key) for key in _TEXTS}
     for field in fields(Prices):
-        if field.name not in _TEXTS:
+        if field.name not in {*_TEXTS, "given"}:
             section, _, key = field.name.partition("_")
             values[field.name] = _figure(name, data, section, key)
-    return Prices(**values)
+    return Prices(**values, given=path is not None)
 
 
 def _text(name: str, data: Mapping[str, Any], key: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from serverless_bench.aws.cost.prices import Prices
-from serverless_bench.units import GIB
+from serverless_bench.units import GIB, format_size
 
 HOURS_PER_MONTH: Final = 730.0
 """AWS bills S3 by byte-hours; its calculator takes 730 hours for a month."""
@@ -21,6 +21,11 @@ class BilledUsage:
     architecture: str = "x86_64"
     express: bool = False
     """Whether the objects are in S3 Express One Zone; claims and records never are."""
+    foreign: bool = False
+    """Whether the objects are in a store that AWS does not bill: its requests and its room have
+    a price only in a file that the user names."""
+    foreign_control: bool = False
+    """Whether claims and records are in such a store."""
     gb_s: float = 0.0
     """Billed seconds of functions times their memory in units of 1,024 MB."""
     invocations: int = 0
@@ -42,6 +47,9 @@ class BilledUsage:
     route_h: float = 0.0
     """Hours for which a NAT gateway or an interface endpoint stands, if there are such bytes."""
     cross_region_bytes: int = 0
+    """That move from one region of AWS to another, either way."""
+    internet_bytes: int = 0
+    """That leave AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +65,8 @@ class Dollars:
     storage: float = 0.0
     logs: float = 0.0
     network: float = 0.0
-    """NAT, interface endpoint, cross-region traffic, and what S3 Express One Zone takes for each
-    byte; nothing without those."""
+    """NAT, interface endpoint, what leaves a region or AWS, and what S3 Express One Zone takes for
+    each byte; nothing without those."""
 
     @property
     def total(self) -> float:
@@ -75,12 +83,17 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
         per_gb_month = prices.express_storage_gb_month
         transferred = usage.uploaded_bytes / GIB * prices.express_upload_gb
         transferred += usage.retrieved_bytes / GIB * prices.express_retrieval_gb
+    if usage.foreign and not prices.given:
+        per_put = per_get = per_gb_month = 0.0
+    controlled = usage.control_puts * prices.s3_put + usage.control_gets * prices.s3_get
+    if usage.foreign_control and not prices.given:
+        controlled = 0.0
     return Dollars(
         compute=usage.gb_s * prices.gb_s(usage.architecture),
         invocations=usage.invocations * prices.lambda_request,
         puts=usage.puts * per_put,
         gets=usage.gets * per_get,
-        control=usage.control_puts * prices.s3_put + usage.control_gets * prices.s3_get,
+        control=controlled,
         storage=usage.storage_byte_h / GIB / HOURS_PER_MONTH * per_gb_month,
         logs=usage.log_bytes / GIB * prices.logs_ingest_gb,
         network=_network(usage, prices) + transferred,
@@ -89,6 +102,7 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
 
 def _network(usage: BilledUsage, prices: Prices) -> float:
     cost = usage.cross_region_bytes / GIB * prices.network_cross_region_gb
+    cost += usage.internet_bytes / GIB * prices.network_internet_gb
     for moved, per_gb, per_hour in (
         (usage.nat_bytes, prices.network_nat_gb, prices.network_nat_hour),
         (usage.endpoint_bytes, prices.network_endpoint_gb, prices.network_endpoint_hour),
@@ -96,6 +110,13 @@ def _network(usage: BilledUsage, prices: Prices) -> float:
         if moved:
             cost += moved / GIB * per_gb + usage.route_h * per_hour
     return cost
+
+
+def transfer_text(cross_region_bytes: int, internet_bytes: int) -> str:
+    """Return how much leaves a region or AWS; empty if nothing does."""
+    if internet_bytes:
+        return f"{format_size(internet_bytes)} out of AWS"
+    return f"{format_size(cross_region_bytes)} to another region" if cross_region_bytes else ""
 
 
 def format_money(amount: float, currency: str = "USD") -> str:

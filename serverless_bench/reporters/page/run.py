@@ -8,7 +8,8 @@ from typing import Final
 from serverless_bench.analysis.activity import Activity, activity, status_counts
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.reporters.base import bill_rows, problems, rows
+from serverless_bench.reporters.base import problems, rows
+from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.definitions import definitions
 from serverless_bench.reporters.page import other_charts, time_charts
 from serverless_bench.reporters.page.charts import Chart, figure
@@ -74,10 +75,12 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     if found is not None and (clocks := other_charts.clock_chart(found)) is not None:
         yield Part(title="Clocks", content=figure(clocks))
     yield Part(title="Self-checks", content=_checks(summary))
-    charged = dict(bill_rows(summary))
-    bill = [(name, value) for name, value in charged.items() if value is not None]
-    nothing = tag("p", "No bill: it is made of runs whose functions have a memory size.")
+    bill = list(bill_rows(summary))
+    nothing = tag(
+        "p", "No bill: neither had the functions a memory size, nor was the bucket on AWS."
+    )
     yield Part(title="Cost", content=pairs(bill) if bill else nothing)
+    charged = {name for name, _ in bill}
     told = pairs([(name, value) for name, value in rows(summary) if name not in charged])
     yield Part(title="Report", content=told)
     if run is not None:

@@ -18,10 +18,7 @@ from tests.command import Done, Sbench
 from tests.lambda_hosts import NAME, running_host
 from tests.servers import Server, credentials
 
-OUTPUTS = {
-    "Region": "us-east-1",
-    "DataRegion": "us-east-1",
-}
+OUTPUTS = {"Region": "us-east-1"}
 BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 ROLE = {"Version": "2012-10-17", "Statement": []}
 
@@ -45,12 +42,18 @@ class Cloud:
             return open_client(service)
 
     def deploy(
-        self, name: str, *, functions: Sequence[str] = (), leave_out: str = ""
+        self,
+        name: str,
+        *,
+        functions: Sequence[str] = (),
+        leave_out: str = "",
+        data_region: str = "us-east-1",
     ) -> dict[str, str]:
         """Deploy a stack like ours: two buckets, and outputs that name functions."""
         bucket = {"Type": "AWS::S3::Bucket"}
         outputs: dict[str, Any] = {
             **OUTPUTS,
+            "DataRegion": data_region,
             **{
                 f"Function{number}": value
                 for number, value in enumerate(functions or [f"{name}-worker 1769 arm64"], start=1)

@@ -8,6 +8,8 @@ import pytest
 
 from serverless_bench.aws.cost.prices import price_text
 from tests.command import Sbench
+from tests.integration.aws.test_doctor import Cloud
+from tests.servers import Server
 
 SEED = ("plan", "--number", 1800, "--mb", 2000)
 
@@ -69,6 +71,50 @@ def test_routes_and_regions_are_billed(sbench: Sbench) -> None:
     assert plan(sbench, "--vpc", "nat")["total"] == pytest.approx(318, rel=0.05)
     assert plan(sbench, "--cross-region")["total"] == pytest.approx(142.7, rel=0.05)
     assert "VPC" in " ".join(plan(sbench, "--vpc", "endpoint")["warnings"])
+
+
+WRITE = ("write", "--executor", "lambda", "--number", 1000, "--mb", 2000, "--bucket", "b")
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:f"
+
+
+@pytest.mark.parametrize(
+    ("where", "gib_price", "prices"),
+    [
+        ((), 0.0, "us-east-1"),
+        (("--region", "eu-west-1"), 0.02, "us-east-1; this run: us-east-1, eu-west-1"),
+        # Nobody asks here where the bucket is; that it is elsewhere is what the flag says.
+        (("--function-region", "us-east-1"), 0.02, "us-east-1"),
+        (("--endpoint-url", "https://0123.r2.cloudflarestorage.com"), 0.09, "us-east-1"),
+    ],
+)
+def test_a_command_is_planned_with_what_leaves_its_region_or_aws(
+    sbench: Sbench, where: tuple[str, ...], gib_price: float, prices: str
+) -> None:
+    done = sbench("plan", "--format", "json", *WRITE, "--function", ARN, *where)
+    assert done.code == 0, done.err
+    network = done.json["expected"]["dollars"]["network"]
+    assert network == pytest.approx(1000 * 2000 / 1024 * gib_price)
+    # The environment names a store as well as the flag does.
+    environment = {"AWS_ENDPOINT_URL_S3": where[1]} if "--endpoint-url" in where else {}
+    flags = () if environment else where
+    text = sbench("plan", *WRITE, "--function", ARN, *flags, **environment).out
+    assert f"of 2026-10-02, {prices}\n" in text
+    assert ("1.91 TiB" in text.partition("\ntransfer ")[2]) == (gib_price > 0)
+
+
+def test_a_stack_says_where_its_bucket_is(sbench: Sbench, moto: Server) -> None:
+    cloud = Cloud(moto)
+    for name, region, total in (("near", "us-east-1", 2.05), ("far", "eu-west-1", 142.7)):
+        cloud.deploy(name, data_region=region)
+        done = sbench(*SEED, "--stack", name, "--format", "json", **cloud.environment)
+        assert done.code == 0, done.err
+        assert done.json["total"] == pytest.approx(total, rel=0.05)
+    text = sbench(*SEED, "--stack", "far", **cloud.environment).out
+    assert "prices of 2026-10-02, us-east-1; this run: us-east-1, eu-west-1\n" in text
+    cloud.deploy("yuan", data_region="cn-north-1")
+    done = sbench(*SEED, "--stack", "yuan", **cloud.environment)
+    assert done.code == 2
+    assert "in CNY" in done.err
 
 
 def test_prices_can_be_replaced(sbench: Sbench, tmp_path: Path) -> None:

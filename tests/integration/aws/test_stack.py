@@ -218,6 +218,7 @@ OPTIONS = {
         "RecordRetentionDays": "90",
         "ReservedConcurrency": "5",
         "AllowCode": "true",
+        "AllowDelete": "true",
     },
     "bucket": {"DataBucketName": YOURS},
     "vpc": {"Vpc": "true"},

@@ -71,6 +71,7 @@ def test_its_steps_run_as_they_stand(workflow: Any, sbench: Sbench) -> None:
     assert in_turns.startswith("### ")
     assert "4 runs of the new version in turns against as many of the old one" in in_turns
     assert type_step(workflow, "record", "record", sbench)
+    assert type_step(workflow, "push", "commit", sbench)
     against = (here / "summary.md").read_text().removeprefix(in_turns)
     assert "3 new runs against 0 recorded runs of 0 sessions" in against
     assert "undecided" in against

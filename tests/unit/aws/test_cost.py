@@ -321,7 +321,7 @@ def test_other_currencies() -> None:
 
 def test_the_price_file_that_comes_with_sbench_is_dated_and_sourced() -> None:
     assert PRICES.as_of == "2026-10-02"
-    assert price_text().count("source = ") == len(fields(Prices)) - 3
+    assert price_text().count("source = ") == len(fields(Prices)) - 4
 
 
 def test_a_price_file_of_the_user(tmp_path: Path) -> None:

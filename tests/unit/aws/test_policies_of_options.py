@@ -7,9 +7,13 @@ from tests.iam import Statement, Verdict
 from tests.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, Template
 from tests.unit.aws.test_policies import (
     ALLOWED,
+    CLAIM,
     DENIED,
+    ELSEWHERE,
     FOREIGN,
     LOG,
+    OBJECT,
+    RECORD,
     ROLES,
     Call,
     calls,
@@ -24,12 +28,16 @@ OPTIONS = {
     "own bucket": policies_of(Template(DataBucketName=DATA)),
     "elsewhere": policies_of(Template(DataBucketName=DATA, DataRegion="us-west-2")),
     "vpc": policies_of(Template(Vpc="true")),
+    "deletes": policies_of(Template(AllowDelete="true")),
     "kept": policies_of(Template(DataRetentionDays=30, RecordRetentionDays=400)),
     "bounded": policies_of(Template(PermissionsBoundary=f"arn:aws:iam::{ACCOUNT}:policy/b")),
-    "all": policies_of(Template(MANY, DataBucketName=DATA, Vpc="true", ReservedConcurrency=9)),
+    "all": policies_of(
+        Template(MANY, AllowDelete="true", DataBucketName=DATA, Vpc="true", ReservedConcurrency=9)
+    ),
 }
 WITH_OWN_BUCKET = ("own bucket", "elsewhere", "all")
 WITH_VPC = ("vpc", "all")
+DELETING = ("deletes", "all")
 SESSION = f"arn:aws:s3express:us-west-2:{ACCOUNT}:bucket/{DATA}"
 OTHER = FUNCTION.replace("1769-arm64", "3538-x86_64-2")
 INTERFACES = (
@@ -56,6 +64,27 @@ MORE: list[tuple[tuple[str, ...], list[Call], list[Call]]] = [
             *calls("driver", INTERFACES, "*"),
             *calls("worker", "ec2:CreateVpc ec2:AuthorizeSecurityGroupEgress", "*"),
             *(Call("worker", action, "*", BY_THE_CODE) for action in INTERFACES.split()),
+        ],
+    ),
+    (
+        WITH_OWN_BUCKET,
+        [
+            *calls("cleaner", "s3:DeleteObjectVersion s3:GetObjectVersion", OBJECT),
+            *calls("cleaner", "s3:ListBucketVersions", ARNS["DataBucket"], prefix="sbench/"),
+            *calls("cleaner", "s3:GetBucketVersioning", ARNS["DataBucket"]),
+        ],
+        [
+            *calls("cleaner", "s3:DeleteObjectVersion", RECORD, f"{ARNS['DataBucket']}/other/x"),
+            *calls("cleaner", "s3:ListBucketVersions", ARNS["DataBucket"]),
+            *calls("cleaner", "s3:ListBucketVersions", ARNS["ControlBucket"], prefix="sbench/"),
+        ],
+    ),
+    (
+        DELETING,
+        [*calls("worker", "s3:DeleteObject", OBJECT)],
+        [
+            *calls("worker", "s3:DeleteObject", CLAIM, RECORD, f"{ARNS['DataBucket']}/other/x"),
+            Call("worker", "s3:DeleteObject", OBJECT, {"aws:ResourceAccount": FOREIGN}),
         ],
     ),
     (
@@ -90,7 +119,11 @@ def table(option: str) -> tuple[list[Call], list[Call]]:
         for rows in (ALLOWED, DENIED)
     )
     for options, more, less in MORE:
-        (allowed if option in options else denied).extend(more)
+        if option in options:
+            allowed.extend(more)
+            denied = [call for call in denied if call not in more]
+        else:
+            denied.extend(more)
         denied.extend(less)
     return allowed, denied
 
@@ -123,11 +156,25 @@ def test_every_action_decides_a_row(role: str, sid: str, action: str) -> None:
     assert any(verdict(call, policies) is not verdict(call, without) for call in rows)
 
 
+@pytest.mark.parametrize("option", WITH_VPC)
+def test_a_vpc_leads_to_the_buckets_of_the_stack_and_to_no_other(option: str) -> None:
+    """Whatever keys code has: those of the role reach no other bucket either."""
+    policies = OPTIONS[option]
+    inside = calls("gateway", "s3:GetObject s3:PutObject", OBJECT, CLAIM)
+    inside += calls("gateway", "s3:ListBucket", ARNS["DataBucket"], ARNS["ControlBucket"])
+    outside = calls("gateway", "s3:PutObject", f"{ELSEWHERE}/sbench/x", f"{ARNS['DataBucket']}2/x")
+    outside += calls("gateway", "s3:ListBucket", ELSEWHERE)
+    assert {verdict(call, policies) for call in inside} == {Verdict.ALLOWED}
+    assert {verdict(call, policies) for call in outside} == {Verdict.NOT_ALLOWED}
+
+
 def test_policies_are_no_longer_than_aws_takes() -> None:
     """6,144 characters of a managed policy and 10,240 of a role's own; blanks do not count."""
     text = template(range(10_240 - MOST_FUNCTIONS, 10_240), ["x86_64"])
-    policies = policies_of(Template(text, DataBucketName="b" * 63, Vpc="true"))
+    most = Template(text, AllowDelete="true", DataBucketName="b" * 63, Vpc="true")
+    policies = policies_of(most)
     # Names of the tests are short; a stack may be called so that a function has 64 characters.
     longer = MOST_FUNCTIONS * (64 - len(FUNCTION.replace("1769-arm64", "10239-x86_64")))
     assert len(str(policies["driver"]).replace(" ", "")) + longer <= 6144
     assert len(str(policies["worker"]).replace(" ", "")) + longer <= 10_240
+    assert len(str(policies["cleaner"]).replace(" ", "")) <= 6144

@@ -1,0 +1,75 @@
+"""The bill of a run in words."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.job.target import StoreProtocol
+
+if TYPE_CHECKING:
+    from serverless_bench.aws.cost.bill import Bill
+
+_NO_DOLLARS: Final = (".amazonaws.com.cn", ".amazonaws.eu")
+"""Stores whose requests cost something in another currency."""
+_ON_TOP: Final = {
+    "nat": "if their VPC leads to the store through a NAT gateway",
+    "internet": "for what was read, if the machines are not in AWS",
+}
+"""Why something comes on top of a bill, by its name there."""
+_UNPRICED: Final = tuple(f"{one}://" for one in StoreProtocol if one is not StoreProtocol.S3)
+"""Stores whose requests cost something that nobody has told us."""
+
+
+def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield what a run cost, name and value; nothing where there is nothing to pay."""
+    bill = summary.bill
+    if bill is None:
+        if summary.store.startswith(_UNPRICED) or any(
+            host in summary.store for host in _NO_DOLLARS
+        ):
+            yield "bill", "none: the prices that come with sbench are AWS's alone, in dollars"
+        return
+    from serverless_bench.aws.cost.prices import origin  # noqa: PLC0415 - few runs have a bill
+    from serverless_bench.aws.cost.usage import format_money, transfer_text  # noqa: PLC0415
+
+    def money(amount: float) -> str:
+        return format_money(amount, bill.currency)
+
+    shown = {
+        "Lambda": bill.dollars.compute + bill.dollars.invocations,
+        "PUT class": bill.dollars.puts,
+        "GET": bill.dollars.gets,
+        "control": bill.dollars.control,
+        "logs": bill.dollars.logs,
+        "transfer": bill.dollars.network,
+    }
+    parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
+    where = "" if summary.simulated is None else "simulated, "
+    is_outside = bill.internet_bytes is not None
+    where += "" if bill.on_aws or is_outside else "as if on AWS Lambda, "
+    where += f"{bill.gb_s:.4g} GB-s on {bill.architecture}" if bill.invocations else "requests only"
+    yield "bill", f"{money(bill.total)}: {parts}; {where}"
+    if moved := transfer_text(bill.cross_region_bytes or 0, bill.internet_bytes or 0):
+        yield "transfer", moved
+    if not bill.requests_exact:
+        yield "requests", "at least: a library does not show all, or not all were counted"
+    yield "prices", origin(bill.as_of, bill.region, bill.run_regions or ())
+    if missing := "; ".join(_not_in(bill, money)):
+        yield "not in it", missing
+    if bill.estimate is not None and bill.estimate_error is not None:
+        yield "estimate", f"{money(bill.estimate)}, error {bill.estimate_error:+.1%}"
+    if bill.storage_per_h:
+        hour, month = money(bill.storage_per_h), money(bill.storage_per_month)
+        yield "storage", f"{hour} an hour, {month} a month if forgotten"
+
+
+def _not_in(bill: "Bill", money: Callable[[float], str]) -> Iterator[str]:
+    """Yield what a bill leaves out."""
+    if bill.unknown:
+        yield f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"
+    if not bill.invocations:
+        yield "the machines"
+    if bill.internet_bytes is not None and not bill.dollars.puts + bill.dollars.gets:
+        yield "what the store outside of AWS bills"
+    for name, amount in (bill.on_top or {}).items():
+        yield f"{money(amount)} {_ON_TOP[name]}"
