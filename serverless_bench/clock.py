@@ -1,9 +1,10 @@
 """The one place that reads a clock."""
 
+import threading
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Protocol
+from typing import Final, Protocol
 
 monotonic_ns = time.perf_counter_ns
 """Nanoseconds of a clock that never steps; only differences mean anything."""
@@ -15,6 +16,8 @@ sleep = time.sleep
 
 
 _DATE_CHARACTERS = 64
+_SUSPENDED_NS: Final = 2_000_000_000
+"""How far the wall clock has to be ahead to show a suspension: NTP sets smaller errors right."""
 
 
 class Clock(Protocol):
@@ -39,6 +42,31 @@ class EpochClock:
     def now_ns(self) -> int:
         """Return nanoseconds since the Unix epoch."""
         return self.origin_ns + monotonic_ns()
+
+
+class WakingClock(EpochClock):
+    """An epoch clock that is right again after the machine was suspended.
+
+    Monotonic clocks of Linux and macOS stand still in a suspension, and so do all clocks of a
+    virtual machine that is paused. The wall clock is set afterwards: where it has got ahead, it is
+    believed. A wall clock that somebody sets ahead looks the same. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.suspensions: list[tuple[int, int]] = []
+        """Beginning and end of each suspension, in order; who has noted them takes them off."""
+        self._anchoring = threading.Lock()
+
+    def now_ns(self) -> int:
+        """Return nanoseconds since the Unix epoch, suspensions included."""
+        with self._anchoring:
+            # The wall clock first: what passes between two readings makes it less, and not more.
+            behind_ns = wall_ns() - (now_ns := super().now_ns())
+            if behind_ns > _SUSPENDED_NS:
+                self.origin_ns += behind_ns
+                self.suspensions.append((now_ns, now_ns + behind_ns))
+        return super().now_ns()
 
 
 def utc_stamp(ns: int | None = None, *, separators: bool = False) -> str:

@@ -86,7 +86,7 @@ def worker_offsets(run: Run) -> Offsets:
         row, by_low, by_high = _date_bounds(run.attempts)
         np.maximum.at(low, row, by_low - driver[1])
         np.minimum.at(high, row, by_high - driver[0])
-    suspect = known & ((low > high) | _stepped(functions))
+    suspect = known & ((low > high) | stepped(functions))
     low, high = _shared(functions, known & ~suspect, low, high)
     return Offsets(low_ns=low, high_ns=high, known=known, suspect=suspect)
 
@@ -171,7 +171,7 @@ def _shared(functions: Table, known: Mask, low: Ints, high: Ints) -> tuple[Ints,
     return low, high
 
 
-def _stepped(functions: Table) -> Mask:
+def stepped(functions: Table) -> Mask:
     """Tell which invocations saw their wall clock move by another time than passed."""
     wall = functions["wall_end_ns"] - functions["wall_start_ns"]
     passed = functions["end_ns"] - functions["start_ns"]

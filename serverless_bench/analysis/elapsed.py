@@ -1,9 +1,9 @@
 """How long a run took, without the time in which nobody was at work. Pure.
 
-A run that was interrupted and resumed has a stretch in which no driver ran and no function
-worked: nobody waited for the store then. Such pauses count in no duration that has both of
-their ends in it. What lies between two functions while a driver is there (a launch, say)
-is a part of the run.
+A run that was interrupted and resumed, or whose driver's machine was suspended, has a stretch in
+which no driver ran and no function worked: nobody waited for the store then. Such pauses count
+in no duration that has both of their ends in it. What lies between two functions while a driver
+is there (a launch, say) is a part of the run.
 """
 
 from collections.abc import Iterator
@@ -42,15 +42,15 @@ class Elapsed:
 def elapsed(run: Run) -> Elapsed:
     """Return the pauses of a run whose workers' instants are on the driver's clock.
 
-    A pause is what remains of a stretch without a driver once every stretch is taken off
+    A pause is what remains of a stretch without a driver at work once every stretch is taken off
     in which a function worked that left a record, of whatever status.
     """
     pauses: list[tuple[int, int]] = []
-    if run.downtimes:
+    if absences := sorted((*run.downtimes, *run.suspensions)):
         there = run.functions["start_ns"] != ABSENT
         starts, ends = (run.functions[name][there] for name in ("start_ns", "end_ns"))
         order = np.argsort(starts, kind="stable")
-        for down_ns, up_ns in run.downtimes:
+        for down_ns, up_ns in absences:
             pauses += _gaps(starts[order], ends[order], down_ns, up_ns)
     begins, stops = np.asarray(pauses, dtype=np.int64).reshape(-1, 2).T
     return Elapsed(begins=begins, ends=stops)

@@ -12,12 +12,13 @@ from typing import Final
 
 import numpy as np
 
+from serverless_bench.analysis.clock_offsets import stepped
 from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text
-from serverless_bench.units import NS_PER_S, format_rate
+from serverless_bench.units import NS_PER_S, format_count, format_rate
 
 _TOLERANCE: Final = 0.02
 """A link's nominal rate, and the edges of windows, are known no better than this."""
@@ -108,6 +109,10 @@ def _time_runs_forward(facts: Facts) -> Iterator[str]:
         backward += int(outside[there].sum())
     if backward:
         yield f"{backward} operations have an instant before their start or after their end"
+    asleep = int(stepped(facts.run.functions).sum()) if facts.run.suspensions else 0
+    if asleep:
+        whose = format_count(asleep, "function")
+        yield f"{whose} slept with the driver's machine, or had the clock set meanwhile"
 
 
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:

@@ -34,6 +34,7 @@ from serverless_bench.analysis.timeline import (
     measured_operations,
 )
 from serverless_bench.analysis.visibility import not_shown
+from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -44,7 +45,7 @@ from serverless_bench.rundir.tables import (
     is_one_of,
     percentiles,
 )
-from serverless_bench.units import GIB, NS_PER_S
+from serverless_bench.units import GIB, NS_PER_S, format_count, format_seconds
 
 if TYPE_CHECKING:
     # What costs nothing has no bill.
@@ -64,6 +65,23 @@ class GateSummary:
     announced: int | None
     late: int
     wait_s: Mapping[str, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Who shared the embedded store; analysis/figures.toml defines each figure."""
+
+    commands: int
+    shared_s: float
+
+    @property
+    def remark(self) -> str:
+        """What reports and ``sbench check`` say of them."""
+        others = format_count(self.commands, "other command")
+        return (
+            f"{others} loaded the embedded store for {format_seconds(self.shared_s)} of this run:"
+            " its figures are of what was left of the store"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +112,7 @@ class Summary(Displayed):
     lost: int
     duplicate: int
     ended: bool
+    cleaned: bool
     skipped_lines: int
     bytes: int
     verified_bytes: int
@@ -107,6 +126,7 @@ class Summary(Displayed):
     whole_bytes_per_s: float | None
     span_s: float | None
     paused_s: float
+    slept_s: float | None
     makespan_s: float | None
     done_s: Mapping[str, float | None]
     """By ``t50``, ``t90``, ``t99`` and ``t100``, which are ``t50_s`` ... in the JSON report."""
@@ -142,15 +162,17 @@ class Summary(Displayed):
     not_shown: tuple[str, ...] = ()
     contention: Contention | None = None
     stability: Stability | None = None
+    neighbours: Neighbours | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
 
         The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
-        those of ``attempt_stats`` in its place; ``bill`` and ``deliveries`` only if there are.
+        those of ``attempt_stats`` in its place; ``bill``, ``deliveries`` and ``neighbours`` only
+        if there are.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
-        for name in ("bill", "deliveries"):
+        for name in ("bill", "deliveries", "neighbours"):
             if data[name] is None:
                 del data[name]
         data |= data.pop("attempt_stats")
@@ -213,6 +235,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         latencies=latencies(run, good),
         libraries=library_usage(run, good),
         stability=None if run.stability is None else _stability(run.stability),
+        neighbours=None if run.neighbours is None else Neighbours(**run.neighbours),
         contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
     )
 
@@ -223,7 +246,8 @@ def _stability(found: Mapping[str, Any]) -> Stability:
 
 
 def _bill(run: Run, prices: "Prices | None") -> "Bill | None":
-    if not (run.functions["memory_mib"] != ABSENT).any():
+    on_lambda = (run.functions["memory_mib"] != ABSENT).any()
+    if not on_lambda and not is_billed_by_aws(run.job.target.endpoint_url):
         return None
     from serverless_bench.aws.cost.bill import bill  # noqa: PLC0415 - see Bill
 
@@ -246,7 +270,9 @@ def _identity(run: Run) -> dict[str, Any]:
         "object_bytes": job.object_bytes,
         "threads": job.load.threads,
         "idle_threads": job.idle_threads,
+        "slept_s": sum(end - begin for begin, end in run.suspensions) / NS_PER_S or None,
         "ended": run.ended,
+        "cleaned": run.cleaning_ns is not None,
         "skipped_lines": run.skipped_lines,
     }
 

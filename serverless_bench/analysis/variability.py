@@ -104,6 +104,7 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         f"the run was interrupted: for {paused} nothing was at work, which is in no figure": (
             summary.paused_s
         ),
+        f"the driver's machine slept {format_seconds(summary.slept_s)}": summary.slept_s,
         f"{stats.failed_attempts} of {stats.attempts} attempts failed": stats.failed_attempts,
         f"the store throttled {format_count(stats.throttled, 'attempt')}": stats.throttled,
         f"{found.overdue} of {found.due} operations that were due never began": found.overdue,
@@ -111,6 +112,8 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         f"a clock is known within {format_seconds(width_s)} only, a segment has 1 s": width_s > 1,
     }
     yield from (remark for remark, holds in remarks.items() if holds)
+    if summary.neighbours is not None:
+        yield summary.neighbours.remark
     if len(times.rows) > 1:
         first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
         spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S

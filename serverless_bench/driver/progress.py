@@ -39,8 +39,8 @@ def shown(
 
     Raises
     ------
-    UsageError
-        If metrics cannot be where they are to be.
+    ArchiveError
+        If the file for metrics cannot be written.
     PluginError
         If the library for metrics is missing.
     """
@@ -119,7 +119,7 @@ def _measured(view: "RunView", job: JobSpec, display: Display, notes: list[str])
     from serverless_bench.driver.metrics import metrics_file, metrics_port  # noqa: PLC0415
 
     if display.address is not None:
-        with metrics_port(view, job, *display.address):
+        with metrics_port(view, job, display.address, notes):
             yield
         return
     write = metrics_file(view, job, display.metrics)

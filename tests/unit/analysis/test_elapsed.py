@@ -96,6 +96,46 @@ def test_a_wave_of_the_same_driver_is_no_pause(tmp_path: Path) -> None:
     assert (found.span_s, found.paused_s) == (41, 0)
 
 
+def test_a_sleep_of_the_driver_is_in_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with Archive(path, header={**header(job(invocations=2)), "created_ns": 0}) as archive:
+        archive.append(outcome(record(0, [operation(end_ns=10 * S)])))
+        archive.suspended(12 * S, 112 * S)
+        second = outcome(record(1, [operation(start_ns=120 * S, end_ns=130 * S)]))
+        archive.append(replace(second, submitted_ns=119 * S))
+    run = load_run(path)
+    found = summarize(run)
+    assert (found.slept_s, found.paused_s, found.span_s, found.makespan_s) == (100, 100, 30, 31)
+    assert any("slept 100 s" in warning for warning in variability(run, found).warnings)
+    assert found.withheld == ()
+
+
+def test_functions_that_slept_with_the_driver_have_no_rates(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with Archive(path, header=header(job(invocations=2))) as archive:
+        archive.append(outcome(record(0, [operation(end_ns=3 * S)])))
+        archive.suspended(5 * S, 100 * S)
+        here = replace(record(1, [operation(end_ns=10 * S)]), wall_start_ns=1, wall_end_ns=105 * S)
+        archive.append(replace(outcome(here), collected_ns=106 * S))
+    found = summarize(load_run(path))
+    assert found.slept_s == 95
+    assert found.whole_bytes_per_s is None
+    (why,) = found.withheld
+    assert why.startswith("1 function slept with the driver's machine")
+
+
+def test_functions_that_work_while_the_driver_sleeps_were_at_work(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with Archive(path, header=header(job(invocations=1))) as archive:
+        archive.suspended(5 * S, 100 * S)
+        late = outcome(record(0, [operation(end_ns=30 * S)]))
+        archive.append(replace(late, collected_ns=101 * S))
+    found = summarize(load_run(path))
+    assert (found.slept_s, found.paused_s, found.span_s) == (95, 0, 30)
+    # From 30 s until the driver woke up nobody did anything.
+    assert found.makespan_s == 31
+
+
 def test_who_waits_for_a_failure_waits(tmp_path: Path) -> None:
     outcomes = [
         outcome(record(i, [operation(end_ns=10 * S, size=10**9)], attempts=[])) for i in range(9)

@@ -15,7 +15,7 @@ import pytest
 from docs.make_report import FIGURES, PAGES, made, sections
 from serverless_bench.analysis.attempt_stats import AttemptStats
 from serverless_bench.analysis.delivery_stats import Deliveries
-from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.summary import Neighbours, Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.limits.result import LevelRow, Limit
@@ -37,6 +37,7 @@ SECTIONS = {
     "Bill": "bill",
     "Bottleneck": "bottleneck",
     "MissingFunctions": "missing_functions",
+    "Neighbours": "neighbours",
     "Clocks": "clocks",
     "Contention": "contention",
     "Deliveries": "deliveries",
@@ -121,7 +122,7 @@ def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
 @pytest.mark.parametrize("section", sorted(SECTIONS.values()))
 def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
     # What stands in a report only if there is such a thing is absent, and not null.
-    absent = {Bill, Deliveries}
+    absent = {Bill, Deliveries, Neighbours}
     for name, hint in fields_of(section).items():
         can_be = is_optional(hint) and not absent & {*inside(hint)}
         assert (DEFINED[section][name].null is not None) is can_be, (section, name)
@@ -164,7 +165,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
     )
-    absent = {"bill", "deliveries"}
+    absent = {"bill", "deliveries", "neighbours"}
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
     asserted = {"done_s", "attempt_stats"}
     assert asserted.isdisjoint(found.to_json())

@@ -73,6 +73,7 @@ def test_a_report_is_what_it_was(run: Path) -> None:
     since = {place: new[place] for place in new.keys() - old.keys()}
     # Of the job, and old runs have one as well.
     assert since.pop(("idle_threads",)) == load_run(run).job.idle_threads
+    assert since.pop(("cleaned",)) is False
     assert set(since.values()) <= {None}
     assert old.keys() <= new.keys()
     assert {place for place in old if not alike(old[place], new[place])} <= MODELLED

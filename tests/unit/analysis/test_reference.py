@@ -100,6 +100,6 @@ def test_both_reducers_say_the_same_of_many_runs(shape: Shape, with_warmup: bool
 
 
 def test_the_reference_has_every_field(tmp_path: Path) -> None:
-    traits = frozenset({"far", "gate", "memory"})
+    traits = frozenset({"far", "gate", "memory", "neighbours"})
     save(tmp_path, Shape(seed=1, functions=2, operations=2, traits=traits))
     assert set(reference(tmp_path)) == REPORT

@@ -1,0 +1,47 @@
+"""The clock of a driver, over any time awake, suspensions and settings of the wall clock."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench import clock
+from serverless_bench.clock import WakingClock
+
+S = 10**9
+NOTICED_S = 2
+ORIGIN_NS = 1_700_000_000 * S
+spans = st.tuples(st.integers(0, 10 * S), st.integers(-5 * S, 10_000 * S))
+"""Time awake, and by how much the wall clock is ahead after that: of a suspension, or set."""
+
+
+@given(st.lists(spans, max_size=20))
+def test_it_counts_each_suspension_once_and_never_goes_back(
+    changes: list[tuple[int, int]],
+) -> None:
+    awake_ns, ahead_ns = 0, 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock, "monotonic_ns", lambda: awake_ns)
+        patch.setattr(clock, "wall_ns", lambda: ORIGIN_NS + awake_ns + ahead_ns)
+        waking = WakingClock()
+        before_ns, counted_ns = waking.now_ns(), 0
+        for passed_ns, changed_ns in changes:
+            awake_ns += passed_ns
+            ahead_ns += changed_ns
+            now_ns = waking.now_ns()
+            slept_ns = sum(end - begin for begin, end in waking.suspensions)
+            new_ns, counted_ns = slept_ns - counted_ns, slept_ns
+            assert now_ns - before_ns == passed_ns + new_ns, "it never goes back"
+            assert clock.wall_ns() - now_ns <= NOTICED_S * S
+            if new_ns:
+                assert new_ns > NOTICED_S * S
+                assert waking.suspensions[-1] == (now_ns - new_ns, now_ns)
+            before_ns = now_ns
+
+
+def test_an_hour_is_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    waking = WakingClock()
+    before_ns, wall_ns = waking.now_ns(), clock.wall_ns
+    monkeypatch.setattr(clock, "wall_ns", lambda: wall_ns() + 3600 * S)
+    assert waking.now_ns() - before_ns > 3500 * S
+    ((began_ns, ended_ns),) = waking.suspensions
+    assert abs(ended_ns - began_ns - 3600 * S) < NOTICED_S * S
