@@ -89,6 +89,7 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
             del os.environ[name]
     # A line now and then, on a busy machine, is not what tests of other things compare.
     os.environ["SBENCH_PROGRESS"] = "none"
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull

@@ -269,7 +269,8 @@ class Bench:
         """Delete what a run made, with the command; where that waits for minutes, as it does."""
         run = load_run(path)
         if run.job.control is not None:
-            deleted = delete(run.job.target, run.ledger())
+            in_arrays = run.job.load.array is not None
+            deleted = delete(run.job.target, run.ledger(), in_arrays=in_arrays)
             control = delete_control(run.job.control, run.run_id)
             assert (deleted.failed, deleted.foreign) == ([], []), deleted
             assert (control.failed, control.foreign) == ([], []), control

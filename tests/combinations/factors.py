@@ -16,8 +16,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda", "workers", "dask"),
-    # Of a Dask cluster that is started; without a number there is one. Hosts need SSH servers:
-    # tests/integration/executors/test_dask_hosts.py.
+    # Of a Dask cluster that is started; without a number there is one.
     "slots": (NO, "2"),
     "probe": ("yes", NO),
     "memory": (NO, "1769"),
@@ -131,7 +130,11 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     *(
         ({"executor": executor, factor: value}, "means nothing to")
         for executor in ("inline", "local", "workers", "dask")
-        for factor, value in (("memory", "1769"), ("arch", "own"), ("probe", NO))
+        for factor, value in (("memory", "1769"), ("arch", "own"))
+    ),
+    *(
+        ({"executor": executor, "probe": NO}, "means nothing to")
+        for executor in ("inline", "local", "workers")
     ),
     *(
         ({"executor": executor, "slots": "2"}, "means nothing to")

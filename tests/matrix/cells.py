@@ -7,7 +7,7 @@ resumes, cleans up, and returns its figures.
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -25,7 +25,9 @@ from tests.lambda_hosts import LambdaHost
 from tests.matrix.proxy import (
     Refusal,
     expires,
+    passes,
     proxy_of,
+    refuses_claims,
     refuses_records,
     s3_refusal,
 )
@@ -195,6 +197,28 @@ def record_refused(rig: Rig, fault: str, *, times: int | None) -> Result:
         took_s = trial.detect_s("lost")
         words += resumed(trial)
         return trial.finish(fault, words, took_s)
+
+
+NOT_ALLOWED = (
+    "User: arn:aws:sts::123456789012:assumed-role/worker is not authorized to perform: s3:PutObject"
+)
+
+
+def may_not_claim(rig: Rig, fault: str, *, flags: Sequence[str] = ()) -> Result:
+    """The store answers 403 to the claims of functions, until somebody allows them and resumes."""
+    with proxy_of(rig.store.endpoint_url) as proxy:
+        trial = rig.trial("may-not-claim")
+        trial.endpoint_url = proxy.url
+        proxy.rule = refuses_claims(s3_refusal(403, "AccessDenied", NOT_ALLOWED))
+        done = trial.write(*flags)
+        first = trial.check(done)
+        assert (done.code, first.lost, trial.waves()) == (4, rig.number, 0), done.err
+        (cause,) = first.errors
+        assert NOT_ALLOWED in cause
+        assert f"no function can run: {cause}" in done.err
+        took_s = trial.detect_s("lost")
+        proxy.rule = passes
+        return trial.finish(fault, f"exit code 4, {told(first)}" + resumed(trial), took_s)
 
 
 EXPIRED = s3_refusal(400, "ExpiredToken")

@@ -29,8 +29,9 @@ def passes(method: str, path: str) -> None:
     """Refuse nothing."""
 
 
-def s3_refusal(status: int, code: str) -> Refusal:
-    return Refusal(status, f"<Error><Code>{code}</Code></Error>".encode())
+def s3_refusal(status: int, code: str, message: str = "") -> Refusal:
+    words = f"<Message>{message}</Message>" if message else ""
+    return Refusal(status, f"<Error><Code>{code}</Code>{words}</Error>".encode())
 
 
 class Proxy:
@@ -113,6 +114,19 @@ def proxy_of(server_url: str) -> Iterator[Proxy]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def refuses_claims(refusal: Refusal) -> Rule:
+    """Refuse the first attempt to make each claim: a function's, before its driver's."""
+    tried: set[str] = set()
+
+    def rule(method: str, path: str) -> Refusal | None:
+        if method != "PUT" or "/claims/" not in path or path in tried:
+            return None
+        tried.add(path)
+        return refusal
+
+    return rule
 
 
 def refuses_records(refusal: Refusal, *indexes: int, times: int | None = None) -> Rule:

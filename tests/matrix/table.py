@@ -14,6 +14,7 @@ from tests.matrix.cells import (
     interrupted,
     killed,
     late,
+    may_not_claim,
     misbehaves,
     record_refused,
     refused,
@@ -83,6 +84,13 @@ MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
     "record put fails for ever": {
         "local": BY_SOCKET,
         **dict.fromkeys(FAR, partial(record_refused, times=None)),
+    },
+    "functions may not claim": {
+        "local": "no claims: a task goes over a socket to a process",
+        "lithops": may_not_claim,
+        "lambda": partial(may_not_claim, flags=("--no-probe",)),
+        "workers": "another worker may: this one ends, and says so",
+        "dask": partial(may_not_claim, flags=("--no-probe",)),
     },
     "driver killed with -9, at random": dict.fromkeys(ALL, killed),
     "credentials expire for a while": {

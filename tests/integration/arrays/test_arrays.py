@@ -74,7 +74,8 @@ def test_the_ledger_of_an_array_is_what_is_made_and_deleted(
         open_s3(session.target).put_object(
             Bucket=embedded.bucket, Key=stranger, Body=b"not a chunk" * 100
         )
-        deleted = delete(session.target, array_keys(array, key))
+        target = replace(session.target, prefix=prefix)
+        deleted = delete(target, array_keys(array, key), in_arrays=True)
         assert deleted.foreign == [stranger]
         assert listing(session.target, prefix) == {stranger}
 

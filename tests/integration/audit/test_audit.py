@@ -18,6 +18,7 @@ from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.shaping import Shape
 from serverless_bench.stores.loopback.state import LoopbackSettings
 from tests.command import Sbench
+from tests.runs import forge
 from tests.servers import KEYS, credentials
 
 SIZE = 10_000
@@ -185,7 +186,7 @@ def test_what_was_asked_otherwise_is_named(
     header = json.loads((path / "run.json").read_text())
     load = {**header["job"]["load"], **job.pop("load", {})}
     header["job"] |= {**job, "load": load}
-    (path / "run.json").write_text(json.dumps(header))
+    forge(path, header)
     texts = [one.text for one in audit(path, saved.seen).differences]
     assert any(words in text for text in texts), texts
 

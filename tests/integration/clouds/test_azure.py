@@ -191,8 +191,8 @@ def test_what_an_intruder_has_overwritten_stays(
     overwrite(azurite, before, b"theirs")
     is_ours = cleanup._is_ours
 
-    def looked(key: str, head: Head, *, hashes: set[int]) -> bool:
-        found = is_ours(key, head, hashes=hashes)
+    def looked(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool:
+        found = is_ours(key, head, hashes=hashes, in_arrays=in_arrays)
         if key == between:
             overwrite(azurite, key, b"theirs, too")
         return found

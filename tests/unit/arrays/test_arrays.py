@@ -32,8 +32,8 @@ from serverless_bench.payload.array_layout import (
     shape_at,
 )
 from serverless_bench.process import peak_rss_bytes
-from serverless_bench.rundir.archive import readable_keys
 from serverless_bench.rundir.record import Found, OperationRecord
+from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.units import MIB
 from serverless_bench.worker.resource_usage import Watch
 from serverless_bench.workloads.array import WORKLOAD

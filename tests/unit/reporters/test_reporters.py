@@ -181,7 +181,7 @@ def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
 def test_where_prices_are_not_known_there_is_no_bill_of_zero(healthy: Summary) -> None:
     assert "bill" not in dict(rows(healthy))
     shown = dict(rows(replace(healthy, store="gs://b at http://store")))
-    assert shown["bill"] == "none: the prices that come with sbench are AWS's alone"
+    assert shown["bill"] == ("none: the prices that come with sbench are AWS's alone, in dollars")
 
 
 def test_threads_without_an_object_are_counted(healthy: Summary) -> None:
