@@ -1,6 +1,7 @@
 """A proxy in front of a store or of the Lambda host that answers some requests by itself."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ class Proxy:
         self.url = url
         self.rule: Rule = passes
         self.refused = 0
+        self.accepted = Counter[tuple[str, str]]()
+        """Conditional writes that the server answered with success, by path and condition."""
         self._lock = threading.Lock()
 
     def decide(self, method: str, path: str) -> Refusal | None:
@@ -48,6 +51,11 @@ class Proxy:
             refusal = self.rule(method, path)
             self.refused += refusal is not None
         return refusal
+
+    def note(self, path: str, condition: str | None, status: int) -> None:
+        if condition is not None and status < 300:
+            with self._lock:
+                self.accepted[path, condition] += 1
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -77,6 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
         # Host and all else as it came: it is signed.
         self.onward.request(self.command, self.path, body, dict(self.headers.items()))
         answer = self.onward.getresponse()
+        if self.command == "PUT":
+            condition = self.headers.get("If-Match", self.headers.get("If-None-Match"))
+            self.server.proxy.note(self.path, condition, answer.status)
         self._say(answer.status, dict(answer.headers.items()), answer.read())
 
     def _say(self, status: int, headers: Mapping[str, str], body: bytes) -> None:

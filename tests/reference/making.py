@@ -185,7 +185,8 @@ class _Maker:
         array = None
         if self.has("array") and not own:
             # What a bill says of arrays in a bucket is counted by grids, and tested there.
-            path = "/data" if draw.random() < 0.5 or self.has("memory") else None
+            billed = self.has("memory") or self.has("on AWS")
+            path = "/data" if draw.random() < 0.5 or billed else None
             array = ArraySpec(library="zarr", shape=(8,), chunks=(2,), path=path)
         split = 2 if self.has("ranges") else None
         load = Load(threads=threads, rate_per_s=rate, mix=mix, array=array, split=split)

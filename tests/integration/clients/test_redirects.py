@@ -179,7 +179,7 @@ def test_the_driver_does_not_follow_either() -> None:
                 resolve(Target(bucket="bucket", endpoint_url=store.endpoint_url), region=None)
             target = Target(bucket="bucket", endpoint_url=store.endpoint_url)
             with pytest.raises(StoreError):
-                delete(target, ["key"])
+                delete(target, [f"{target.prefix}key"])
     assert "`endpoint_url`" in caught.value.hint
     assert not told
 

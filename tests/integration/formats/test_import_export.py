@@ -42,7 +42,8 @@ def test_lithops_results_become_a_run_like_any_other(sbench: Sbench) -> None:
     assert (report["bytes"], report["verified_bytes"]) == (8 * 512 * MB, 0)
     assert (report["executor"], report["client"]) == ("imported", "lithops")
     assert sbench("plot", "runs/theirs", "--output", "picture.svg").code == 0
-    assert "nothing to delete" in sbench("clean", "runs/theirs").out
+    cleaned = sbench("clean", "runs/theirs")
+    assert (cleaned.code, "runs/theirs was imported" in cleaned.err) == (2, True)
 
 
 def test_what_was_lost_there_is_lost_here(sbench: Sbench) -> None:
