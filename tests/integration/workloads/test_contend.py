@@ -155,9 +155,7 @@ def on(server: Server, directory: Path, pattern: str) -> Done:
     "pattern",
     ["claim", *(pytest.param(name, marks=pytest.mark.full) for name in ("increment", "append"))],
 )
-def test_moto_is_accused_of_what_a_witness_saw(
-    tmp_path: Path, moto: Server, pattern: str
-) -> None:
+def test_moto_is_accused_of_what_a_witness_saw(tmp_path: Path, moto: Server, pattern: str) -> None:
     # moto looks at a condition and then writes: now and then it lets two through.
     with proxy_of(moto.endpoint_url) as proxy:
         done = on(replace(moto, endpoint_url=proxy.url), tmp_path, pattern)
