@@ -41,6 +41,8 @@ def open_regular(path: Path) -> BufferedReader:
     OSError
         If it cannot be, or is no regular file; nobody waits for the other end of a pipe.
     """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "no file has a NUL in its name")
     # A device may do something when it is opened: it is looked at before.
     if stat.S_ISREG(path.stat().st_mode):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

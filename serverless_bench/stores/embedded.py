@@ -92,7 +92,10 @@ class Lease:
         while True:
             line = _connect(directory)
             if line is not None:
-                return cls(line, keeper)
+                # The keeper of a store that has just ended takes connections until it goes.
+                with suppress(StoreError):
+                    return cls(line, keeper)
+                line.close()
             if not start:
                 return None
             if keeper is None:
@@ -112,7 +115,8 @@ class Lease:
         StoreError
             If the keeper could not do it, or has ended.
         """
-        self._line.sendall(json.dumps({"do": request, **more}).encode() + b"\n")
+        with _ended_if_broken():
+            self._line.sendall(json.dumps({"do": request, **more}).encode() + b"\n")
         answer = self._read()
         if "error" in answer:
             raise StoreError(f"the embedded store did not {request}: {answer['error']}")
@@ -122,7 +126,7 @@ class Lease:
         """Give the lease up, and wait for the store's end if it was the last one."""
         try:
             last = self.ask("status")["last"]
-        except (OSError, StoreError):
+        except StoreError:
             last = True
         with suppress(OSError), self._line:
             self._line.shutdown(socket.SHUT_WR)
@@ -136,11 +140,21 @@ class Lease:
     def _read(self) -> dict[str, Any]:
         data = b""
         while not data.endswith(b"\n"):
-            piece = self._line.recv(1 << 12)
-            if not piece:
-                raise StoreError("the embedded store ended", hint="try again")
+            with _ended_if_broken():
+                piece = self._line.recv(1 << 12)
+                if not piece:
+                    raise BrokenPipeError
             data += piece
         return dict(json.loads(data))
+
+
+@contextmanager
+def _ended_if_broken() -> Iterator[None]:
+    """Raise ``StoreError`` if the connection to the keeper breaks."""
+    try:
+        yield
+    except OSError as exc:
+        raise StoreError("the embedded store ended", hint="try again") from exc
 
 
 @contextmanager

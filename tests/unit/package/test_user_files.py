@@ -52,3 +52,8 @@ def test_toml_of_every_day() -> None:
         "a": {"b": {"c": 1}},
         "d": {"e": [[1, 2], {"f": "g"}]},
     }
+
+
+def test_a_name_that_no_file_can_have_is_an_error_like_any_other() -> None:
+    with pytest.raises(OSError, match="no file has a NUL in its name"):
+        read_text(Path("a\0b"))
