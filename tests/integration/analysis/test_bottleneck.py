@@ -75,15 +75,18 @@ def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: 
             perform(server, tmp_path / f"{attempt}", "read", keys=[key], **asked)
         run = load_run(tmp_path / f"{attempt}")
         (found,) = bucket_fits(run, good_operations(run), np.arange(1), np.arange(1)).values()
-        assert found.sustained_bytes_per_s == pytest.approx(rate, rel=0.05)
         return found
 
     # While the bucket is more than half full nothing comes in: a busy machine loses that.
     for attempt in range(3):
         found = network(attempt)
-        if found.burst_bytes == pytest.approx(burst, rel=0.05, abs=0.05 * found.total_bytes):
+        near = pytest.approx(burst, rel=0.05, abs=0.05 * found.total_bytes)
+        if (
+            found.sustained_bytes_per_s == pytest.approx(rate, rel=0.05)
+            and found.burst_bytes == near
+        ):
             return
-    pytest.fail(f"a burst of {found.burst_bytes} bytes is not one of {burst}")
+    pytest.fail(f"{found} is not a burst of {burst} bytes, then {rate} a second")
 
 
 def test_a_slow_store(tmp_path: Path) -> None:
