@@ -70,6 +70,7 @@ class WireClient(S3HttpClient[WireOptions]):
 
     def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
         self._idle: deque[WireConnection] = deque()
+        self._is_closed = False
         super().__init__(target, transfer, called=called)
         self._hashes = self._options.payload_signing == "sha256"
         self._keys = self._find_keys()
@@ -81,7 +82,7 @@ class WireClient(S3HttpClient[WireOptions]):
         self._signer = Signer(self._region, host, service=service)
         self._sessions = Sessions(self._region, host, self._create_session) if express else None
         # What is idle leads to where the bucket was.
-        self.close()
+        self._close_idle()
 
     def _find_keys(self) -> Callable[[], Keys | None]:
         """Return what returns the keys of the moment, or None if there are none."""
@@ -125,6 +126,10 @@ class WireClient(S3HttpClient[WireOptions]):
         return response.headers.get("x-amz-delete-marker") == "true"
 
     def close(self) -> None:
+        self._is_closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         # A request that is under way finds that its list is no longer the client's.
         idle, self._idle = self._idle, deque()
         _close_all(idle)
@@ -169,8 +174,8 @@ class WireClient(S3HttpClient[WireOptions]):
                 connection.close()
             else:
                 idle.append(connection)
-                if idle is not self._idle:
-                    # The client was closed, or has moved, meanwhile.
+                if self._is_closed or idle is not self._idle:
+                    # The client was closed before or meanwhile, or has moved.
                     _close_all(idle)
 
     def _connect(self, exchange: Exchange, idle: deque[WireConnection]) -> WireConnection:

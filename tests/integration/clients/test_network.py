@@ -172,3 +172,17 @@ def test_a_request_under_way_leaves_no_connection_to_a_client_that_closes(
     assert met.reused
     after = psutil.Process().net_connections()
     assert {one.laddr for one in before} - {one.laddr for one in after}
+
+
+def test_a_request_after_the_end_of_its_client_leaves_no_connection(
+    embedded: Server, prefix: str, stack: ExitStack
+) -> None:
+    """A driver that is interrupted closes its client under threads that begin a request."""
+    stack.enter_context(credentials(embedded.environment))
+    target = Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url, prefix=prefix)
+    client = open_client(target, Transfer())
+    client.close()
+    before = psutil.Process().net_connections()
+    client.put(f"{prefix}k", RangeOf(f"{prefix}k", 0, SIZE), new_meter())
+    after = psutil.Process().net_connections()
+    assert not {one.laddr for one in after} - {one.laddr for one in before}
