@@ -1,7 +1,7 @@
 """Delete the objects of a run, when none of its functions can write any more."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -197,13 +197,14 @@ class _Cleaning:
 
     def run_through(
         self,
-        keys: Iterable[str],
+        keys: Collection[str],
         died_ns: int | None,
         on_message: Callable[[str], object],
         *,
         survey: bool,
     ) -> Cleaned:
         """Delete objects, then claims and records, then what no file of the run tells of."""
+        known = frozenset(keys)
         deleted = self._delete(keys)
         control = relocated(self._run.job, self._target).control
         if control is not None:
@@ -215,7 +216,7 @@ class _Cleaning:
             deleted.foreign += theirs.foreign
         rest = ""
         if survey or self._problems or died_ns is not None:
-            rest = self._look_around(deleted)
+            rest = self._look_around(known, deleted)
         return Cleaned(
             deleted=deleted,
             rest=rest if survey else "",
@@ -223,22 +224,32 @@ class _Cleaning:
             problems=tuple(self._problems),
         )
 
-    def _look_around(self, deleted: Deleted) -> str:
-        """Delete objects of launches that no file tells of; say what else lies below the prefix.
+    def _look_around(self, known: Collection[str], deleted: Deleted) -> str:
+        """Delete objects that are still listed, and those of launches that no file tells of.
 
         Whoever cut the last lines off the ledger and the records has taken whole launches away.
+        A known key was written late, or the listing is older than its deletion.
+
+        Returns
+        -------
+        str
+            What else lies below the prefix.
         """
         target, there = self._target, list[str]()
-        left = {*deleted.foreign, *deleted.failed}
         with explained(target), closing(Bucket(target)) as bucket:
             objects, size, is_all = bucket.survey(target.prefix, there.extend)
             uploads = bucket.uploads(target.prefix)
-        if later := later_keys(self._run, [key for key in there if key not in left]):
-            more = self._delete(later)
+        listed = set(there).difference(deleted.foreign, deleted.failed)
+        again = listed.intersection(known)
+        later = later_keys(self._run, listed.difference(known))
+        if again or later:
+            more = self._delete((*again, *later))
             deleted.objects += more.objects
+            deleted.kept += more.kept
             deleted.failed += more.failed
             deleted.foreign += more.foreign
-            objects -= more.objects
+            objects -= len(again) + len(later) - len(more.failed) - len(more.foreign)
+        if later:
             keys = format_count(len(later), "object")
             self._problems.append(f"no file of the run tells of {keys} of later launches")
         if not is_all and self._problems:

@@ -102,7 +102,9 @@ def later_keys(run: Run, keys: Collection[str]) -> list[str]:
         return []
     launches = range(last + 1, last + 1 + _LATER_LAUNCHES)
     most = None if is_ours(run.path) else _MOST_UNPROVEN * _LATER_LAUNCHES
-    return [key for key in islice(planned_keys(run, launches), most) if key in wanted]
+    # Some workloads have the same keys in every launch.
+    planned = islice(planned_keys(run, launches), most)
+    return list(dict.fromkeys(key for key in planned if key in wanted))
 
 
 def _may_be_of(run: Run, key: str) -> bool:

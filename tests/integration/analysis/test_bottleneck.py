@@ -68,18 +68,19 @@ def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: 
     size = round(burst + 3 * rate)
     key = object_key(prefix="", run_id="network", index=0, launch=0, number=0, size=size)
 
-    def network(attempt: int) -> BucketFit:
+    def network(attempt: int) -> BucketFit | None:
         shape = ("--function-memory", memory, "--network-quota", quota, "--function-scale", scale)
         with loopback(*map(str, shape), log=tmp_path / "log") as server:
             asked: dict[str, Any] = {"invocations": 1, "concurrency": 1}
             perform(server, tmp_path / f"{attempt}", "read", keys=[key], **asked)
         run = load_run(tmp_path / f"{attempt}")
-        (found,) = bucket_fits(run, good_operations(run), np.arange(1), np.arange(1)).values()
-        return found
+        return bucket_fits(run, good_operations(run), np.arange(1), np.arange(1)).get(0)
 
+    found: BucketFit | None = None
     # While the bucket is more than half full nothing comes in: a busy machine loses that.
     for attempt in range(3):
-        found = network(attempt)
+        if (found := network(attempt)) is None:
+            continue
         near = pytest.approx(burst, rel=0.05, abs=0.05 * found.total_bytes)
         if (
             found.sustained_bytes_per_s == pytest.approx(rate, rel=0.05)
