@@ -1,0 +1,155 @@
+"""Measures of the size, the structure and the language of the package, by its source alone."""
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+REPOSITORY: Final = Path(__file__).parents[2]
+NAME: Final = "serverless_bench"
+PACKAGE: Final = REPOSITORY / NAME
+TESTS: Final = REPOSITORY / "tests"
+_UNCOUNTED_PAGES: Final = ("docs/decisions", "docs/experiments", "CHANGELOG.md")
+_FRAGMENT: Final = re.compile(r"^(What|Of|That|Whose|Who|Which|As|If so|Why|How)\b")
+"""First words of comments and docstrings that are no sentences."""
+_VAGUE_NAMES: Final = ("found", "one", "there", "known", "each")
+
+
+def measures() -> Mapping[str, float]:
+    """Return every measure by its name in ``ceilings.toml``."""
+    arrows = set(_arrows())
+    words, texts = _words(), _texts()
+    total = sum(words.values())
+    return {
+        "statements": sum(_is_statement(node) for node in _nodes()),
+        "syntax_nodes": len(_nodes()),
+        "rooms": len({_room(path) for path in _trees() if len(_inside(path).parts) > 1}),
+        "arrows": len(arrows),
+        "arrows_upwards": sum(target == NAME for _, target in arrows),
+        "class_names_defined_twice": sum(n > 1 for n in _class_names().values()),
+        "modules_at_the_root": len(list(PACKAGE.glob("*.py"))),
+        "files_in_one_folder": max(Counter(path.parent for path in _trees()).values()),
+        "modules_flat_in_tests": len(list(TESTS.glob("*.py"))),
+        "words_of_markdown": sum(len(page.read_text("utf-8").split()) for page in _pages()),
+        "what_per_10000_words": 1e4 * words["what"] / total,
+        "one_per_10000_words": 1e4 * words["one"] / total,
+        "fragments_percent": 100 * sum(map(bool, map(_FRAGMENT.match, texts))) / len(texts),
+        "vague_local_names": sum(_stored_names()[name] for name in _VAGUE_NAMES),
+        "undocumented_percent": _undocumented_percent(),
+    }
+
+
+@cache
+def _trees() -> Mapping[Path, ast.Module]:
+    """Return the syntax tree of each module of the package."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def _nodes() -> tuple[ast.AST, ...]:
+    return tuple(node for tree in _trees().values() for node in ast.walk(tree))
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Tell whether a node is a docstring, of a module, class, function or attribute."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _is_statement(node: ast.AST) -> bool:
+    return isinstance(node, ast.stmt) and not _is_text(node)
+
+
+def _inside(path: Path) -> Path:
+    return path.relative_to(PACKAGE)
+
+
+def _room(path: Path) -> str:
+    """Return the folder of a module below the package, or the name of a module at its root."""
+    return _inside(path).parts[0].removesuffix(".py").replace("__init__", NAME)
+
+
+def _arrows() -> Iterator[tuple[str, str]]:
+    """Yield the room that imports and the room that is imported, TYPE_CHECKING left out."""
+    for path, tree in _trees().items():
+        for module in _imported(tree):
+            target = module.split(".")[1] if "." in module else NAME
+            if target != _room(path):
+                yield _room(path), target
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """Yield modules of the package that code imports, when it is loaded or later."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(NAME):
+            modules = (f"{node.module}.{alias.name}" for alias in node.names)
+            # Names of the root package are its own, unless they are modules.
+            yield from (name if _is_module(name) else node.module or "" for name in modules)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith(f"{NAME}."))
+        yield from _imported(node)
+
+
+def _is_module(name: str) -> bool:
+    path = REPOSITORY.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def _class_names() -> Counter[str]:
+    return Counter(node.name.lstrip("_") for node in _nodes() if isinstance(node, ast.ClassDef))
+
+
+def _stored_names() -> Counter[str]:
+    names = (node for node in _nodes() if isinstance(node, ast.Name))
+    return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
+
+
+def _undocumented_percent() -> float:
+    """Return the share of public classes and functions without a docstring."""
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    public = [n for n in _nodes() if isinstance(n, kinds) and not n.name.startswith("_")]
+    return 100 * sum(ast.get_docstring(node) is None for node in public) / len(public)
+
+
+def _pages() -> Iterable[Path]:
+    pages = [*REPOSITORY.glob("*.md"), *REPOSITORY.joinpath("docs").rglob("*.md")]
+    names = {path: path.relative_to(REPOSITORY).as_posix() for path in pages}
+    return [path for path, name in names.items() if not name.startswith(_UNCOUNTED_PAGES)]
+
+
+@cache
+def _texts() -> tuple[str, ...]:
+    """Return every docstring, and every run of comments on lines that follow each other."""
+    texts = [node.value.value.strip() for node in _nodes() if _is_text(node)]  # type: ignore[attr-defined]
+    for path in _trees():
+        texts += _comments(path.read_text("utf-8"))
+    return tuple(texts)
+
+
+def _comments(source: str) -> Iterator[str]:
+    lines: list[str] = []
+    last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT or token.string.startswith(("#!", "# noqa", "# type")):
+            continue
+        if lines and token.start[0] != last + 1:
+            yield " ".join(lines)
+            lines = []
+        lines.append(token.string.lstrip("# "))
+        last = token.start[0]
+    if lines:
+        yield " ".join(lines)
+
+
+def _words() -> Counter[str]:
+    return Counter(word for text in _texts() for word in re.findall(r"[a-z']+", text.lower()))

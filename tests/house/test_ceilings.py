@@ -1,0 +1,26 @@
+"""The package stays within its budgets: a change that needs more pays for it elsewhere."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from tests.house.measures import measures
+
+BUDGETS: Final[dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("ceilings.toml").read_text("utf-8")
+)
+
+
+def test_no_measure_is_above_its_ceiling() -> None:
+    measured = measures()
+    assert measured.keys() == BUDGETS.keys()
+    above = {
+        name: (value, BUDGETS[name]["ceiling"])
+        for name, value in measured.items()
+        if value > BUDGETS[name]["ceiling"]
+    }
+    assert not above, "make something else smaller"
+
+
+def test_no_ceiling_is_below_its_aim() -> None:
+    assert all(budget["aim"] <= budget["ceiling"] for budget in BUDGETS.values())
