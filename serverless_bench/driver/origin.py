@@ -7,7 +7,6 @@ whose header has none is used only if the user says so. docs/decisions/0039 has 
 """
 
 import hmac
-import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -23,7 +22,7 @@ from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
-from serverless_bench.process.private import read_private
+from serverless_bench.process.private import private_draft, read_private
 from serverless_bench.rundir.digests import SEAL, canonical, is_intact
 from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.run import Run, read_header
@@ -161,11 +160,7 @@ def _stored_key(path: Path) -> bytes | None:
 def _store_key(path: Path) -> None:
     """Make the user's key; of several processes that do so at once, one wins."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(file, "wb") as writing:
-            writing.write(secrets.token_bytes(_KEY_BYTES))
+    with private_draft(path, secrets.token_bytes(_KEY_BYTES)) as draft:
         try:
             # Not renamed: a key that another process made meanwhile stays.
             path.hardlink_to(draft)
@@ -173,5 +168,3 @@ def _store_key(path: Path) -> None:
             # One that somebody else may know does not, nor is there a link on every file system.
             if _stored_key(path) is None:
                 draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -1,9 +1,11 @@
 """Directories and files that no other user of this machine can read, or has made for us."""
 
 import os
+import secrets
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +59,29 @@ def read_private(path: Path, most_bytes: int) -> bytes | None:
             ):
                 return reading.read(most_bytes)
     return None
+
+
+@contextmanager
+def private_draft(path: Path, data: bytes) -> Iterator[Path]:
+    """Yield a new file beside another one, to be renamed or linked to it, with all of ``data``.
+
+    This user alone can read and write it. Unless the block renames it, it is deleted.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(file, "wb") as writing:
+            writing.write(data)
+            writing.flush()
+            os.fsync(file)
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def make_private_directory(prefix: str) -> Path:

@@ -8,9 +8,7 @@ secret, so that the user can be shown what changed.
 import fcntl
 import hashlib
 import json
-import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import unified_diff
@@ -21,7 +19,7 @@ from typing import Final
 import platformdirs
 
 from serverless_bench.errors import ArchiveError
-from serverless_bench.process.private import own_directory, read_private
+from serverless_bench.process.private import own_directory, private_draft, read_private
 
 LITHOPS: Final = ".lithops_config"
 _LIST: Final = "trusted.json"
@@ -95,22 +93,10 @@ def _changing() -> Iterator[Trusted]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             files = trusted()
             yield files
-            _replace(folder / _LIST, json.dumps(files).encode())
+            with private_draft(folder / _LIST, json.dumps(files).encode()) as draft:
+                draft.replace(folder / _LIST)
     except OSError as exc:
         raise ArchiveError(f"cannot keep what you trust in {folder}: {exc.strerror}") from exc
-
-
-def _replace(path: Path, data: bytes) -> None:
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(file, "wb") as writing:
-            writing.write(data)
-            writing.flush()
-            os.fsync(file)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _folder() -> Path:
