@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from benchmarks.common import make_parser
 from tests.queues import Queue
-from tests.unit.limits.test_search import SEEDS, SHAPES, searched
+from tests.unit.series.limit.test_search import SEEDS, SHAPES, searched
 
 _SBENCH = (sys.executable, "-m", "serverless_bench")
 _BLOCK_S = 1.5

@@ -20,8 +20,8 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the servers are those of the tests
 
-from serverless_bench.stores.loopback.server import serving  # noqa: E402
-from serverless_bench.stores.loopback.state import LoopbackSettings  # noqa: E402
+from serverless_bench.lab.loopback.server import serving  # noqa: E402
+from serverless_bench.lab.loopback.state import LoopbackSettings  # noqa: E402
 from tests import servers  # noqa: E402
 from tests.servers import KEYS, Server  # noqa: E402
 

@@ -69,10 +69,10 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec as JobSpec
     from serverless_bench.job.target import Target as Target
     from serverless_bench.job.transfer import Transfer as Transfer
+    from serverless_bench.lab.simulation.simulated_run import simulate as simulate
     from serverless_bench.reporters.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
-    from serverless_bench.simulation.simulated_run import simulate as simulate
     from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 __version__ = "0.1.0"

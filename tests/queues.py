@@ -5,8 +5,8 @@ from math import log
 
 import numpy as np
 
-from serverless_bench.limits.block import Block
-from serverless_bench.limits.growth import LASTS_S, growth_of
+from serverless_bench.series.limit.block import Block
+from serverless_bench.series.limit.growth import LASTS_S, growth_of
 
 SETTLING = 0.2
 """Share of a block that does not count, as in ``sbench limit``."""

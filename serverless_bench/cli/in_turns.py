@@ -46,7 +46,7 @@ def _commands(runs: Sequence[str], flags: Mapping[str, Any]) -> dict[str, list[s
     UsageError
         If one is missing or no command, or other flags make no sense with them.
     """
-    from serverless_bench.experiments.comparisons import MIN_ROUNDS
+    from serverless_bench.studies.comparisons import MIN_ROUNDS
 
     if runs or flags["against"]:
         raise UsageError(

@@ -141,7 +141,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     output.display.check()
     reporter = None if output.format is None else open_reporter(output.format)
     if output.ceiling:
-        from serverless_bench.driver.ceiling import check_ceiling
+        from serverless_bench.lab.ceiling import check_ceiling
 
         check_ceiling(found.job)
     check_writable("--key-file", output.key_file)
@@ -212,7 +212,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
         sys.stdout.flush()
         note(overdue(summary) if prepared.quiet else ())
         if output.ceiling and problem is None:
-            from serverless_bench.driver.ceiling import measure_ceiling
+            from serverless_bench.lab.ceiling import measure_ceiling
 
             measured = measure_ceiling(job, keys)
             say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)

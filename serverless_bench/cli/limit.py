@@ -31,10 +31,10 @@ from serverless_bench.errors import UsageError
 from serverless_bench.units import NS_PER_S, format_per_s, format_seconds, parse_share
 
 if TYPE_CHECKING:
-    from serverless_bench.limits.block import Block
-    from serverless_bench.limits.objective import Objective
-    from serverless_bench.limits.search import Search
     from serverless_bench.rundir.run import Run
+    from serverless_bench.series.limit.block import Block
+    from serverless_bench.series.limit.objective import Objective
+    from serverless_bench.series.limit.search import Search
 
 _JOBS: Final = {**COMMANDS, "mixed": mixed_command}
 _DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed", "until_stable"}
@@ -101,7 +101,7 @@ def command(
     flags are those of the job. See docs/limit.md for what the interval promises.
     """
     require_scipy()
-    from serverless_bench.limits.objective import Objective, parse_seconds
+    from serverless_bench.series.limit.objective import Objective, parse_seconds
 
     p99, errors = flags["p99"], flags["errors"]
     objective = Objective(
@@ -165,7 +165,7 @@ def _range(over: str, flags: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _search(objective: "Objective", over: str, flags: Mapping[str, Any]) -> "Search":
-    from serverless_bench.limits.search import Search
+    from serverless_bench.series.limit.search import Search
 
     lowest, highest = _range(over, flags)
     if lowest > highest:
@@ -202,7 +202,7 @@ class _Series:
 
     def measure(self, style: str) -> str:
         """Search, report, and return why it ended."""
-        from serverless_bench.limits.result import result_of
+        from serverless_bench.series.limit.result import result_of
 
         begun_ns = monotonic_ns()
         with store_kept_up(needed=self.task.embedded):
@@ -223,7 +223,7 @@ class _Series:
 
             say_json(orjson.dumps(limit.to_json()))
         else:
-            from serverless_bench.limits.report import lines
+            from serverless_bench.series.limit.report import lines
 
             say(*lines(limit, style))
         return limit.ended
@@ -240,7 +240,7 @@ class _Series:
             self.blocks.append(block)
 
     def _block(self, level: int) -> "Block":
-        from serverless_bench.limits.block import block_of
+        from serverless_bench.series.limit.block import block_of
 
         number = 1 + sum(block.level == level for block in self.blocks)
         directory = self.root / f"{level}-{number}"

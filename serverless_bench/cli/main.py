@@ -137,11 +137,11 @@ def _other_command(name: str) -> click.Command:  # noqa: C901, PLR0912 - as abov
         case "limit":
             from serverless_bench.cli.limit import command
         case "exp":
-            from serverless_bench.cli.exp import command
+            from serverless_bench.studies.commands.exp import command
         case "store":
             from serverless_bench.cli.store import command
         case "serve":
-            from serverless_bench.cli.serve import command
+            from serverless_bench.lab.commands.serve import command
         case "aws":
             from serverless_bench.cli.aws import command
         case "plan":
@@ -151,9 +151,9 @@ def _other_command(name: str) -> click.Command:  # noqa: C901, PLR0912 - as abov
         case "worker":
             from serverless_bench.cli.worker import command
         case "lambda-host":
-            from serverless_bench.cli.lambda_host import command
+            from serverless_bench.lab.commands.lambda_host import command
         case "localstack":
-            from serverless_bench.cli.localstack import command
+            from serverless_bench.lab.commands.localstack import command
         case _:
             raise KeyError(name)
     return command

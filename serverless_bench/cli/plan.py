@@ -198,8 +198,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
     from serverless_bench.cli.plan_job import check_flags, plan_command
-    from serverless_bench.cli.plan_simulate import check_simulation, simulate_command
     from serverless_bench.driver.cost_limit import check_memory
+    from serverless_bench.lab.commands.plan_simulate import check_simulation, simulate_command
 
     check_flags(words)
     check_simulation(words, flags)

@@ -97,7 +97,7 @@ def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> 
         If the picture cannot be written.
     """
     load_matplotlib()
-    from serverless_bench.plots import figure
+    from serverless_bench.reporters.plots import figure
     from serverless_bench.rundir.files import replacing
 
     drawn = figure(runs, latency=latency)

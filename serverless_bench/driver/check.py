@@ -9,12 +9,12 @@ from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import Variability, variability
-from serverless_bench.audit.audit import Audit, Billed, audit
-from serverless_bench.audit.witness import read_witness
 from serverless_bench.aws.cost.bill import bill
 from serverless_bench.driver.origin import IMPORTED, is_ours
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
+from serverless_bench.lab.audit.audit import Audit, Billed, audit
+from serverless_bench.lab.audit.witness import read_witness
 from serverless_bench.rundir.digests import file_problems, is_intact
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import format_count, format_moments, format_seconds

@@ -7,8 +7,6 @@ from typing import Any, Final
 from serverless_bench.analysis.compare import ALPHA
 from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.escaping import for_markdown
-from serverless_bench.experiments.comparisons import MIN_ROUNDS
-from serverless_bench.experiments.power import ENOUGH
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
@@ -19,6 +17,8 @@ from serverless_bench.history.judging import (
 )
 from serverless_bench.reporters.comparison import format_metric
 from serverless_bench.reporters.text_table import table
+from serverless_bench.studies.comparisons import MIN_ROUNDS
+from serverless_bench.studies.power import ENOUGH
 from serverless_bench.units import format_count
 
 _NOT_IN_TURNS: Final = (

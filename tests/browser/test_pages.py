@@ -18,7 +18,7 @@ from tests.browser import browser as started
 from tests.browser import opened
 from tests.command import Sbench
 from tests.integration.analysis.test_compare import BASE, make_series, make_side
-from tests.integration.experiments.test_exp import TINY
+from tests.integration.studies.test_exp import TINY
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.servers import loopback
 

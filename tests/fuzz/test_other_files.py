@@ -21,10 +21,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.aws.cost.prices import price_text
-from serverless_bench.experiments.loading import load_experiment
-from serverless_bench.experiments.plan import FILE, STATE, Plan, save_plan
 from serverless_bench.history.recorded import record
 from serverless_bench.rundir.run import load_run
+from serverless_bench.studies.loading import load_experiment
+from serverless_bench.studies.plan import FILE, STATE, Plan, save_plan
 from tests import oplogs, pickles
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes
 from tests.fuzz.watched import Nursery, nursery
@@ -239,9 +239,9 @@ def sbench() -> Iterator[Nursery]:
 
 WARM: Final = (
     "serverless_bench.analysis.summary",
-    "serverless_bench.experiments.report",
-    "serverless_bench.experiments.runner",
-    "serverless_bench.experiments.observations",
+    "serverless_bench.studies.report",
+    "serverless_bench.studies.runner",
+    "serverless_bench.studies.observations",
     "serverless_bench.formats.converters.sai3",
     "serverless_bench.formats.converters.warp",
     "serverless_bench.formats.importers.lithops",

@@ -76,7 +76,7 @@ MODULES: Final = (
     "serverless_bench.driver.clean",
     "serverless_bench.formats.export",
     "serverless_bench.history.folder",
-    "serverless_bench.plots",
+    "serverless_bench.reporters.plots",
     "serverless_bench.reporters.text",
     "matplotlib.backends.backend_agg",
     "pandas",

@@ -18,7 +18,7 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.run import resume_job
 from serverless_bench.errors import INTERRUPTED
-from serverless_bench.lambda_host.limits import Limits
+from serverless_bench.lab.lambda_host.limits import Limits
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
 from tests.lambda_hosts import LambdaHost

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.stores.loopback.server import serving
+from serverless_bench.lab.loopback.server import serving
 from tests.command import Sbench
 from tests.quoted import ROOT
 from tests.servers import KEYS

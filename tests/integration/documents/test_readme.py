@@ -21,7 +21,7 @@ import pytest
 
 from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.stores.loopback.server import serving
+from serverless_bench.lab.loopback.server import serving
 from tests.localstacks import running_localstack
 from tests.pickles import tuples
 from tests.quoted import BLOCK, ROOT, WHEEL

@@ -17,8 +17,8 @@ from distributed.security import Security
 
 import serverless_bench
 from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from tests.command import Sbench
 from tests.dask_clusters import (
     DaskCluster,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from tests.command import Done, Sbench
 from tests.dask_clusters import ROOT, running_cluster
 from tests.servers import KEYS

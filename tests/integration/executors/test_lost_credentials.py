@@ -15,8 +15,8 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote import map as remote
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.server import serving
 from serverless_bench.units import NS_PER_S
 from tests.command import Done, Sbench
 from tests.fault_server import FaultServer, fails

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.stores.loopback.process import served
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.process import served
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from tests.command import Apart, Sbench
 from tests.dask_clusters import running_cluster
 from tests.fault_server import Exchange, FaultServer

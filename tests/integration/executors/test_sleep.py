@@ -16,10 +16,10 @@ from serverless_bench.clock import wall_ns as true_wall_ns
 from serverless_bench.driver import run as driver
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback import connection
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback import connection
-from serverless_bench.stores.loopback.server import serving
 from serverless_bench.units import NS_PER_S
 from tests.command import Sbench
 from tests.lambda_hosts import KEYS, install, running_host

@@ -17,9 +17,9 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from serverless_bench.worker.claims import (
     RecordKey,
     claim,

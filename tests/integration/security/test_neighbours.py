@@ -15,9 +15,9 @@ from serverless_bench.driver.display import Display
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.shaping import Shape
-from serverless_bench.stores.loopback.state import LoopbackSettings
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.shaping import Shape
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.units import NS_PER_S
 from tests.command import COMMAND, Done, Sbench
 from tests.lambda_hosts import NAME, running_host

@@ -13,7 +13,7 @@ from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.clients.wire_session import Aside, Sessions
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
-from serverless_bench.stores.loopback.s3 import Element, S3Error, error_xml, http_date, xml
+from serverless_bench.lab.loopback.s3 import Element, S3Error, error_xml, http_date, xml
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import NS_PER_S
 

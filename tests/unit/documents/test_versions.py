@@ -11,13 +11,13 @@ import pytest
 import serverless_bench
 from serverless_bench.analysis import summary
 from serverless_bench.arrays import ARRAYS
-from serverless_bench.audit import witness as audit_witness
 from serverless_bench.cli.main import COMMANDS
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.lab.audit import witness as audit_witness
+from serverless_bench.lab.loopback import witness
 from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir import run
-from serverless_bench.stores.loopback import witness
 from tests.command import Call
 from tests.quoted import ROOT
 

@@ -1,0 +1,1 @@
+"""Commands of the lab, in the order of their names."""
