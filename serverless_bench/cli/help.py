@@ -90,11 +90,14 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; an unknown one is told with those that are like it."""
         name = str(args[0])
-        spelled = ctx.token_normalize_func(name) if ctx.token_normalize_func else name
-        known = self.list_commands(ctx)
-        if spelled not in known and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}.{did_you_mean(spelled, known)}")
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            if name.startswith("-"):
+                raise
+            spelled = ctx.token_normalize_func(name) if ctx.token_normalize_func else name
+            alike = did_you_mean(spelled, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}.{alike}")
 
 
 def did_you_mean(name: str, known: list[str]) -> str:

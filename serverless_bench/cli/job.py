@@ -12,6 +12,7 @@ from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.terminal import complain, note, say
 from serverless_bench.driver.display import Display, Style
 from serverless_bench.errors import UsageError
+from serverless_bench.plugins import TOOLS
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
@@ -141,9 +142,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     output.display.check()
     reporter = None if output.format is None else open_reporter(output.format)
     if output.ceiling:
-        from serverless_bench.lab.ceiling import check_ceiling
-
-        check_ceiling(found.job)
+        TOOLS.load("check-ceiling")(found.job)
     check_writable("--key-file", output.key_file)
     return Prepared(
         workload=workload,
@@ -212,9 +211,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
         sys.stdout.flush()
         note(overdue(summary) if prepared.quiet else ())
         if output.ceiling and problem is None:
-            from serverless_bench.lab.ceiling import measure_ceiling
-
-            measured = measure_ceiling(job, keys)
+            measured = TOOLS.load("measure-ceiling")(job, keys)
             say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
         from serverless_bench.formats.exporters.pywren import write_pickle

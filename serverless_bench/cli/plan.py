@@ -44,6 +44,7 @@ from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.escaping import for_terminal
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.plugins import TOOLS
 from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
 if TYPE_CHECKING:
@@ -199,10 +200,9 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         return ExitCode.OK
     from serverless_bench.cli.plan_job import check_flags, plan_command
     from serverless_bench.driver.cost_limit import check_memory
-    from serverless_bench.lab.commands.plan_simulate import check_simulation, simulate_command
 
     check_flags(words)
-    check_simulation(words, flags)
+    _check_simulation(words, flags)
     check_memory(flags["memory"])
     for name in ("quota",) if words else _LEAST:
         value, least = flags[name], _LEAST[name]
@@ -220,7 +220,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         "network_mbps": _network_mbps(flags["network_quota"], stack),
     }
     if flags["simulate"]:
-        return simulate_command(words, flags, {**account, "names": max(1, len(functions))})
+        simulate = TOOLS.load("simulation")
+        return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
     if any(setup.in_vpc for setup in setups.values()) and flags["vpc"] == Route.NONE:
         flags["vpc"] = Route.GATEWAY
     found = (
@@ -236,6 +237,26 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         for title, text in (("command", " ".join(words)), *found.rows()):
             say(f"{title:<20} {text}")
     return ExitCode.OK
+
+
+def _check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
+    """Refuse flags of a simulation that make none.
+
+    Raises
+    ------
+    UsageError
+        If there is no command, or a model without a simulation.
+    """
+    if flags["model"] is not None and not flags["simulate"]:
+        raise UsageError(
+            "--model needs --simulate", hint="sbench plan --simulate --model ... write"
+        )
+    if flags["runs"] > 1 and not flags["simulate"]:
+        raise UsageError("--runs needs --simulate", hint="sbench plan --simulate --runs 20 write")
+    if flags["simulate"] and not words:
+        raise UsageError(
+            "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
+        )
 
 
 def _plan(

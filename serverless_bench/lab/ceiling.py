@@ -21,7 +21,6 @@ from serverless_bench.units import format_rate
 
 _LIMIT_BYTES: Final = 4_000_000_000
 _LEAST_BYTES: Final = 1_000_000
-_HERE: Final = frozenset({"inline", "local"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ def check_ceiling(job: JobSpec) -> None:
     UsageError
         If functions run elsewhere, or do something other than write or read.
     """
-    if job.executor not in _HERE:
+    if job.executor not in {"inline", "local"}:
         raise UsageError(
             f"`ceiling` needs functions on this machine, not {job.executor!r}",
             hint="sbench serve --host on a machine of theirs is a store to compare with",

@@ -1,7 +1,7 @@
 """Where the objects of an experiment go: stores that live as long as it runs."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final
 
@@ -9,7 +9,7 @@ from serverless_bench.driver.location import check_meant
 from serverless_bench.driver.target import embedded_target
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.process import served
+from serverless_bench.plugins import TOOLS
 from serverless_bench.studies.definition import Settings
 from serverless_bench.studies.settings import inner
 
@@ -78,6 +78,7 @@ def _serving(serve: Settings, *, own: bool) -> AbstractContextManager[str]:
     flags = {"check": "none", **serve}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     known = all(map(os.environ.get, ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")))
+    served: Callable[..., AbstractContextManager[str]] = TOOLS.load("loopback")
     return served(*arguments, credentials=own and not known)
 
 

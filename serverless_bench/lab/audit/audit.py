@@ -1,47 +1,33 @@
 """Everything that a witness can say about a run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
 from serverless_bench.lab.audit.bill_check import check_bill, check_probes, leftovers
 from serverless_bench.lab.audit.bytes_check import check_attempts, check_bytes
-from serverless_bench.lab.audit.discrepancy import Discrepancy
 from serverless_bench.lab.audit.job_check import check_job
 from serverless_bench.lab.audit.matching import match
 from serverless_bench.lab.audit.reported_run import read_reported_run
 from serverless_bench.lab.audit.run_requests import requests_of_run
 from serverless_bench.lab.audit.timing_check import check_clocks, check_latencies, check_schedule
-from serverless_bench.lab.audit.witness import StoreRequest
+from serverless_bench.lab.audit.witness import StoreRequest, read_witness
+from serverless_bench.rundir.audited import Audit, Billed, Discrepancy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Billed:
-    """What the bill says about requests."""
+def audit_file(
+    path: Path, witness: Path, *, billed: Billed | None = None, cleaned: bool = False
+) -> Audit:
+    """Hold the run in ``path`` against a file that ``sbench serve --witness`` wrote.
 
-    requests: Mapping[str, int]
-    """By kind, and as ``control``, ``gate`` and ``probes``."""
-    exact: bool
-    """Whether it says that these are all; else there were at least as many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
-    """A run beside what the store saw of it."""
-
-    differences: tuple[Discrepancy, ...]
-    requests: Mapping[str, int]
-    """How many requests were looked at: of the functions (``data``), of the ``gate``, below the
-    ``control`` prefix, and ``probes`` of the store's clock."""
-    matched: int
-    """Attempts whose request was found."""
-    by_key_and_time: int
-    """Requests of functions whose user agent names no worker."""
-    not_compared: int
-    """Requests on the run's own keys by workers that left no record."""
-    left: tuple[str, ...]
-    """What the run made, and nobody has deleted."""
+    Raises
+    ------
+    ArchiveError
+        If the directory holds no run.
+    UsageError
+        If the witness cannot be read.
+    """
+    return audit(path, read_witness(witness), billed=billed, cleaned=cleaned)
 
 
 def audit(

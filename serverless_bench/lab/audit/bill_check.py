@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from serverless_bench.lab.audit.discrepancy import Discrepancies, Discrepancy
 from serverless_bench.lab.audit.reported_run import ReportedRun
 from serverless_bench.lab.audit.run_requests import MARGIN_NS, RunRequests
 from serverless_bench.lab.audit.witness import StoreRequest
+from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _FREE: Final = frozenset({"abort_multipart", "delete", "delete_objects"})
 _NAMES: Final = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from serverless_bench.lab.audit.byte_ranges import coverage, describe, segments
-from serverless_bench.lab.audit.discrepancy import Discrepancies, Discrepancy
 from serverless_bench.lab.audit.matching import Matches, requests_of
 from serverless_bench.lab.audit.reported_run import ReportedFunction, ReportedRun, Row
 from serverless_bench.lab.audit.run_requests import MARGIN_NS, RunRequests, at_work
 from serverless_bench.lab.audit.witness import StoreRequest, by_key
+from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _READS = frozenset({"get", "get_range"})
 

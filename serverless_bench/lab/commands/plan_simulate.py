@@ -22,26 +22,6 @@ if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
 
 
-def check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
-    """Refuse flags of a simulation that make none.
-
-    Raises
-    ------
-    UsageError
-        If there is no command, or a model without a simulation.
-    """
-    if flags["model"] is not None and not flags["simulate"]:
-        raise UsageError(
-            "--model needs --simulate", hint="sbench plan --simulate --model ... write"
-        )
-    if flags["runs"] > 1 and not flags["simulate"]:
-        raise UsageError("--runs needs --simulate", hint="sbench plan --simulate --runs 20 write")
-    if flags["simulate"] and not words:
-        raise UsageError(
-            "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
-        )
-
-
 def simulate_command(
     words: Sequence[str], flags: Mapping[str, Any], account: Mapping[str, Any]
 ) -> int:

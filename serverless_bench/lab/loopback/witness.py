@@ -13,11 +13,11 @@ from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import Final, TextIO
 
-from serverless_bench import __version__
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.errors import UsageError
 from serverless_bench.lab.loopback.s3 import S3Request
 from serverless_bench.units import NS_PER_S
+from serverless_bench.version import __version__
 
 FORMAT: Final = 1
 COLUMNS: Final = (

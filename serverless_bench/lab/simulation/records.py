@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from serverless_bench import __version__
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
 from serverless_bench.lab.simulation.state import COMPLETE, CREATE, Simulated
@@ -22,6 +21,7 @@ from serverless_bench.rundir.record import (
 from serverless_bench.rundir.rows import Rows
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 from serverless_bench.units import GIB, MIB, NS_PER_S
+from serverless_bench.version import __version__
 
 _THROTTLED: Final = "throttled"
 _DEADLINE: Final = "deadline: stopped before the last operation"

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from serverless_bench import __version__
 from serverless_bench.aws.cost.advice import MAX_FUNCTION_S
 from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.driver.plan import check
@@ -30,6 +29,7 @@ from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import NS_PER_S, format_count
+from serverless_bench.version import __version__
 
 EXECUTOR: Final = "simulated"
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}

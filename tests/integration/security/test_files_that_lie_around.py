@@ -12,7 +12,7 @@ from typing import Final
 import click
 import pytest
 
-from serverless_bench.cli.main import COMMANDS, main, open_command
+from serverless_bench.cli.main import command_names, main, open_command
 from serverless_bench.cli.options import HarmlessOption
 from serverless_bench.escaping import for_toml
 from tests import oplogs
@@ -128,9 +128,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    commands = (f"cli.{name.replace('-', '_')}" for name in COMMANDS if name != "import")
-    modules = (f"serverless_bench.{name}" for name in (*commands, *WARM))
-    with nursery(*modules, "rich.console", "rich.table", "scipy.stats", __name__) as found:
+    commands = (open_command(name).callback.__module__ for name in command_names())
+    modules = (f"serverless_bench.{name}" for name in WARM)
+    with nursery(
+        *commands, *modules, "rich.console", "rich.table", "scipy.stats", __name__
+    ) as found:
         yield found
 
 
@@ -207,7 +209,7 @@ def harm(folder: HostileFolder, option: click.Option) -> object:
 def hostile_settings(folder: HostileFolder) -> str:
     """Return a settings file with every flag of every command that is not declared harmless."""
     lines = []
-    for name in COMMANDS:
+    for name in command_names():
         lines.append(f"[{name}]")
         flags = {str(one.name): one for one in options_of(open_command(name))}
         lines += [
@@ -307,7 +309,7 @@ def test_every_command_runs_where_all_that_lies_around_is_hostile(
     sbench: Nursery, theirs: HostileFolder, store: Server, tmp_path: Path
 ) -> None:
     """No program runs, no file outside of runs is changed, only the store of the user is asked."""
-    assert CALLS.keys() == COMMANDS.keys(), "a new command needs a call here"
+    assert CALLS.keys() == {*command_names()}, "a new command needs a call here"
     own = tmp_path / "own"
     own.mkdir()
     for name, text in OWN.items():
@@ -337,7 +339,7 @@ def test_every_command_runs_where_all_that_lies_around_is_hostile(
 def harmless_texts() -> Iterator[tuple[str, str]]:
     """Yield each command and each of its harmless flags that takes a text, but a flag once."""
     seen: set[str] = set()
-    for command in COMMANDS:
+    for command in command_names():
         for option in options_of(open_command(command)):
             checked = (click.Choice, click.types.IntParamType, click.types.FloatParamType)
             if isinstance(option, HarmlessOption) and not option.is_flag:

@@ -11,7 +11,7 @@ import pytest
 import serverless_bench
 from serverless_bench.analysis import summary
 from serverless_bench.arrays import ARRAYS
-from serverless_bench.cli.main import COMMANDS
+from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.lab.audit import witness as audit_witness
@@ -34,7 +34,7 @@ def row(name: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("family", "names"),
-    [("commands", COMMANDS), ("clients", CLIENTS), ("executors", EXECUTORS)],
+    [("commands", command_names()), ("clients", CLIENTS), ("executors", EXECUTORS)],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_is_supported_or_experimental(family: str, names: list[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import serverless_bench
-from serverless_bench.cli.main import COMMANDS
+from serverless_bench.cli.main import command_names
 from tests import runs
 
 HEAVY = {
@@ -76,11 +76,11 @@ out.write(json.dumps(loaded))
 
 def test_help_waits_for_no_library() -> None:
     # One process for all: each is answerable for what those before it had not loaded.
-    commands = [[], *([name] for name in COMMANDS)]
+    commands = [[], *([name] for name in command_names())]
     command = [sys.executable, "-c", HELP, json.dumps(commands)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)
-    assert len(loaded) == len(COMMANDS) + 1
+    assert len(loaded) == len(command_names()) + 1
     assert {name: FOR_WORK & set(modules) for name, modules in loaded.items()} == {
         name: set() for name in loaded
     }

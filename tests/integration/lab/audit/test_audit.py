@@ -11,12 +11,13 @@ import pytest
 
 from serverless_bench import JobSpec, Load, Run, Target, Transfer, run_job
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.lab.audit.audit import Audit, Billed, audit
+from serverless_bench.lab.audit.audit import audit
 from serverless_bench.lab.audit.byte_ranges import coverage, describe, segments
 from serverless_bench.lab.audit.witness import StoreRequest, read_witness
 from serverless_bench.lab.loopback.server import serving
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.rundir.audited import Audit, Billed
 from tests.command import Sbench
 from tests.runs import forge
 from tests.servers import KEYS, credentials
