@@ -33,7 +33,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.job.keys import object_key
 from serverless_bench.lab.loopback.process import served
 from serverless_bench.units import KIB, MIB
-from tests.network import bundle_of, certificate
+from tests.stores.network import bundle_of, certificate
 
 KINDS: Final = ("put", "get")
 SIZES: Final = (4 * KIB, 64 * KIB, 315 * KIB, MIB, 64 * MIB)

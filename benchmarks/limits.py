@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.common import make_parser
-from tests.queues import Queue
+from tests.stores.queues import Queue
 from tests.unit.series.limit.test_search import SEEDS, SHAPES, searched
 
 _SBENCH = (sys.executable, "-m", "serverless_bench")

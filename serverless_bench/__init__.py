@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from serverless_bench.driver.check import check as check
     from serverless_bench.driver.clean import Cleaned as Cleaned
     from serverless_bench.driver.clean import clean as clean
-    from serverless_bench.driver.display import Display as Display
+    from serverless_bench.driver.live.display import Display as Display
     from serverless_bench.driver.outlook import JobPlan as JobPlan
     from serverless_bench.driver.outlook import plan as plan
     from serverless_bench.driver.run import CutShort as CutShort
@@ -80,7 +80,7 @@ _PUBLIC = {
     "CheckedRun": "driver.check",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
-    "Display": "driver.display",
+    "Display": "driver.live.display",
     "FunctionContext": "worker.context",
     "JobPlan": "driver.outlook",
     "JobSpec": "job.spec",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.terminal import complain, note, say
-from serverless_bench.driver.display import Display, Style
+from serverless_bench.cli.output.terminal import complain, note, say
+from serverless_bench.driver.live.display import Display, Style
 from serverless_bench.errors import UsageError
 from serverless_bench.plugins import TOOLS
 
@@ -116,7 +116,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown or lacks its library.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.driver.setting_names import setting_names
+    from serverless_bench.settings.names import setting_names
 
     output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
@@ -156,7 +156,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
 
 def _output(workload: str, flags: Mapping[str, Any]) -> Output:
     """Check what is to become of the run."""
-    from serverless_bench.driver.schema import checked
+    from serverless_bench.settings.schema import checked
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
     if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):

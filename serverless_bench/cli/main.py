@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.flag_names import spelled
-from serverless_bench.cli.help import Group, in_sections
+from serverless_bench.cli.flags.names import spelled
 from serverless_bench.cli.interrupts import end_undisturbed, interruptible
-from serverless_bench.cli.terminal import aside, complain, open_streams
+from serverless_bench.cli.output.help import Group, in_sections
+from serverless_bench.cli.output.terminal import aside, complain, open_streams
 from serverless_bench.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
 from serverless_bench.plugins import Registry
 from serverless_bench.version import __version__
@@ -98,7 +98,7 @@ def open_command(name: str) -> click.Command:
     KeyError
         If nobody has it.
     """
-    place = f"serverless_bench.cli.{_MODULES.get(name, name)}:command"
+    place = f"serverless_bench.cli.commands.{_MODULES.get(name, name)}:command"
     if name not in COMMANDS:
         # Entry points are looked at only for a name that the core does not have.
         places = {
@@ -144,7 +144,7 @@ class _Commands(Group):
         """Return a command, with the user's own defaults for its flags."""
         if cmd_name not in COMMANDS and cmd_name not in command_names():
             return None
-        from serverless_bench.cli.defaults import defaults_for
+        from serverless_bench.cli.flags.defaults import defaults_for
 
         command = in_sections(open_command(cmd_name))
         # A command that brings its own takes none from a file.

@@ -8,9 +8,9 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from serverless_bench.driver.schema import located
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import StoreProtocol
+from serverless_bench.settings.schema import located
 from serverless_bench.studies.definition import (
     Axis,
     Experiment,

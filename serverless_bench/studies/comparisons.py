@@ -11,104 +11,18 @@ procedure; a comparison that stands in several hypotheses is one comparison.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from math import exp, inf, isnan, log1p, sqrt
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from math import log1p
+from typing import Final
 
-import numpy as np
-
-from serverless_bench.analysis.compare import ALPHA, THRESHOLD, Interval, Verdict
-from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.multiple import holm
+from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio
+from serverless_bench.statistics.unpaired import ALPHA, THRESHOLD, Verdict
 from serverless_bench.studies.definition import Metric
 from serverless_bench.studies.observations import CellRuns
 
 TO_PROPORTION: Final = frozenset({"linear", "proportional"})
 """Tests against what would be proportional to the axis: not less, or neither less nor more."""
-MIN_ROUNDS: Final = 4
-"""In which both cells have a run; with fewer there is no verdict."""
-
-K = TypeVar("K", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedRatio:
-    """The mean logarithm of second over first within a round."""
-
-    mean: float
-    sd: float
-    """Of one round's logarithm."""
-    rounds: int
-
-    @property
-    def ratio(self) -> float:
-        """Second over first."""
-        return exp(self.mean)
-
-    def shifted(self, by: float) -> "PairedRatio":
-        """Return it with a logarithm added."""
-        return replace(self, mean=self.mean + by)
-
-    def inverse(self) -> "PairedRatio":
-        """Return first over second."""
-        return replace(self, mean=-self.mean)
-
-    def interval(self, confidence: float = 1 - ALPHA) -> Interval | None:
-        """Return where the true ratio is, by Student's t; None with one round."""
-        if self.rounds < 2:
-            return None
-        from scipy import special  # noqa: PLC0415 - an extra, and slow to load
-
-        reach = float(special.stdtrit(self.rounds - 1, (1 + confidence) / 2)) * self._error
-        return Interval(
-            low=exp(self.mean - reach), high=exp(self.mean + reach), confidence=confidence
-        )
-
-    def p_above(self, limit: float = 0.0) -> float:
-        """Return the p of "the logarithm is at most ``limit``": small if it is above."""
-        return self._upper_tail(self.mean - limit)
-
-    def p_below(self, limit: float = 0.0) -> float:
-        """Return the p of "the logarithm is at least ``limit``": small if it is below."""
-        return self._upper_tail(limit - self.mean)
-
-    def p_different(self) -> float:
-        """Return the two-sided p of "the ratio is 1"."""
-        return min(1.0, 2 * min(self.p_above(), self.p_below()))
-
-    def p_same(self, limit: float) -> float:
-        """Return the p of "they differ by ``limit`` or more" (Schuirmann 1987)."""
-        return max(self.p_below(limit), self.p_above(-limit))
-
-    @property
-    def _error(self) -> float:
-        return self.sd / sqrt(self.rounds)
-
-    def _upper_tail(self, beyond: float) -> float:
-        if self.rounds < 2 or isnan(beyond):
-            return 1.0
-        from scipy import special  # noqa: PLC0415 - an extra, and slow to load
-
-        t = beyond / self._error if self._error else (inf if beyond > 0 else -inf)
-        return float(special.stdtr(self.rounds - 1, -t))
-
-
-def paired_ratio(first: Mapping[int, float], second: Mapping[int, float]) -> PairedRatio | None:
-    """Compare two cells in the rounds that both have; None if there is none.
-
-    Parameters
-    ----------
-    first, second
-        The same metric of each run, by round; what is not positive does not count.
-    """
-    common = [r for r in first if r in second and first[r] > 0 and second[r] > 0]
-    return ratio_of_logs(np.log([second[r] / first[r] for r in common])) if common else None
-
-
-def ratio_of_logs(logs: Floats) -> PairedRatio:
-    """Return the ratio of which each round has a logarithm."""
-    sd = float(logs.std(ddof=1)) if len(logs) > 1 else inf
-    return PairedRatio(mean=float(logs.mean()), sd=sd, rounds=len(logs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,14 +132,3 @@ def family_of(
         holm({**difference, **{key: p for key, (p, _) in knees.items()}}),
         holm({**within, **{key: p for key, (_, p) in knees.items()}}),
     )
-
-
-def holm(p: Mapping[K, float]) -> dict[K, float]:
-    """Return p of each comparison as one of all of them (Holm 1979).
-
-    Whoever believes all whose adjusted p is at most 5 % believes nothing false in 95 % of
-    such families, however the comparisons depend on each other.
-    """
-    keys = sorted(p, key=lambda key: p[key])
-    adjusted = (min(1.0, (len(p) - place) * p[key]) for place, key in enumerate(keys))
-    return dict(zip(keys, accumulate(adjusted, max), strict=True))

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from serverless_bench.analysis.compare import ALPHA
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.studies.comparisons import MIN_ROUNDS, paired_ratio
+from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
+from serverless_bench.statistics.unpaired import ALPHA
 from serverless_bench.studies.definition import Experiment, Hypothesis, Value
 from serverless_bench.studies.observations import CellRuns
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.scaling import Usl
+    from serverless_bench.statistics.scaling import Usl
 
 WITHIN: Final = 0.05
 """The knee is the first value that is this close to the best."""
@@ -45,7 +45,7 @@ class Knee:
         numbers, rates = np.array([(float(at), rate) for at, rate in self.rates]).T
         if len(numbers) < _LAW_VALUES or numbers.min() <= 0:
             return None
-        from serverless_bench.analysis.scaling import Usl  # noqa: PLC0415 - SciPy is slow to load
+        from serverless_bench.statistics.scaling import Usl  # noqa: PLC0415 - SciPy is slow to load
 
         return Usl.fit(numbers, rates)
 

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields
 
-from serverless_bench.driver.schema import checked, converted, located
 from serverless_bench.errors import UsageError
+from serverless_bench.settings.schema import checked, converted, located
 from serverless_bench.studies import SCALES
 from serverless_bench.studies.checks import KINDS, Check, Link, Repeats
 from serverless_bench.studies.definition import (

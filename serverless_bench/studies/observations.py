@@ -9,10 +9,10 @@ from math import comb
 from pathlib import Path
 from statistics import median
 
-from serverless_bench.analysis.compare import Interval
 from serverless_bench.errors import SbenchError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
+from serverless_bench.statistics.unpaired import Interval
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Metric
 from serverless_bench.studies.figures import WHY_ABSENT, figures

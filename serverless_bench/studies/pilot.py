@@ -14,9 +14,9 @@ import numpy as np
 import orjson
 
 from serverless_bench.analysis.timeline import segments
-from serverless_bench.driver.setting_names import setting_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.settings.names import setting_of
 from serverless_bench.studies.definition import Setting, Settings
 from serverless_bench.studies.figures import operation_rates
 from serverless_bench.studies.settings import workload_of

@@ -12,12 +12,12 @@ import numpy as np
 import orjson
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
-from serverless_bench.driver.schema import checked, converted
-from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.schema import checked, converted
 from serverless_bench.studies import DESIGNS, SCALES
 from serverless_bench.studies.cells import Cell, make_cells
 from serverless_bench.studies.definition import Experiment, Setting, Settings, check_repeats

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import orjson
 from msgspec import structs
 
-from serverless_bench.analysis.compare import ALPHA, Interval
 from serverless_bench.errors import UsageError
+from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS
+from serverless_bench.statistics.unpaired import ALPHA, Interval
 from serverless_bench.studies.checks import kind_of
 from serverless_bench.studies.contradictions import contradictions
 from serverless_bench.studies.definition import Experiment, Value
@@ -18,7 +19,7 @@ from serverless_bench.studies.hypotheses import judge
 from serverless_bench.studies.knee import WITHIN, Knee
 from serverless_bench.studies.observations import CellRuns
 from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.power import ENOUGH, MOST_ROUNDS, Power
+from serverless_bench.studies.power import Power
 from serverless_bench.studies.table import (
     DOUBTFUL,
     TableRow,
@@ -31,7 +32,7 @@ from serverless_bench.studies.verdicts import Effect, Judged, Judgement, Verdict
 from serverless_bench.studies.writer import Writer
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.scaling import Usl
+    from serverless_bench.statistics.scaling import Usl
 
 REPORT_SCHEMA: Final = 1
 FORMATS: Final = ("text", "markdown", "json")

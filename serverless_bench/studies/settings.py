@@ -11,11 +11,11 @@ from types import NoneType
 from typing import Any, Final, get_args, get_type_hints
 
 from serverless_bench.driver.checked_job import CheckedJob, check_job
-from serverless_bench.driver.setting_names import setting_names, setting_of
-from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.names import setting_names, setting_of
 from serverless_bench.studies.definition import Setting, Settings
 
 STORES: Final = ("embedded", "loopback", "files")

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from msgspec import structs
 
-from serverless_bench.analysis.compare import Verdict
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.unpaired import Verdict
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Experiment, Metric
 from serverless_bench.studies.hypotheses import judge

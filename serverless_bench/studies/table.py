@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.analysis.compare import Interval
+from serverless_bench.statistics.paired import paired_ratio
+from serverless_bench.statistics.unpaired import Interval
 from serverless_bench.studies.cells import CELL, Cell, published_row
-from serverless_bench.studies.comparisons import paired_ratio
 from serverless_bench.studies.contradictions import contradictions, is_doubted
 from serverless_bench.studies.definition import (
     UNITS,

@@ -26,10 +26,10 @@ from serverless_bench.lab.loopback.witness import Witness
 from serverless_bench.rundir.audited import Audit
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import parse_size
+from tests.clouds.sam import ARCHITECTURE
 from tests.combinations.factors import LONG, NO, STABLE
-from tests.command import Apart, Done
-from tests.here import ONE_STORE
-from tests.sam import ARCHITECTURE
+from tests.commands.command import Apart, Done
+from tests.commands.in_process import ONE_STORE
 
 FUNCTIONS: Final = 2
 FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {

@@ -27,8 +27,8 @@ from serverless_bench.lab.audit.witness import read_witness
 from serverless_bench.lab.loopback.objects import StoredObject
 from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.lab.loopback.state import LoopbackSettings
-from tests.command import Sbench
-from tests.servers import KEYS, credentials
+from tests.commands.command import Sbench
+from tests.stores.servers import KEYS, credentials
 
 CASES: Final = int(os.environ.get("SBENCH_FUZZ_CASES", "300"))
 FIRST: Final = int(

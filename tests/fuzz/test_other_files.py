@@ -25,7 +25,7 @@ from serverless_bench.history.recorded import record
 from serverless_bench.rundir.run import load_run
 from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.plan import FILE, STATE, Plan, save_plan
-from tests import oplogs, pickles
+from tests.data import oplogs, pickles
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes
 from tests.fuzz.watched import Nursery, nursery
 
@@ -232,7 +232,9 @@ def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
     names = ("run", "convert", "import_", "plan", "exp", "exp_plan", "stages", "outlook", "history")
-    commands = [f"serverless_bench.cli.{name}" for name in (*names, "write", "read", "mixed")]
+    commands = [
+        f"serverless_bench.cli.commands.{name}" for name in (*names, "write", "read", "mixed")
+    ]
     with nursery(*commands, *WARM) as found:
         yield found
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.processes import Family
+from tests.commands.processes import Family
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from serverless_bench.cli.flags.options import FOLDER, group, harmless, option, port_option
 from serverless_bench.cli.hosting import stop_on_signals, until_end
-from serverless_bench.cli.options import FOLDER, group, harmless, option, port_option
-from serverless_bench.cli.terminal import say, say_json
+from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.job.spec import JobSpec

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.cli.flags.options import check_unused
 from serverless_bench.cli.job import Prepared
-from serverless_bench.cli.options import check_unused
+from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.cli.plan_job import job_of, prepare_command
-from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:

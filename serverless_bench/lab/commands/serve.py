@@ -9,7 +9,7 @@ import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
 from serverless_bench.aws.stack.functions import MEMORY_MIB
-from serverless_bench.cli.options import (
+from serverless_bench.cli.flags.options import (
     FILE,
     group,
     harmless,
@@ -17,7 +17,7 @@ from serverless_bench.cli.options import (
     option,
     port_option,
 )
-from serverless_bench.cli.terminal import say, say_json
+from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import UsageError
 from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.lab.loopback.server import LoopbackServer

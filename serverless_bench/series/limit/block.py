@@ -10,8 +10,8 @@ from serverless_bench.analysis.overdue import overdue_operations
 from serverless_bench.analysis.timeline import counted, good_operations, measured_operations
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, is_text
-from serverless_bench.series.limit.growth import Growth, growth_of
 from serverless_bench.series.limit.objective import Objective
+from serverless_bench.statistics.growth import Growth, growth_of
 from serverless_bench.units import NS_PER_S
 
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.analysis.scaling import MIN_NUMBERS, REACH, fit_scaling
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block
 from serverless_bench.series.limit.objective import Objective
-from serverless_bench.series.limit.posterior import Posterior
 from serverless_bench.series.limit.search import CONFIDENCE, Search
+from serverless_bench.statistics.posterior import Posterior
+from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, fit_scaling
 
 _Z: Final = 1.96
 """Standard errors on either side of an interval of ``CONFIDENCE``."""

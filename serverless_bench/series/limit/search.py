@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.series.limit.posterior import Posterior, Trial, posterior
+from serverless_bench.statistics.posterior import Posterior, Trial, posterior
 
 CONFIDENCE: Final = 0.95
 _TAIL: Final = (1 - CONFIDENCE) / 2

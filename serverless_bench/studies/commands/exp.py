@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.analysis.requirements import require_scipy
+from serverless_bench.cli.commands.plot import load_matplotlib
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.help import Group
-from serverless_bench.cli.options import (
+from serverless_bench.cli.flags.options import (
     HarmlessOption,
     choose_format,
     harmless,
     new_name,
     run_dir_option,
 )
-from serverless_bench.cli.pages import PAGE, require_pages
-from serverless_bench.cli.plot import load_matplotlib
-from serverless_bench.cli.terminal import say, working
+from serverless_bench.cli.output.help import Group
+from serverless_bench.cli.output.pages import PAGE, require_pages
+from serverless_bench.cli.output.terminal import say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.job_flags import (
+from serverless_bench.cli.flags.of_jobs import (
     addressing_options,
     bucket_option,
     executor_type,
     remote_options,
 )
-from serverless_bench.cli.options import HarmlessOption, group, harmless, option
+from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import parse_bucket
@@ -100,7 +100,7 @@ def _only(texts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
-    from serverless_bench.driver.schema import located
+    from serverless_bench.settings.schema import located
     from serverless_bench.studies.loading import as_settings
 
     found: dict[str, Setting] = {}
@@ -159,7 +159,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
         If the store does not answer.
     """
     from serverless_bench.driver.remote import locate
-    from serverless_bench.driver.settings import JobSettings
+    from serverless_bench.settings.job import JobSettings
 
     executors = {str(cell.settings.get("executor", "local")) for cell in plan.cells()}
     if len(executors) > 1:

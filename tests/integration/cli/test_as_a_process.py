@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.cli.main import command_names
-from tests import runs
-from tests.command import Sbench
+from tests.commands.command import Sbench
+from tests.data import runs
 
 # Three operations at the same time in one thread cannot be: the report has no headline.
 SAID: dict[str, tuple[tuple[str, ...], int]] = {

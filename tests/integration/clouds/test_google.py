@@ -24,9 +24,9 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import MIB
 from serverless_bench.worker.object_io import ObjectIO
-from tests.command import Done, Sbench
-from tests.fault_server import Exchange, FaultServer, fails, works
+from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import proxy_of
+from tests.stores.faulty import Exchange, FaultServer, fails, works
 
 BUCKET = "mine"
 KEY = f"sbench/{'0123456789abcdef' * 2}.900"

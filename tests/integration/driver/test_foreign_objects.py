@@ -28,7 +28,7 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.delivery import deliver, forget_stores
 from serverless_bench.worker.invocation import forget_clients
-from tests.servers import KEYS, Server, credentials
+from tests.stores.servers import KEYS, Server, credentials
 
 HEX = "0123456789abcdef" * 2
 OTHER_RUN = "20200101T000000Z-0123456789ab"

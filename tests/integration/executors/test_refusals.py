@@ -24,7 +24,7 @@ from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.worker.claims import RecordKey, for_run, get_claim, leave_refusal
 from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
-from tests.servers import KEYS, credentials
+from tests.stores.servers import KEYS, credentials
 
 COUNT = 3
 DENIED = "AccessDenied: no credentials"

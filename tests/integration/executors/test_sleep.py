@@ -21,9 +21,9 @@ from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
-from tests.command import Sbench
-from tests.lambda_hosts import KEYS, install, running_host
-from tests.servers import credentials
+from tests.clouds.lambda_hosts import KEYS, install, running_host
+from tests.commands.command import Sbench
+from tests.stores.servers import credentials
 
 HOUR_S = 3600
 HANDLER = """

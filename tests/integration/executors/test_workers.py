@@ -30,11 +30,11 @@ from serverless_bench.worker.claims import (
     record_name,
 )
 from serverless_bench.worker.object_io import ObjectIO
-from tests.command import Apart, Sbench
+from tests.commands.command import Apart, Sbench
+from tests.commands.processes import PATIENCE_S, until
+from tests.data.runs import long_ago
 from tests.matrix.proxy import Proxy, Refusal, proxy_of, refuses_claims, s3_refusal
-from tests.processes import PATIENCE_S, until
-from tests.runs import long_ago
-from tests.servers import KEYS, credentials
+from tests.stores.servers import KEYS, credentials
 
 BUCKET, CONTROL, RUN = "any", "control/", "run"
 CODE = """def mine(context):

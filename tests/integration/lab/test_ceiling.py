@@ -10,7 +10,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.lab.ceiling import Ceiling, check_ceiling, measure_ceiling
 from serverless_bench.units import MIB
-from tests.command import Sbench
+from tests.commands.command import Sbench
 
 TARGET = Target(bucket="b", endpoint_url="http://store")
 

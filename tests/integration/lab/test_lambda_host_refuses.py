@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from tests.aws_clients import open_client
-from tests.lambda_hosts import LambdaHost, running_host
-from tests.processes import unix_sockets
-from tests.servers import DIRECT
-from tests.stranger import CLOSED, Stranger
+from tests.clouds.aws_clients import open_client
+from tests.clouds.lambda_hosts import LambdaHost, running_host
+from tests.commands.other_user import CLOSED, Stranger
+from tests.commands.processes import unix_sockets
+from tests.stores.servers import DIRECT
 
 HANDLER = """
 import os

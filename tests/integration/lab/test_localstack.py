@@ -20,13 +20,13 @@ import pytest
 from serverless_bench.errors import StoreError
 from serverless_bench.lab.localstack.environment import LocalStackInstallation
 from serverless_bench.lab.localstack.server import started
-from tests.aws_clients import open_client
-from tests.command import Apart
-from tests.localstacks import running_localstack
-from tests.processes import PATIENCE_S, Family, until
-from tests.sam import RUNTIME
-from tests.servers import DIRECT
-from tests.stranger import CLOSED, stranger
+from tests.clouds.aws_clients import open_client
+from tests.clouds.localstacks import running_localstack
+from tests.clouds.sam import RUNTIME
+from tests.commands.command import Apart
+from tests.commands.other_user import CLOSED, stranger
+from tests.commands.processes import PATIENCE_S, Family, until
+from tests.stores.servers import DIRECT
 
 SERVER = "localstack.runtime.main"
 

@@ -10,8 +10,8 @@ import pytest
 from serverless_bench.job.keys import object_key
 from serverless_bench.lab.loopback.server import serving
 from serverless_bench.lab.loopback.state import LoopbackSettings
-from tests.servers import DIRECT, loopback
-from tests.stranger import CLOSED, Stranger
+from tests.commands.other_user import CLOSED, Stranger
+from tests.stores.servers import DIRECT, loopback
 
 KEY = object_key(prefix="sbench/", run_id="x", index=0, launch=0, number=0, size=64)
 ASKED = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stranger import Stranger, stranger
+from tests.commands.other_user import Stranger, stranger
 
 
 @pytest.fixture(scope="module")

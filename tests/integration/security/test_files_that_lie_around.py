@@ -12,14 +12,14 @@ from typing import Final
 import click
 import pytest
 
+from serverless_bench.cli.flags.options import HarmlessOption
 from serverless_bench.cli.main import command_names, main, open_command
-from serverless_bench.cli.options import HarmlessOption
 from serverless_bench.escaping import for_toml
-from tests import oplogs
+from tests.commands.hostile_folder import HostileFolder, hostile_folder
+from tests.commands.processes import PATIENCE_S
+from tests.data import oplogs
 from tests.fuzz.watched import Ended, Nursery, nursery
-from tests.hostile_folder import HostileFolder, hostile_folder
-from tests.processes import PATIENCE_S
-from tests.servers import Server, loopback
+from tests.stores.servers import Server, loopback
 
 HOW: Final = ("--bucket", "mine", "--number", "1")
 SMALL: Final = (*HOW, "--size", "1KiB")
@@ -137,9 +137,8 @@ def sbench() -> Iterator[Nursery]:
 
 
 WARM: Final = (
-    "analysis.scaling",
+    "statistics.scaling",
     "analysis.summary",
-    "cli.import_",
     "driver.boto",
     "driver.check",
     "driver.run",

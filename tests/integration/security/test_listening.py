@@ -17,8 +17,8 @@ from serverless_bench.lab.loopback.server import serving
 from serverless_bench.process import threaded_server
 from serverless_bench.process.callers import OwnListener, Shortage, report_unless_shortage
 from serverless_bench.process.threaded_server import ThreadedServer
-from tests.processes import PATIENCE_S, until
-from tests.stranger import Stranger
+from tests.commands.other_user import Stranger
+from tests.commands.processes import PATIENCE_S, until
 
 
 @contextmanager

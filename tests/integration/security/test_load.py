@@ -21,9 +21,9 @@ from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
-from tests.command import COMMAND, Apart, Done, Sbench
-from tests.processes import PATIENCE_S, Family, until
-from tests.servers import KEYS, credentials
+from tests.commands.command import COMMAND, Apart, Done, Sbench
+from tests.commands.processes import PATIENCE_S, Family, until
+from tests.stores.servers import KEYS, credentials
 
 BUCKET = "any"
 STOPPED_S = 20

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.cli import terminal
 from serverless_bench.cli.main import main
+from serverless_bench.cli.output import terminal
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import Deleted
 from serverless_bench.rundir.run import load_run
@@ -23,8 +23,8 @@ from serverless_bench.studies.loading import parse
 from serverless_bench.studies.observations import observe
 from serverless_bench.studies.plan import Plan, load_plan, save_plan
 from serverless_bench.studies.runner import run
-from tests.command import Done, Sbench
-from tests.servers import Server
+from tests.commands.command import Done, Sbench
+from tests.stores.servers import Server
 
 Exp = Callable[..., Done]
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from serverless_bench.studies.loading import load_experiment, names
-from tests.command import Done, Sbench
+from tests.commands.command import Done, Sbench
 
 
 def judged(name: str, done: Done) -> None:

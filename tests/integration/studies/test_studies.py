@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.studies.loading import load_experiment
-from tests.command import Sbench
+from tests.commands.command import Sbench
 
 SHORT = ("--seconds", "0.3")
 

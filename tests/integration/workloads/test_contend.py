@@ -13,9 +13,9 @@ from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.lab.loopback.server import serving
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
-from tests.command import Done, Sbench
+from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import proxy_of
-from tests.servers import KEYS, Server, credentials, loopback
+from tests.stores.servers import KEYS, Server, credentials, loopback
 
 PATTERNS = {
     "increment": ("--operations", 10, "--objects", 2),

@@ -21,7 +21,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.definitions import Figure, read
 from serverless_bench.rundir.record import BadRange, Found
 from serverless_bench.series.limit.result import LevelRow, Limit
-from tests.runs import lost, operation, outcome, record, saved
+from tests.data.runs import lost, operation, outcome, record, saved
 
 DEFINED = read(FIGURES.read_text(encoding="utf-8"))
 COUNTED = {"warm-up", "duplicates", "failed", "lost"}

@@ -13,7 +13,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from tests.runs import S, job, lost, operation, outcome, record
+from tests.data.runs import S, job, lost, operation, outcome, record
 
 MIB = 1 << 20
 

@@ -9,13 +9,13 @@ import click
 import pytest
 from click.shell_completion import BashComplete
 
-from serverless_bench.cli.help import MANY, REST, SECTIONS, sectioned
 from serverless_bench.cli.main import GROUPS, command_names, commands, open_command
+from serverless_bench.cli.output.help import MANY, REST, SECTIONS, sectioned
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.reporters import REPORTERS
-from tests import runs
-from tests.command import Call
+from tests.commands.command import Call
+from tests.data import runs
 
 
 def leaves() -> dict[str, click.Command]:
@@ -175,4 +175,4 @@ def test_completion_imports_no_command() -> None:
         check=False,
     )
     assert done.stdout.split() == ["plain,plot", "plain,plan"]
-    assert "serverless_bench.cli.plot" not in done.stderr.split()
+    assert "serverless_bench.cli.commands.plot" not in done.stderr.split()

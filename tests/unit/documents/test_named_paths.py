@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.named import FOLDERS, dotted, exists, names_something, paths, rooms
-from tests.quoted import PAGES, ROOT
+from tests.documents.named import FOLDERS, dotted, exists, names_something, paths, rooms
+from tests.documents.quoted import PAGES, ROOT
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]

@@ -8,7 +8,7 @@ import pytest
 
 from serverless_bench.cli.main import commands
 from serverless_bench.cli.task import load_task
-from tests.quoted import PAGES, ROOT, Quoted, check, quoted
+from tests.documents.quoted import PAGES, ROOT, Quoted, check, quoted
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

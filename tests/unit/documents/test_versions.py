@@ -18,8 +18,8 @@ from serverless_bench.lab.audit import witness as audit_witness
 from serverless_bench.lab.loopback import witness
 from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir import run
-from tests.command import Call
-from tests.quoted import ROOT
+from tests.commands.command import Call
+from tests.documents.quoted import ROOT
 
 VERSIONS = (ROOT / "docs" / "versions.md").read_text()
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()

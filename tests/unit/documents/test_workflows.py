@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.quoted import ROOT
+from tests.documents.quoted import ROOT
 
 WORKFLOWS = [
     *sorted((ROOT / ".github" / "workflows").glob("*.yml")),

@@ -23,7 +23,7 @@ from serverless_bench.history.judging import (
     sessions,
 )
 from serverless_bench.history.recorded import RecordedRun
-from serverless_bench.studies.power import found_share, rounds_needed
+from serverless_bench.statistics.power import found_share, rounds_needed
 from serverless_bench.units import NS_PER_S
 
 HOUR_NS = 3600 * NS_PER_S

@@ -16,7 +16,7 @@ from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.run import load_run
-from tests import runs
+from tests.data import runs
 
 NAMES = [name for name in sbench.__all__ if name != "__version__"]
 HERE = Target(bucket="b", endpoint_url="http://127.0.0.1:1")

@@ -15,8 +15,8 @@ from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import embedded
 from serverless_bench.reporters.page.markup import Html, tag
 from serverless_bench.reporters.page.values import show
-from tests.command import Call
-from tests.runs import operation, outcome, record, saved
+from tests.commands.command import Call
+from tests.data.runs import operation, outcome, record, saved
 
 PAGES = ("serverless_bench.reporters.html", "serverless_bench.reporters.page")
 

@@ -38,7 +38,7 @@ from serverless_bench.rundir.record import (
 )
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
-from tests.runs import attempt, header, job, lost, operation, outcome, record, saved
+from tests.data.runs import attempt, header, job, lost, operation, outcome, record, saved
 
 VALUES: dict[object, st.SearchStrategy[object]] = {
     int: st.integers(0, 2**53),

@@ -39,8 +39,8 @@ from serverless_bench.studies.stores import on_processors
 from serverless_bench.studies.table import grid, left_over, table_rows
 from serverless_bench.studies.verdicts import Decision, Judged
 from serverless_bench.studies.writer import Writer
-from tests import runs
-from tests.runs import S
+from tests.data import runs
+from tests.data.runs import S
 
 TARGET = Target(bucket="b", endpoint_url="http://store")
 

@@ -6,8 +6,8 @@ import pytest
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.studies.figures import figures
-from tests import runs
-from tests.runs import S
+from tests.data import runs
+from tests.data.runs import S
 
 
 def test_attempts_that_fail_are_counted_apart_from_operations(tmp_path: Path) -> None:

@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.run import Run
+from serverless_bench.statistics.multiple import holm
+from serverless_bench.statistics.paired import paired_ratio, ratio_of_logs
+from serverless_bench.statistics.power import found_share, rounds_needed
 from serverless_bench.studies import pilot
-from serverless_bench.studies.comparisons import holm, paired_ratio, ratio_of_logs
 from serverless_bench.studies.definition import Settings
 from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.page_data import from_data, to_data
 from serverless_bench.studies.pilot import RunLength, length_of, rounds_within, spread_of
 from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.power import found_share, rounds_needed
 from serverless_bench.studies.simulation import Noise, noise_of, simulate
-from tests.runs import S, operation, outcome, record, saved
+from tests.data.runs import S, operation, outcome, record, saved
 
 PS = st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=12)
 

@@ -18,9 +18,9 @@ from serverless_bench.lab.loopback.server import serving
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.audited import Audit, Billed
-from tests.command import Sbench
-from tests.runs import forge
-from tests.servers import KEYS, credentials
+from tests.commands.command import Sbench
+from tests.data.runs import forge
+from tests.stores.servers import KEYS, credentials
 
 SIZE = 10_000
 MS = 10**6

@@ -16,11 +16,11 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tests.aws_clients import open_client
-from tests.command import COMMAND
-from tests.lambda_hosts import NAME, LambdaHost, running_host
-from tests.processes import PATIENCE_S, Family, until
-from tests.servers import credentials
+from tests.clouds.aws_clients import open_client
+from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
+from tests.commands.command import COMMAND
+from tests.commands.processes import PATIENCE_S, Family, until
+from tests.stores.servers import credentials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

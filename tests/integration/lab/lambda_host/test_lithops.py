@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lambda_hosts import running_host
-from tests.processes import PATIENCE_S
-from tests.servers import Server
+from tests.clouds.lambda_hosts import running_host
+from tests.commands.processes import PATIENCE_S
+from tests.stores.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

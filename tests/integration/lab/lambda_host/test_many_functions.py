@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import Sbench
-from tests.lambda_hosts import NAME, running_host
-from tests.servers import Server, loopback
+from tests.clouds.lambda_hosts import NAME, running_host
+from tests.commands.command import Sbench
+from tests.stores.servers import Server, loopback
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

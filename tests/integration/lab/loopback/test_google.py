@@ -20,7 +20,7 @@ from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.units import MIB
-from tests.servers import DIRECT, KEYS
+from tests.stores.servers import DIRECT, KEYS
 
 SIZE = 100_001
 BUCKET = "my-bucket.example"

@@ -20,9 +20,9 @@ from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.rundir.record import Found
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import KIB, MIB, NS_PER_S
-from tests.command import Sbench
-from tests.network import certificate
-from tests.servers import DIRECT, KEYS, Server, loopback
+from tests.commands.command import Sbench
+from tests.stores.network import certificate
+from tests.stores.servers import DIRECT, KEYS, Server, loopback
 
 ERRORS = {
     FaultKind.SLOWDOWN: "throttled",

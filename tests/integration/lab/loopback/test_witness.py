@@ -17,8 +17,8 @@ from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.units import MIB
-from tests import servers
-from tests.servers import KEYS, credentials
+from tests.stores import servers
+from tests.stores.servers import KEYS, credentials
 
 SIZE = 300_000
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.rundir.run import load_run
-from tests.command import Call, Sbench
-from tests.servers import loopback
+from tests.commands.command import Call, Sbench
+from tests.stores.servers import loopback
 
 QUICK = ("--block", "0.3s", "--size", "1KiB", "--executor", "inline", "--number", "1")
 """One function in this process; each run leaves out its first 0.06 s."""

@@ -7,7 +7,7 @@ import pytest
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.rundir.run import load_run
-from tests.command import Call
+from tests.commands.command import Call
 
 SMALL = ("--number", "3", "--size", "1MiB", "--name", "run")
 HOURS = ("--number", "2", "--size", "100GiB", "--part-mb", "1024")

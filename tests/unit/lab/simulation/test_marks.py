@@ -30,7 +30,7 @@ from serverless_bench.reporters.plots.rates import draw_rates
 from serverless_bench.reporters.plots.throughput import draw_throughput
 from serverless_bench.reporters.render import render
 from serverless_bench.rundir.run import Run, load_run
-from tests.command import Call
+from tests.commands.command import Call
 from tests.unit.lab.simulation.models import simulated
 
 MARK = "simulated"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis.scaling import Scaling, fit_scaling
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.lab.simulation.limits import Deployed
 from serverless_bench.lab.simulation.model import AWS_LAMBDA, Model
+from serverless_bench.statistics.scaling import Scaling, fit_scaling
 from serverless_bench.units import MIB
 from tests.unit.lab.simulation.models import changed, shaped, simulated
 

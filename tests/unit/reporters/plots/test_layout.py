@@ -17,7 +17,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.palette import LIGHT
 from serverless_bench.reporters.plots import figure
 from serverless_bench.rundir.run import Run
-from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 _MS = S // 1000
 _UNITS = ("seconds", "MB/s", "kB/s", ", ms", "functions", "per s")

@@ -23,7 +23,7 @@ from serverless_bench.reporters.plots import (
 from serverless_bench.reporters.plots.style import styles_of
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
-from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.series.limit.block import Block, block_of
-from serverless_bench.series.limit.posterior import Posterior, Trial
 from serverless_bench.series.limit.result import LevelRow, Limit, result_of
 from serverless_bench.series.limit.search import Search
-from tests.runs import S, lost, operation, record
+from serverless_bench.statistics.posterior import Posterior, Trial
+from tests.data.runs import S, lost, operation, record
 from tests.unit.series.limit.test_result import MS, OBJECTIVE, made, saved
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from serverless_bench.series.limit.growth import growth_of
 from serverless_bench.series.limit.objective import Objective
-from tests.queues import Queue
+from serverless_bench.statistics.growth import growth_of
+from tests.stores.queues import Queue
 
 # So late no operation of a block of 5 s is, at 2 % more than the store can do.
 WIDE_S = 0.2

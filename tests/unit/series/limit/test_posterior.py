@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from serverless_bench.series.limit.posterior import Posterior, Trial, posterior
+from serverless_bench.statistics.posterior import Posterior, Trial, posterior
 from tests.reference import limit as reference
 
 LIMITS = np.array([10.0, 100.0, 1000.0])

@@ -14,12 +14,12 @@ from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import InvocationRecord, Lost, Overdue
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.series.limit.block import Block, block_of
-from serverless_bench.series.limit.growth import Growth
 from serverless_bench.series.limit.objective import Objective
 from serverless_bench.series.limit.report import lines
 from serverless_bench.series.limit.result import Limit, result_of
 from serverless_bench.series.limit.search import Search
-from tests.runs import S, header, job, lost, operation, outcome, record
+from serverless_bench.statistics.growth import Growth
+from tests.data.runs import S, header, job, lost, operation, outcome, record
 
 MS = S // 1000
 OBJECTIVE = Objective(p99_s=0.05, errors=0.001)

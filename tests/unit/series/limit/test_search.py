@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from serverless_bench.series.limit.objective import Objective
-from serverless_bench.series.limit.posterior import Trial, posterior
 from serverless_bench.series.limit.search import Search
-from tests.queues import Queue
+from serverless_bench.statistics.posterior import Trial, posterior
+from tests.stores.queues import Queue
 
 ALLOWED = {"p99": 0.01, "errors": 0.001}
 SEEDS = 100
