@@ -10,7 +10,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 LOCALSTACK := serverless_bench/lab/localstack
 STACK := serverless_bench/aws/stack
 
-.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden requirements licences audit mutants clean
+.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden stack requirements licences audit mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -75,6 +75,10 @@ dist: .venv/dev  ## a wheel and a source distribution, checked
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m tests.distribution dist
+
+stack: .venv/dev  ## template.yaml and samconfig.toml of this folder, from the package
+	cp $(STACK)/samconfig.toml .
+	$(BIN)/sbench aws stack .
 
 requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
