@@ -38,8 +38,8 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "ls": ("ls", "--run-dir", "."),
     "export csv": ("export", "run", "--format", "csv"),
     "export warp": ("export", "run", "--format", "warp"),
-    "export pywren": ("export", "run", "--format", "pywren", "--out", "out.pickle"),
-    "export parquet": ("export", "run", "--format", "parquet", "--out", "out.parquet"),
+    "export pywren": ("export", "run", "--format", "pywren", "--output", "out.pickle"),
+    "export parquet": ("export", "run", "--format", "parquet", "--output", "out.parquet"),
     "compare": ("compare", "a", "b"),
     "history": ("history", "add", "run"),
 }
