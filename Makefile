@@ -79,7 +79,7 @@ mutants: .venv/dev  ## would the tests notice? faults planted in named functions
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 golden: .venv/dev  ## accept the reports as they are now
-	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py --update-golden
+	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py tests/unit/analysis/test_recorded_runs.py --update-golden
 
 .PHONY: dist
 dist: .venv/dev  ## a wheel and a source distribution, checked
