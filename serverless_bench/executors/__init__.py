@@ -1,12 +1,16 @@
 """Where functions run: one file and one line here each."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.errors import PluginError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
     # Help asks for the names alone.
-    from serverless_bench.executors.base import Executor
+    from serverless_bench.executors.base import Executor, ExecutorInfo
     from serverless_bench.executors.base import ExecutorFactory as ExecutorFactory
     from serverless_bench.job.spec import JobSpec
 
@@ -22,6 +26,37 @@ EXECUTORS: Final = Registry["ExecutorFactory"](
         "workers": "serverless_bench.executors.workers:WorkersExecutor",
     },
 )
+
+
+def info_of(name: str) -> "ExecutorInfo":
+    """Return the declaration of an executor, importing only that one.
+
+    Raises
+    ------
+    PluginError
+        If nobody has it, its library is not installed, or it declares nothing.
+    """
+    from serverless_bench.executors.base import ExecutorInfo  # noqa: PLC0415 - not for help
+
+    info = getattr(EXECUTORS.load(name), "info", None)
+    if not isinstance(info, ExecutorInfo):
+        raise PluginError(
+            f"executor {name!r} has no `info`",
+            hint="an ExecutorInfo, as docs/plugins.md says",
+        )
+    return info
+
+
+def executors_where(declares: "Callable[[ExecutorInfo], bool]") -> list[str]:
+    """Return the names of executors by their declaration, the default first.
+
+    All of them are imported: this is for messages. An executor that cannot be is left out.
+    """
+    names = []
+    for name in EXECUTORS.names():
+        with suppress(PluginError):
+            names += [name] if declares(info_of(name)) else []
+    return sorted(names, key=lambda name: (name != DEFAULT_EXECUTOR, name))
 
 
 def open_executor(job: "JobSpec") -> "Executor":

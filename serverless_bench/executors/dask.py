@@ -13,14 +13,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from socket import gethostname
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from weakref import finalize
 
 import msgspec
 
 from serverless_bench import __version__
 from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_line
-from serverless_bench.executors.base import NotReadyError, Readiness, RunProgress
+from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
 from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.executors.remote.executor import RemoteExecutor
@@ -156,6 +156,10 @@ class DaskExecutor(RemoteExecutor):
         Has ``control``, and ``scheduler`` if the cluster is not to be on this machine; its
         ``concurrency`` is the most tasks at once, if there are as many slots.
     """
+
+    info: ClassVar = ExecutorInfo(
+        remote=True, settings=frozenset({"scheduler", "slots", "probe", "control_prefix"})
+    )
 
     def __init__(self, job: JobSpec) -> None:
         check_place(job.scheduler, job.slots)

@@ -11,12 +11,12 @@ from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from weakref import finalize
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, PluginError, UsageError
-from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
+from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -43,6 +43,10 @@ class LithopsExecutor(RemoteExecutor):
         of a function; both are set explicitly, because the defaults (1,000 workers, 180
         seconds) end jobs in silence.
     """
+
+    info: ClassVar = ExecutorInfo(
+        remote=True, billed=True, settings=frozenset({"memory", "arch", "control_prefix"})
+    )
 
     def __init__(self, job: JobSpec) -> None:
         if find_spec("lithops") is None:

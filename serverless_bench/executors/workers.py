@@ -11,10 +11,10 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import ClassVar, Final
 
 from serverless_bench.errors import ExecutorError, OperationError, UsageError
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.refusals import PolledMap
@@ -38,6 +38,7 @@ class WorkersExecutor(RemoteExecutor):
         Has ``control``; its ``concurrency`` is the most events that lie there at once.
     """
 
+    info: ClassVar = ExecutorInfo(remote=True, polled=True, settings=frozenset({"control_prefix"}))
     maps = PolledMap
 
     def __init__(self, job: JobSpec) -> None:

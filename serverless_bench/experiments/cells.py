@@ -10,6 +10,7 @@ from typing import Final
 
 from serverless_bench.driver.schema import located
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import info_of
 from serverless_bench.experiments.definition import (
     Axis,
     Experiment,
@@ -19,6 +20,7 @@ from serverless_bench.experiments.definition import (
     Value,
 )
 from serverless_bench.experiments.settings import check_settings, merged, processors
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import StoreProtocol
 
 CELL: Final = "cell"
@@ -202,10 +204,10 @@ def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) ->
 
 def _lacking(settings: Settings) -> str:
     """Return why functions cannot be kept to so many processors; empty if they can."""
-    cpus, executor = settings.get("cpus"), settings.get("executor", "local")
+    cpus, executor = settings.get("cpus"), str(settings.get("executor", DEFAULT_EXECUTOR))
     if not isinstance(cpus, int):
         return ""
-    if executor not in {"local", "inline"}:
+    if not info_of(executor).shares_memory:
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"

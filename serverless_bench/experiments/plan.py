@@ -21,6 +21,7 @@ from serverless_bench.experiments.definition import Experiment, Setting, Setting
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import check_cell, job_of, prepared_by, workload_of
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
@@ -117,7 +118,7 @@ class Plan:
             library is missing are rows of the table.
         """
         cells, largest = self.runnable(), 0
-        for executor in {cell.settings.get("executor", "local") for cell in cells}:
+        for executor in {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}:
             check_cell({"executor": executor})
         for cell in cells:
             with suppress(PluginError):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Generator, Iterable
 from typing import ClassVar
 
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, Refusal
 from serverless_bench.executors.remote.refusals import RefusableMap
 from serverless_bench.executors.remote.requested_records import RequestedRecords
@@ -20,6 +20,7 @@ class RemoteExecutor:
         Has a control target, or nothing is followed.
     """
 
+    info: ClassVar = ExecutorInfo(remote=True, settings=frozenset({"control_prefix"}))
     maps: ClassVar[type[RefusableMap]] = RefusableMap
 
     def __init__(self, job: JobSpec) -> None:
