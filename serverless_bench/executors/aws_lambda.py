@@ -100,16 +100,16 @@ class LambdaExecutor(RemoteExecutor):
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         launcher = _Invoker(self._checked(), progress, self._most)
-        return self._run(launcher, invocations, progress)
+        return self.run_with(launcher, invocations, progress)
 
     def _checked(self) -> JobSpec:
-        if not self._job.functions:
+        if not self.job.functions:
             raise UsageError(
                 "`executor` lambda needs to know which function to invoke",
                 hint="`stack` NAME for what `sam deploy` made; `function` NAME for any other;"
                 " `sbench lambda-host` runs one here",
             )
-        return self._job
+        return self.job
 
 
 class _Invoker:

@@ -172,7 +172,7 @@ class DaskExecutor(RemoteExecutor):
         self._connection: DaskConnection | None = None
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
-        job, cluster = self._job, self._connected().cluster
+        job, cluster = self.job, self._connected().cluster
         asked = min(job.concurrency, job.invocations)
         most = min(asked, cluster.slots)
         if most < asked:
@@ -192,8 +192,8 @@ class DaskExecutor(RemoteExecutor):
     ) -> Generator[Outcome, None, None]:
         # As long as outcomes are awaited the executor lives, and its cluster with it.
         connection = self._connected()
-        launcher = _Submitter(self._job, connection)
-        yield from self._run(launcher, invocations, progress, refusals=connection.refusals)
+        launcher = _Submitter(self.job, connection)
+        yield from self.run_with(launcher, invocations, progress, refusals=connection.refusals)
 
     def _probed(self, ready: Readiness, spec: ProbeSpec) -> Readiness:
         """Have a process of each worker try what the job needs."""
@@ -205,7 +205,7 @@ class DaskExecutor(RemoteExecutor):
             for worker, one in zip(workers, specs, strict=True)
         }
         try:
-            answers = connection.probe(events, json.dumps(rehearsal(self._job)))
+            answers = connection.probe(events, json.dumps(rehearsal(self.job)))
         finally:
             left = tidy(specs)
         functions = [{"name": name, "billed_ms": 0, **asdict(answers[name])} for name in events]
@@ -224,7 +224,7 @@ class DaskExecutor(RemoteExecutor):
     def _connected(self) -> "DaskConnection":
         """Return the connection to the cluster, which lasts as long as the executor."""
         if self._connection is None:
-            job = self._job
+            job = self.job
             if job.control is None:
                 raise UsageError(
                     "`executor` dask needs a place for records",
