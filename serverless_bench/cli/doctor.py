@@ -9,16 +9,12 @@ import orjson
 
 from serverless_bench.aws.cloudformation import Stack
 from serverless_bench.cli.checkup import (
-    Finding,
-    Level,
     Patient,
     credentials,
-    fail,
     function,
     identity,
     machine,
     network_quota,
-    ok,
     quota,
     stack,
     unless_it_fails,
@@ -32,6 +28,7 @@ from serverless_bench.cli.options import Choice, choose_format, harmless, option
 from serverless_bench.cli.terminal import say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.escaping import for_terminal
+from serverless_bench.executors.findings import Finding, Level, fail, ok
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import parse_bucket
@@ -94,7 +91,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     place = (flags["scheduler"], flags["slots"])
     if flags["executor"] or place != (None, None):
         # What starts clusters is loaded where one is wanted.
-        from serverless_bench.cli.checkup_dask import cluster
+        from serverless_bench.executors.dask_checkup import cluster
 
         yield from unless_it_fails("dask", cluster(*place))
     if not (flags["stack"] or flags["bucket"] or flags["function"]):
