@@ -22,6 +22,7 @@ from serverless_bench import __version__
 from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_line
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
+from serverless_bench.executors.findings import Finding
 from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
@@ -147,6 +148,13 @@ class DaskCluster:
                 yield f"{worker.called} has {other} {worker.sbench}, here is {__version__}"
 
 
+def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
+    # Only doctor has to load this.
+    from serverless_bench.executors.dask_checkup import cluster  # noqa: PLC0415
+
+    return cluster(settings.get("scheduler"), settings.get("slots"))
+
+
 class DaskExecutor(RemoteExecutor):
     """Submits a task for each function, and finds what was measured below the control prefix.
 
@@ -158,7 +166,9 @@ class DaskExecutor(RemoteExecutor):
     """
 
     info: ClassVar = ExecutorInfo(
-        remote=True, settings=frozenset({"scheduler", "slots", "probe", "control_prefix"})
+        remote=True,
+        settings=frozenset({"scheduler", "slots", "probe", "control_prefix"}),
+        examine=_examine,
     )
 
     def __init__(self, job: JobSpec) -> None:
