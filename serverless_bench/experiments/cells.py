@@ -8,9 +8,9 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from serverless_bench.driver.remote import settings_of
 from serverless_bench.driver.schema import located
 from serverless_bench.errors import UsageError
-from serverless_bench.executors import info_of
 from serverless_bench.experiments.definition import (
     Axis,
     Experiment,
@@ -207,7 +207,7 @@ def _lacking(settings: Settings) -> str:
     cpus, executor = settings.get("cpus"), str(settings.get("executor", DEFAULT_EXECUTOR))
     if not isinstance(cpus, int):
         return ""
-    if not info_of(executor).shares_memory:
+    if "control_prefix" in settings_of(executor):
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"
