@@ -7,7 +7,7 @@ UV := $(BIN)/uv pip
 INSTALL := UV_COMPILE_BYTECODE=$${UV_COMPILE_BYTECODE:-1} $(UV) install --quiet
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
-LOCALSTACK := serverless_bench/stores/localstack
+LOCALSTACK := serverless_bench/lab/localstack
 STACK := serverless_bench/aws/stack
 
 .PHONY: demo test full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden requirements licences audit mutants clean

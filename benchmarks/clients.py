@@ -31,9 +31,9 @@ from benchmarks.subjects.draft import Run, drafted, made, over_socket
 from benchmarks.subjects.harness import harnessed
 from serverless_bench.clients import CLIENTS
 from serverless_bench.job.keys import object_key
-from serverless_bench.stores.loopback.process import served
+from serverless_bench.lab.loopback.process import served
 from serverless_bench.units import KIB, MIB
-from tests.network import bundle_of, certificate
+from tests.stores.network import bundle_of, certificate
 
 KINDS: Final = ("put", "get")
 SIZES: Final = (4 * KIB, 64 * KIB, 315 * KIB, MIB, 64 * MIB)

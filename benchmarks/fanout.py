@@ -25,7 +25,7 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.stores.loopback.process import served
+from serverless_bench.lab.loopback.process import served
 from serverless_bench.units import NS_PER_S
 
 CONCURRENCY = 8

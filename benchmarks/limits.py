@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.common import make_parser
-from tests.queues import Queue
-from tests.unit.limits.test_search import SEEDS, SHAPES, searched
+from tests.stores.queues import Queue
+from tests.unit.series.limit.test_search import SEEDS, SHAPES, searched
 
 _SBENCH = (sys.executable, "-m", "serverless_bench")
 _BLOCK_S = 1.5

@@ -34,7 +34,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.stores.loopback.process import served
+from serverless_bench.lab.loopback.process import served
 from serverless_bench.worker.invocation import run_invocation
 from serverless_bench.worker.live_board import LiveBoard
 

@@ -24,9 +24,9 @@ from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer, Verify
+from serverless_bench.lab.loopback.process import served
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
-from serverless_bench.stores.loopback.process import served
 from serverless_bench.units import KIB
 from serverless_bench.worker.meter import Meter, unseen
 from serverless_bench.worker.operation import measure, to_tables

@@ -22,7 +22,7 @@ import orjson
 
 from benchmarks.common import cpu_s, make_parser, run_alone
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.driver.run_view import RunView
+from serverless_bench.driver.live.view import RunView
 from serverless_bench.executors.base import RunProgress, read_record
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target

@@ -25,10 +25,10 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.simulation.limits import Deployed
-from serverless_bench.simulation.model import LOOPBACK
-from serverless_bench.simulation.simulated_run import simulate
-from serverless_bench.stores.loopback.process import served
+from serverless_bench.lab.loopback.process import served
+from serverless_bench.lab.simulation.limits import Deployed
+from serverless_bench.lab.simulation.model import LOOPBACK
+from serverless_bench.lab.simulation.simulated_run import simulate
 from serverless_bench.units import KIB, MIB
 
 COSTS: Final = ((1_000, 64, 1), (10_000, 64, 1), (100_000, 64, 1), (100_000, 2000, 64))

@@ -24,7 +24,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 from benchmarks.common import cpu_s, make_parser, rotated
-from serverless_bench.stores.loopback.process import served
+from serverless_bench.lab.loopback.process import served
 
 ROOT = Path(__file__).parents[1]
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.common import cpu_s, make_parser
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.witness import Witness
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.witness import Witness
 from serverless_bench.units import MIB
 
 AGENT: Final = {"User-Agent": "sbench/0 sbench-worker/machine.12345"}

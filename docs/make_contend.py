@@ -2,7 +2,7 @@
 
 python docs/make_contend.py
 
-versitygw and s3s-fs are built first, if they are not there (``tests/built_servers.py``).
+versitygw and s3s-fs are built first, if they are not there (``tests/stores/built.py``).
 """
 
 import json
@@ -20,10 +20,10 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the servers are those of the tests
 
-from serverless_bench.stores.loopback.server import serving  # noqa: E402
-from serverless_bench.stores.loopback.state import LoopbackSettings  # noqa: E402
-from tests import servers  # noqa: E402
-from tests.servers import KEYS, Server  # noqa: E402
+from serverless_bench.lab.loopback.server import serving  # noqa: E402
+from serverless_bench.lab.loopback.state import LoopbackSettings  # noqa: E402
+from tests.stores import servers  # noqa: E402
+from tests.stores.servers import KEYS, Server  # noqa: E402
 
 PAGE: Final = ROOT / "docs" / "contend.md"
 BEGIN: Final = "<!-- begin of the figures: python docs/make_contend.py -->\n"

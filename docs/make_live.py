@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from serverless_bench.clock import sleep
-from serverless_bench.stores.loopback.process import served
+from serverless_bench.lab.loopback.process import served
 
 PICTURE: Final = Path(__file__).parent / "live.svg"
 WIDTH, HEIGHT = 84, 14

@@ -8,10 +8,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final, get_type_hints
 
-from serverless_bench.driver.meaning import WORKLOADS, Harmless
-from serverless_bench.driver.schema import words
-from serverless_bench.driver.setting_names import meanings
-from serverless_bench.driver.settings import JobSettings
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.meaning import WORKLOADS, Harmless
+from serverless_bench.settings.names import meanings
+from serverless_bench.settings.schema import words
 
 PAGE: Final = Path(__file__).parent / "settings.md"
 BEGIN, END = "<!-- begin of the table: make settings -->\n", "<!-- end of the table -->\n"

@@ -14,7 +14,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from packaging.utils import canonicalize_name
 
 from requirements.pins import ROOT, Policy, locks, pins, policy
-from serverless_bench.stores.localstack import environment
+from serverless_bench.lab.localstack import environment
 
 PAGE: Final = ROOT / "docs" / "licences.md"
 BEGIN, END = "<!-- begin of the tables: make licences -->\n", "<!-- end of the tables -->\n"

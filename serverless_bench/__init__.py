@@ -25,15 +25,14 @@ Data flows through the rooms (folders) in this order, and comes back the same wa
     payload     the bytes that are written, and verified
     rundir      a run on disk, crash-safe                       Run
     analysis    a run to figures: pure, offline                 Summary
-    reporters, plots, formats                                   figures to text, pictures, files
-    simulation  what a job would do, by a model: a run directory again
-    audit       a run against what the store saw of it
+    reporters, formats                                          figures to text, pictures, files
     aws         account, stack, cost
-    experiments published studies, run again
+    series      a job again and again
     history     runs recorded in git, and verdicts over them
 
-``stores`` and ``lambda_host`` are something to run against on this machine, ``testing`` has
-the contract suites for plugins, ``cli`` the commands.
+``stores`` has a store that starts on this machine, ``testing`` the contract suites for plugins,
+``cli`` the commands. Two wings use all of this and are imported by none of it: ``lab``, servers
+and models to try jobs against, and ``studies``, published studies run again.
 
 The public names load what they need when they are first used: a function that
 imports ``serverless_bench.worker.invocation`` must not pay for NumPy.
@@ -41,6 +40,8 @@ imports ``serverless_bench.worker.invocation`` must not pay for NumPy.
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from serverless_bench.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison as RunComparison
@@ -53,10 +54,9 @@ if TYPE_CHECKING:
     from serverless_bench.driver.check import check as check
     from serverless_bench.driver.clean import Cleaned as Cleaned
     from serverless_bench.driver.clean import clean as clean
-    from serverless_bench.driver.display import Display as Display
+    from serverless_bench.driver.live.display import Display as Display
     from serverless_bench.driver.outlook import JobPlan as JobPlan
     from serverless_bench.driver.outlook import plan as plan
-    from serverless_bench.driver.plan import check_names as check_names
     from serverless_bench.driver.run import CutShort as CutShort
     from serverless_bench.driver.run import resume_job as resume_job
     from serverless_bench.driver.run import run_job as run_job
@@ -69,20 +69,18 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec as JobSpec
     from serverless_bench.job.target import Target as Target
     from serverless_bench.job.transfer import Transfer as Transfer
+    from serverless_bench.lab.simulation.simulated_run import simulate as simulate
     from serverless_bench.reporters.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
-    from serverless_bench.simulation.simulated_run import simulate as simulate
     from serverless_bench.worker.context import FunctionContext as FunctionContext
-
-__version__ = "0.1.0"
 
 _PUBLIC = {
     "ArraySpec": "job.load",
     "CheckedRun": "driver.check",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
-    "Display": "driver.display",
+    "Display": "driver.live.display",
     "FunctionContext": "worker.context",
     "JobPlan": "driver.outlook",
     "JobSpec": "job.spec",
@@ -105,20 +103,23 @@ _PUBLIC = {
     "render": "reporters.render",
     "resume_job": "driver.run",
     "run_job": "driver.run",
-    "simulate": "simulation.simulated_run",
+    "simulate": "lab.simulation.simulated_run",
     "summarize": "analysis.summary",
     "timeline": "analysis.timeline",
 }
-_FOR_ROOMS = {"check_names": "driver.plan"}
-"""What rooms below need of rooms above, and ask this package for: see ``JobSpec``."""
+_DISPLAYED = {"analysis.run_comparison", "analysis.summary"}
+"""Modules whose results ``print`` and notebooks show as reporters do."""
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
 
 
 def __getattr__(name: str) -> object:
-    room = _PUBLIC.get(name) or _FOR_ROOMS.get(name)
+    room = _PUBLIC.get(name)
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if room in _DISPLAYED:
+        # Reporters tell the analysis how its results are shown.
+        import_module(f"{__name__}.reporters.render")
     return getattr(import_module(f"{__name__}.{room}"), name)
 
 

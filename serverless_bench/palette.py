@@ -2,7 +2,7 @@
 
 They are told apart with each of the three kinds of colour blindness, stand at least 3 to 1
 against their ground, and those that share a picture differ in a grey print, or have a mark of
-their own as well. ``tests/unit/plots/test_palette.py`` computes that.
+their own as well. ``tests/unit/reporters/plots/test_palette.py`` computes that.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ Every family (clients, workloads, executors, reporters, ...) has a registry of s
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from serverless_bench.errors import PluginError
 
@@ -92,6 +92,20 @@ class Registry(Generic[T]):
                 )
             found[entry.name] = entry.value
         return found
+
+
+TOOLS: Registry[Any] = Registry("tools", {})
+"""Tools that flags of the core use and other packages bring; the wing ``lab`` has
+
+``audit``
+    holds a run against what the store saw of it;
+``check-ceiling``, ``measure-ceiling``
+    run a job against a store that keeps nothing;
+``loopback``
+    starts that store;
+``simulation``
+    makes a run directory of what a command would do, by a model.
+"""
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from hypothesis import settings
 
 from serverless_bench.cli.main import main
 from tests import azurite as azure
-from tests import servers
-from tests.aws_clients import close_clients
-from tests.command import Call, Sbench, end_started
-from tests.servers import Server
+from tests.clouds.aws_clients import close_clients
+from tests.commands.command import Call, Sbench, end_started
+from tests.stores import servers
+from tests.stores.servers import Server
 
 # Hundreds of processes load the same modules: the first one compiles them for all.
 sys.dont_write_bytecode = False

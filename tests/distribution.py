@@ -16,7 +16,7 @@ from packaging.utils import parse_sdist_filename, parse_wheel_filename
 from trove_classifiers import classifiers
 
 from serverless_bench import __version__
-from tests.quoted import ROOT
+from tests.documents.quoted import ROOT
 
 PACKAGE: Final = "serverless_bench"
 ALSO_IN_SDIST: Final = (

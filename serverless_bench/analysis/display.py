@@ -1,6 +1,7 @@
 """Results that ``print`` shows as the command does, and notebooks as tables."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 
 class Pretty(Protocol):
@@ -30,12 +31,22 @@ class Displayed(Printed):
     __slots__ = ()
 
     def __str__(self) -> str:
-        # Only the package's front may enter the rooms above this one.
-        from serverless_bench import render  # noqa: PLC0415
-
-        return render(self).rstrip("\n")
+        return repr(self) if _render is None else _render(self, "text").rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from serverless_bench import render  # noqa: PLC0415
+        return super()._repr_html_() if _render is None else _render(self, "html")
 
-        return render(self, "html")
+
+_render: Callable[[Any, str], str] | None = None
+
+
+def register(render: Callable[[Any, str], str]) -> None:
+    """Show results by ``render`` from now on.
+
+    Parameters
+    ----------
+    render
+        Takes a result and ``text`` or ``html``, and returns it in that format.
+    """
+    global _render  # noqa: PLW0603
+    _render = render

@@ -25,7 +25,6 @@ from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.library_usage import LibraryUsage, library_usage
 from serverless_bench.analysis.missing_functions import MissingFunctions, missing_functions
-from serverless_bench.analysis.stability import Stability
 from serverless_bench.analysis.throughput import Throughput, throughput
 from serverless_bench.analysis.timeline import (
     counted,
@@ -45,6 +44,7 @@ from serverless_bench.rundir.tables import (
     is_one_of,
     percentiles,
 )
+from serverless_bench.statistics.stability import Stability
 from serverless_bench.units import GIB, NS_PER_S, format_count, format_seconds
 
 if TYPE_CHECKING:

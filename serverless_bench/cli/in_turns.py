@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from serverless_bench.cli.options import new_name
-from serverless_bench.cli.terminal import aside
+from serverless_bench.cli.flags.options import new_name
+from serverless_bench.cli.output.terminal import aside
 from serverless_bench.cli.turns import check_blocks, run_in_turns, samples, side_of_command
 from serverless_bench.cli.user_command import words_of
 from serverless_bench.errors import UsageError
@@ -46,7 +46,7 @@ def _commands(runs: Sequence[str], flags: Mapping[str, Any]) -> dict[str, list[s
     UsageError
         If one is missing or no command, or other flags make no sense with them.
     """
-    from serverless_bench.experiments.comparisons import MIN_ROUNDS
+    from serverless_bench.statistics.paired import MIN_ROUNDS
 
     if runs or flags["against"]:
         raise UsageError(

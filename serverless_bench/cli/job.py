@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.terminal import complain, note, say
-from serverless_bench.driver.display import Display, Style
+from serverless_bench.cli.output.terminal import complain, note, say
+from serverless_bench.driver.live.display import Display, Style
 from serverless_bench.errors import UsageError
+from serverless_bench.plugins import TOOLS
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
@@ -115,7 +116,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown or lacks its library.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.driver.setting_names import setting_names
+    from serverless_bench.settings.names import setting_names
 
     output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
@@ -142,9 +143,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     output.display.check()
     reporter = None if output.format is None else open_reporter(output.format)
     if output.ceiling:
-        from serverless_bench.driver.ceiling import check_ceiling
-
-        check_ceiling(found.job)
+        TOOLS.load("check-ceiling")(found.job)
     check_writable("--key-file", output.key_file)
     return Prepared(
         workload=workload,
@@ -158,7 +157,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
 
 def _output(workload: str, flags: Mapping[str, Any]) -> Output:
     """Check what is to become of the run."""
-    from serverless_bench.driver.schema import checked
+    from serverless_bench.settings.schema import checked
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
     if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):
@@ -213,9 +212,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
         sys.stdout.flush()
         note(overdue(summary) if prepared.quiet else ())
         if output.ceiling and problem is None:
-            from serverless_bench.driver.ceiling import measure_ceiling
-
-            measured = measure_ceiling(job, keys)
+            measured = TOOLS.load("measure-ceiling")(job, keys)
             say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
         from serverless_bench.formats.exporters.pywren import write_pickle

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.options import DEFAULT_RUN_DIR, run_dir_option
-from serverless_bench.cli.terminal import aside
+from serverless_bench.cli.flags.options import DEFAULT_RUN_DIR, run_dir_option
+from serverless_bench.cli.output.terminal import aside
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -7,18 +7,20 @@ Each command lives in a module of its own and is imported when it is called, so 
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench import __version__
-from serverless_bench.cli.flag_names import spelled
-from serverless_bench.cli.help import Group, in_sections
+from serverless_bench.cli.flags.names import spelled
 from serverless_bench.cli.interrupts import end_undisturbed, interruptible
-from serverless_bench.cli.terminal import aside, complain, open_streams
+from serverless_bench.cli.output.help import Group, in_sections
+from serverless_bench.cli.output.terminal import aside, complain, open_streams
 from serverless_bench.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
+from serverless_bench.plugins import Registry
+from serverless_bench.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -52,110 +54,61 @@ GROUPS: Final = {
         "scale": "Run a job with more and more functions, and fit how throughput scales.",
         "history": "Record runs in a folder for git, and check that new ones are as good.",
         "limit": "Find the highest rate, or number of functions, that holds an objective.",
-        "exp": "Run a published study again, and show measured next to published.",
     },
     "Stores": {
         "store": "Keep the embedded store running between commands, or empty it.",
-        "serve": "Serve S3 without keeping data, with faults and limits on request.",
     },
     "AWS": {
         "aws": "Write a stack with functions of several sizes and processors, for SAM to deploy.",
         "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
         "doctor": "Check this machine, the account and the stack before a run.",
         "worker": "Run functions here for drivers elsewhere, on any machine or container.",
-        "lambda-host": "Answer AWS Lambda's Invoke API here, each function in a process.",
-        "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
     },
 }
-"""The help line of each command, in the order of a first visit: help imports none of them."""
+"""The help line of each command of the core, in the order of a first visit."""
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
+_MODULES: Final = {"import": "import_"}
+"""Modules whose names differ from their commands', which are keywords."""
+_TABLES: Final[Registry[Mapping[str, tuple[str, str]]]] = Registry("commands", {})
+"""Commands of other packages, in tables: the help line of each, and its ``module:attribute``."""
 _RARELY: Final = (50_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections."""
 
 
+def groups() -> dict[str, Mapping[str, str]]:
+    """Return help lines of all commands by their groups, those of other packages last."""
+    tables = {table: _TABLES.load(table) for table in _TABLES.names()}
+    others = {
+        table.capitalize(): {name: line for name, (line, _) in commands.items()}
+        for table, commands in tables.items()
+    }
+    return {**GROUPS, **others}
+
+
+def command_names() -> list[str]:
+    """Return all commands, the core's first, in the order of a first visit."""
+    return [name for group in groups().values() for name in group]
+
+
 def open_command(name: str) -> click.Command:
-    """Return a command; its module is imported for it."""
+    """Return a command; its module is imported for it.
+
+    Raises
+    ------
+    KeyError
+        If nobody has it.
+    """
+    place = f"serverless_bench.cli.commands.{_MODULES.get(name, name)}:command"
     if name not in COMMANDS:
-        raise KeyError(name)
-    of_a_run = name in GROUPS["Run"] or name in GROUPS["Look"]
-    return _command_of_a_run(name) if of_a_run else _other_command(name)
-
-
-def _command_of_a_run(name: str) -> click.Command:  # noqa: C901, PLR0912 - a table of imports
-    match name:
-        case "demo":
-            from serverless_bench.cli.demo import command
-        case "write":
-            from serverless_bench.cli.write import command
-        case "read":
-            from serverless_bench.cli.read import command
-        case "mixed":
-            from serverless_bench.cli.mixed import command
-        case "contend":
-            from serverless_bench.cli.contend import command
-        case "array":
-            from serverless_bench.cli.array import command
-        case "call":
-            from serverless_bench.cli.call import command
-        case "run":
-            from serverless_bench.cli.run import command
-        case "convert":
-            from serverless_bench.cli.convert import command
-        case "resume":
-            from serverless_bench.cli.resume import command
-        case "clean":
-            from serverless_bench.cli.clean import command
-        case "trust":
-            from serverless_bench.cli.trust import command
-        case "ls":
-            from serverless_bench.cli.ls import command
-        case "report":
-            from serverless_bench.cli.report import command
-        case "check":
-            from serverless_bench.cli.check import command
-        case "plot":
-            from serverless_bench.cli.plot import command
-        case "import":
-            from serverless_bench.cli.import_ import command
-        case "export":
-            from serverless_bench.cli.export import command
-        case _:
-            raise KeyError(name)
-    return command
-
-
-def _other_command(name: str) -> click.Command:  # noqa: C901, PLR0912 - as above
-    match name:
-        case "ab":
-            from serverless_bench.cli.ab import command
-        case "compare":
-            from serverless_bench.cli.compare import command
-        case "scale":
-            from serverless_bench.cli.scale import command
-        case "history":
-            from serverless_bench.cli.history import command
-        case "limit":
-            from serverless_bench.cli.limit import command
-        case "exp":
-            from serverless_bench.cli.exp import command
-        case "store":
-            from serverless_bench.cli.store import command
-        case "serve":
-            from serverless_bench.cli.serve import command
-        case "aws":
-            from serverless_bench.cli.aws import command
-        case "plan":
-            from serverless_bench.cli.plan import command
-        case "doctor":
-            from serverless_bench.cli.doctor import command
-        case "worker":
-            from serverless_bench.cli.worker import command
-        case "lambda-host":
-            from serverless_bench.cli.lambda_host import command
-        case "localstack":
-            from serverless_bench.cli.localstack import command
-        case _:
-            raise KeyError(name)
+        # Entry points are looked at only for a name that the core does not have.
+        places = {
+            own: place
+            for table in _TABLES.names()
+            for own, (_, place) in _TABLES.load(table).items()
+        }
+        place = places[name]
+    module, _, attribute = place.partition(":")
+    command: click.Command = getattr(import_module(module), attribute)
     return command
 
 
@@ -185,13 +138,13 @@ class _Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of a first visit."""
         del ctx
-        return list(COMMANDS)
+        return command_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, with the user's own defaults for its flags."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in command_names():
             return None
-        from serverless_bench.cli.defaults import defaults_for
+        from serverless_bench.cli.flags.defaults import defaults_for
 
         command = in_sections(open_command(cmd_name))
         # A command that brings its own takes none from a file.
@@ -212,7 +165,7 @@ class _Commands(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, in groups."""
         del ctx
-        for title, commands in GROUPS.items():
+        for title, commands in groups().items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
@@ -221,9 +174,9 @@ class _Commands(Group):
         from click.shell_completion import CompletionItem
 
         flags = click.Command.shell_complete(self, ctx, incomplete)
-        found = COMMANDS.items()
+        lines = (item for group in groups().values() for item in group.items())
         return [
-            CompletionItem(n, help=line) for n, line in found if n.startswith(incomplete)
+            CompletionItem(n, help=line) for n, line in lines if n.startswith(incomplete)
         ] + flags
 
 

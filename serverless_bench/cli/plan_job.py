@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from serverless_bench.cli.call import with_code
-from serverless_bench.cli.defaults import defaults_for
+from serverless_bench.cli.commands.call import with_code
+from serverless_bench.cli.flags.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.stages import WORKLOADS

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 import click
 
-from serverless_bench.cli.file_flags import check_known, flags_of, options_of
-from serverless_bench.cli.flag_names import as_key, spelled
+from serverless_bench.cli.flags.from_files import check_known, flags_of, options_of
+from serverless_bench.cli.flags.names import as_key, spelled
+from serverless_bench.cli.flags.of_jobs import TARGET
 from serverless_bench.cli.job import Prepared, prepare
-from serverless_bench.cli.job_flags import TARGET
 from serverless_bench.cli.main import open_command
-from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.driver.outlook import example_keys
-from serverless_bench.driver.schema import located
 from serverless_bench.errors import UsageError
+from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
+from serverless_bench.settings.schema import located
 
 WORKLOADS: Final = ("write", "read", "mixed", "contend", "array")
 """Workloads of stages; each is the name of the command that runs it."""

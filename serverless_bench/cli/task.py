@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.file_flags import check_known, flags_of
-from serverless_bench.cli.flag_names import as_key, spelled
+from serverless_bench.cli.commands.read import command as read_command
+from serverless_bench.cli.commands.write import command as write_command
+from serverless_bench.cli.flags.from_files import check_known, flags_of
+from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.job import Prepared, prepare, run
-from serverless_bench.cli.read import command as read_command
-from serverless_bench.cli.terminal import aside, working
-from serverless_bench.cli.write import command as write_command
-from serverless_bench.driver.schema import located
+from serverless_bench.cli.output.terminal import aside, working
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
 
 if TYPE_CHECKING:

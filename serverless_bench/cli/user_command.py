@@ -8,8 +8,8 @@ from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.cli.output.terminal import aside, working
 from serverless_bench.cli.task import CutOff
-from serverless_bench.cli.terminal import aside, working
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:

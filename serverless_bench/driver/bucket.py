@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Final, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
-from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import ControlClient, open_control_client
@@ -41,6 +40,7 @@ from serverless_bench.errors import (
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, NS_PER_S, whole_number
+from serverless_bench.version import __version__
 from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.object_io import Head, pages

@@ -9,12 +9,12 @@ from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import Variability, variability
-from serverless_bench.audit.audit import Audit, Billed, audit
-from serverless_bench.audit.witness import read_witness
 from serverless_bench.aws.cost.bill import bill
 from serverless_bench.driver.origin import IMPORTED, is_ours
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
+from serverless_bench.plugins import TOOLS
+from serverless_bench.rundir.audited import Audit, Billed
 from serverless_bench.rundir.digests import file_problems, is_intact
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import format_count, format_moments, format_seconds
@@ -159,7 +159,8 @@ def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
     """Hold a run, and its bill if it has one, against a witness."""
     found = bill(run)
     billed = Billed(requests=found.requests, exact=found.requests_exact) if found else None
-    return audit(run.path, read_witness(witness), billed=billed, cleaned=cleaned)
+    audit: Audit = TOOLS.load("audit")(run.path, witness, billed=billed, cleaned=cleaned)
+    return audit
 
 
 def _self_checks(summary: Summary, checks: int) -> Iterator[Line]:

@@ -16,17 +16,6 @@ from serverless_bench.driver.directory_bucket import check_express
 from serverless_bench.driver.location import Location, check_meant, check_room, open_target
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, locate
-from serverless_bench.driver.schema import check_name, renamed
-from serverless_bench.driver.setting_names import make_settings, setting_of
-from serverless_bench.driver.setting_values import (
-    link_of,
-    load_of,
-    named_values,
-    object_bytes_of,
-    share_of,
-    transfer_of,
-)
-from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of, open_executor
 from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER
@@ -42,6 +31,17 @@ from serverless_bench.job.transfer import Stat
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.rundir.listing import HEADER, KEYS
 from serverless_bench.rundir.lock import refuse_cleaned
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.names import make_settings, setting_of
+from serverless_bench.settings.schema import check_name, renamed
+from serverless_bench.settings.values import (
+    link_of,
+    load_of,
+    named_values,
+    object_bytes_of,
+    share_of,
+    transfer_of,
+)
 from serverless_bench.units import format_size
 
 _NOWHERE: Final = "http://127.0.0.1:9"

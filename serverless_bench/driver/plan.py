@@ -43,10 +43,15 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
 
     Raises
     ------
+    PluginError
+        If nobody has the workload, the executor or the client; nothing is imported to know.
     UsageError
         If a prefix, a key or an endpoint is none, the client does not speak what the store
         does, or nobody would read some share of an object.
     """
+    WORKLOADS.check(job.workload)
+    EXECUTORS.check(job.executor)
+    CLIENTS.check(job.target.client)
     targets = [target for target in (job.target, job.control) if target is not None]
     for target in targets:
         check_prefix(target.prefix)
@@ -145,19 +150,6 @@ def check_saved(run: "Run") -> JobSpec:
             f"{run.path / 'run.json'} describes no job that can be launched: {exc}", hint=exc.hint
         ) from exc
     return run.job
-
-
-def check_names(job: JobSpec) -> None:
-    """Refuse a job whose workload, executor or client nobody has; nothing is imported.
-
-    Raises
-    ------
-    PluginError
-        If a name is unknown; the hint lists those that are known.
-    """
-    WORKLOADS.check(job.workload)
-    EXECUTORS.check(job.executor)
-    CLIENTS.check(job.target.client)
 
 
 def uses_store(job: JobSpec) -> bool:

@@ -8,12 +8,12 @@ from typing import Final
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.driver.directory_bucket import standard_endpoint
 from serverless_bench.driver.location import Location
-from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
 from serverless_bench.job.types import wrong
+from serverless_bench.settings.job import JobSettings
 
 NOT_FOR_ALL: Final = (
     *("stack", "function", "function_region", "probe", "memory", "arch"),

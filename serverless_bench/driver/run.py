@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.driver.display import Display
+from serverless_bench.driver.live.display import Display
+from serverless_bench.driver.live.progress import shown
 from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
 from serverless_bench.driver.plan import NOT_AGAIN, check, check_saved, ledger, uses_store
-from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
 from serverless_bench.driver.target import neighbours_noted, relocated, resolve, target_of

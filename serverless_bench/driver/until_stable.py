@@ -9,15 +9,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.repeated import repeated
+from serverless_bench.driver.live.repeated import repeated
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.live_layout import WARM_UP
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.stability import StoppingRule
     from serverless_bench.rundir.tables import Floats
+    from serverless_bench.statistics.stability import StoppingRule
 
 _LARGE_BYTES: Final = MIB
 """From this mean size on, bytes are what goes on evenly; of smaller objects, operations."""
@@ -29,7 +29,7 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
     if job.until_stable is None:
         yield
         return
-    from serverless_bench.analysis.stability import SAMPLE_S, StoppingRule  # noqa: PLC0415
+    from serverless_bench.statistics.stability import SAMPLE_S, StoppingRule  # noqa: PLC0415
 
     watch = _Watch(StoppingRule(job.until_stable), live, job.duration_s or 0.0)
     try:
@@ -64,7 +64,7 @@ class _Watch:
 
     def sample(self) -> None:
         """Read the board; look at it all, now and then, and end the run if it is stable."""
-        from serverless_bench.analysis.stability import LOOK_S  # noqa: PLC0415
+        from serverless_bench.statistics.stability import LOOK_S  # noqa: PLC0415
 
         totals, now_ns = self._live.totals(), monotonic_ns()
         if totals is None or self._reached_s is not None:
@@ -128,6 +128,6 @@ class _Watch:
 
 
 def _sample_s() -> float:
-    from serverless_bench.analysis.stability import SAMPLE_S  # noqa: PLC0415
+    from serverless_bench.statistics.stability import SAMPLE_S  # noqa: PLC0415
 
     return SAMPLE_S

@@ -17,13 +17,13 @@ from typing import Any, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench import __version__
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
 from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE
 from serverless_bench.worker.probe import ProbeSpec, code_files
 

@@ -18,7 +18,6 @@ from weakref import finalize
 
 import msgspec
 
-from serverless_bench import __version__
 from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_line
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
@@ -35,6 +34,7 @@ from serverless_bench.process import without_credentials
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.schema import Count
 from serverless_bench.units import NS_PER_S
+from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE
 from serverless_bench.worker.probe import ProbeSpec
 

@@ -24,17 +24,13 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.compare import ALPHA, Interval
 from serverless_bench.analysis.samples import more_is_better
-from serverless_bench.experiments.comparisons import (
-    MIN_ROUNDS,
-    PairedRatio,
-    holm,
-    ratio_of_logs,
-)
-from serverless_bench.experiments.power import ENOUGH, found_share, rounds_needed
 from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.multiple import holm
+from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio, ratio_of_logs
+from serverless_bench.statistics.power import ENOUGH, found_share, rounds_needed
+from serverless_bench.statistics.unpaired import ALPHA, Interval
 from serverless_bench.units import NS_PER_S
 
 DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "t99_s")

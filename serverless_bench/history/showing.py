@@ -4,11 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from serverless_bench.analysis.compare import ALPHA
 from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.escaping import for_markdown
-from serverless_bench.experiments.comparisons import MIN_ROUNDS
-from serverless_bench.experiments.power import ENOUGH
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
@@ -19,6 +16,9 @@ from serverless_bench.history.judging import (
 )
 from serverless_bench.reporters.comparison import format_metric
 from serverless_bench.reporters.text_table import table
+from serverless_bench.statistics.paired import MIN_ROUNDS
+from serverless_bench.statistics.power import ENOUGH
+from serverless_bench.statistics.unpaired import ALPHA
 from serverless_bench.units import format_count
 
 _NOT_IN_TURNS: Final = (

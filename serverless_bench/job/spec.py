@@ -126,8 +126,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     ------
     UsageError
         If a value is of another type or cannot be; ``field`` is its name.
-    PluginError
-        If nobody has a workload, executor or client of this name.
 
     Examples
     --------
@@ -174,8 +172,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         ------
         UsageError
             If new objects have no size, or ``load`` does not fit the workload or their number.
-        PluginError
-            If nobody has the workload, the executor or the client.
         """
         check_meant(self.load, self.workload)
         sizes = self.object_bytes or self.load.sizes
@@ -191,10 +187,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 hint="each thread has objects of its own: raise `objects`",
                 field="threads",
             )
-        # Their tables stand in rooms above this one, which only the package's front may enter.
-        from serverless_bench import check_names  # noqa: PLC0415
-
-        check_names(self)
 
     def _check_values(self) -> None:
         check_types(self)

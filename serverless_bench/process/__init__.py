@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from serverless_bench import __version__
 from serverless_bench.errors import ExecutorError
 from serverless_bench.units import KIB
+from serverless_bench.version import __version__
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 

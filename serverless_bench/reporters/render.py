@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from serverless_bench.analysis.display import Displayed
+from serverless_bench.analysis.display import Displayed, register
 from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_html
@@ -67,3 +67,6 @@ def _table(rows: Iterable[tuple[str, ...]], *, names: int) -> str:
         for row in rows
     )
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+register(render)

@@ -9,7 +9,6 @@ import platform
 from collections.abc import Mapping
 from typing import Any, Final
 
-from serverless_bench import __version__
 from serverless_bench.clock import EpochClock, monotonic_ns, wall_ns
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.payload.keystream import Keystream
@@ -22,6 +21,7 @@ from serverless_bench.process import (
 )
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.version import __version__
 from serverless_bench.worker.cpu_time import CpuTime, CpuTimer
 from serverless_bench.worker.live_board import BoardWriter
 from serverless_bench.worker.operation import describe, to_tables

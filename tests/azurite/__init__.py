@@ -21,7 +21,7 @@ import platformdirs
 import pytest
 
 from serverless_bench.job.target import StoreProtocol
-from tests.servers import Server, free_port, running
+from tests.stores.servers import Server, free_port, running
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient

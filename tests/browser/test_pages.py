@@ -16,11 +16,11 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.units import KIB, NS_PER_S
 from tests.browser import browser as started
 from tests.browser import opened
-from tests.command import Sbench
+from tests.commands.command import Sbench
+from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.integration.analysis.test_compare import BASE, make_series, make_side
-from tests.integration.experiments.test_exp import TINY
-from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
-from tests.servers import loopback
+from tests.integration.studies.test_exp import TINY
+from tests.stores.servers import loopback
 
 MOST_BYTES = 5_000_000
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u202e`{{7*7}}"

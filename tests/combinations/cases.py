@@ -14,22 +14,22 @@ from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from serverless_bench.audit.audit import Audit
-from serverless_bench.audit.reported_run import ReportedRun, read_reported_run
 from serverless_bench.cli.main import main
 from serverless_bench.driver.check import audited
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.keys import object_key
+from serverless_bench.lab.audit.reported_run import ReportedRun, read_reported_run
+from serverless_bench.lab.loopback.faults import FaultKind, FaultPlan
+from serverless_bench.lab.loopback.server import LoopbackServer
+from serverless_bench.lab.loopback.witness import Witness
+from serverless_bench.rundir.audited import Audit
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.faults import FaultKind, FaultPlan
-from serverless_bench.stores.loopback.server import LoopbackServer
-from serverless_bench.stores.loopback.witness import Witness
 from serverless_bench.units import parse_size
+from tests.clouds.sam import ARCHITECTURE
 from tests.combinations.factors import LONG, NO, STABLE
-from tests.command import Apart, Done
-from tests.here import ONE_STORE
-from tests.sam import ARCHITECTURE
+from tests.commands.command import Apart, Done
+from tests.commands.in_process import ONE_STORE
 
 FUNCTIONS: Final = 2
 FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {

@@ -6,12 +6,12 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.state import LoopbackSettings
+from serverless_bench.lab.loopback.server import serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
+from tests.clouds.dask_clusters import running_cluster
+from tests.clouds.lambda_hosts import running_host
 from tests.combinations.cases import FUNCTIONS, Bench
-from tests.dask_clusters import running_cluster
-from tests.lambda_hosts import running_host
-from tests.servers import KEYS, credentials
+from tests.stores.servers import KEYS, credentials
 
 SESSION_S = 2.0
 """Sessions of directory buckets end while cases run."""

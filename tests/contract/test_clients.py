@@ -17,8 +17,8 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
 from serverless_bench.testing.clients import ClientContract
 from serverless_bench.units import NS_PER_S
-from tests import servers
-from tests.servers import Server, credentials
+from tests.stores import servers
+from tests.stores.servers import Server, credentials
 
 FIRST = ("boto3", "wire")
 """They show what a store does; the others meet every store in `make full`."""

@@ -6,12 +6,12 @@ import pytest
 
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.record import Lost
-from serverless_bench.stores.loopback.server import serving
 from serverless_bench.testing.executors import COUNT, ExecutorContract
-from tests.command import Apart, end_started
-from tests.dask_clusters import DaskCluster, running_cluster
-from tests.servers import KEYS, credentials
+from tests.clouds.dask_clusters import DaskCluster, running_cluster
+from tests.commands.command import Apart, end_started
+from tests.stores.servers import KEYS, credentials
 
 
 class TestInline(ExecutorContract):

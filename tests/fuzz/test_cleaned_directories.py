@@ -18,17 +18,17 @@ from typing import Any, Final
 
 import pytest
 
-from serverless_bench.audit.witness import read_witness
 from serverless_bench.driver import clean
 from serverless_bench.driver.run import resume_job, run_job
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.stores.loopback.objects import StoredObject
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.state import LoopbackSettings
-from tests.command import Sbench
-from tests.servers import KEYS, credentials
+from serverless_bench.lab.audit.witness import read_witness
+from serverless_bench.lab.loopback.objects import StoredObject
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
+from tests.commands.command import Sbench
+from tests.stores.servers import KEYS, credentials
 
 CASES: Final = int(os.environ.get("SBENCH_FUZZ_CASES", "300"))
 FIRST: Final = int(

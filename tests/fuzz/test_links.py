@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
+from tests.data.runs import forge
 from tests.fuzz.test_run_directories import KEYS, MODULES, RECORDED, SAFE, patient
 from tests.fuzz.watched import Ended, Nursery, nursery
-from tests.runs import forge
 
 TEXT: Final = b"export PATH\nalias ll='ls -l'"
 """Of somebody's start-up file, whose last line has no end yet."""

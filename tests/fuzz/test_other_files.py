@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.aws.cost.prices import price_text
-from serverless_bench.experiments.loading import load_experiment
-from serverless_bench.experiments.plan import FILE, STATE, Plan, save_plan
 from serverless_bench.history.recorded import record
 from serverless_bench.rundir.run import load_run
-from tests import oplogs, pickles
+from serverless_bench.studies.loading import load_experiment
+from serverless_bench.studies.plan import FILE, STATE, Plan, save_plan
+from tests.data import oplogs, pickles
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes
 from tests.fuzz.watched import Nursery, nursery
 
@@ -231,17 +231,20 @@ def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    names = ("run", "convert", "import_", "plan", "exp", "exp_plan", "stages", "outlook", "history")
-    commands = [f"serverless_bench.cli.{name}" for name in (*names, "write", "read", "mixed")]
+    names = ("run", "convert", "import_", "plan", "history", "write", "read", "mixed")
+    commands = [f"serverless_bench.cli.commands.{name}" for name in names]
     with nursery(*commands, *WARM) as found:
         yield found
 
 
 WARM: Final = (
     "serverless_bench.analysis.summary",
-    "serverless_bench.experiments.report",
-    "serverless_bench.experiments.runner",
-    "serverless_bench.experiments.observations",
+    "serverless_bench.cli.output.outlook",
+    "serverless_bench.cli.stages",
+    "serverless_bench.studies.commands.exp",
+    "serverless_bench.studies.report",
+    "serverless_bench.studies.runner",
+    "serverless_bench.studies.observations",
     "serverless_bench.formats.converters.sai3",
     "serverless_bench.formats.converters.warp",
     "serverless_bench.formats.importers.lithops",

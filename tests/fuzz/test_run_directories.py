@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.data.runs import forge
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes, mutated_lines
 from tests.fuzz.watched import Ended, Nursery, nursery
-from tests.runs import forge
 
 RECORDED: Final = Path(__file__).parents[1] / "recorded"
 SEEDS: Final = sorted(path.name for path in RECORDED.iterdir())
@@ -57,7 +57,7 @@ SAFE: Final = (0, 2, 6, 7, 8, 10, 11, 13, 14)
 
 MODULES: Final = (
     *(
-        f"serverless_bench.cli.{name}"
+        f"serverless_bench.cli.commands.{name}"
         for name in (
             "report",
             "check",
@@ -76,7 +76,7 @@ MODULES: Final = (
     "serverless_bench.driver.clean",
     "serverless_bench.formats.export",
     "serverless_bench.history.folder",
-    "serverless_bench.plots",
+    "serverless_bench.reporters.plots",
     "serverless_bench.reporters.text",
     "matplotlib.backends.backend_agg",
     "pandas",

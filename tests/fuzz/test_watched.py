@@ -13,7 +13,7 @@ RECORDED = Path(__file__).parents[1] / "recorded"
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    with nursery("serverless_bench.cli.ls") as found:
+    with nursery("serverless_bench.cli.commands.ls") as found:
         yield found
 
 

@@ -18,10 +18,11 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.run import resume_job
 from serverless_bench.errors import INTERRUPTED
-from serverless_bench.lambda_host.limits import Limits
+from serverless_bench.lab.lambda_host.limits import Limits
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
-from tests.lambda_hosts import LambdaHost
+from tests.clouds.lambda_hosts import LambdaHost
+from tests.commands.processes import PATIENCE_S, until
 from tests.matrix.proxy import (
     Refusal,
     expires,
@@ -32,7 +33,6 @@ from tests.matrix.proxy import (
     s3_refusal,
 )
 from tests.matrix.rig import Result, Rig, Trial, client_of, idle
-from tests.processes import PATIENCE_S, until
 
 Cell = Callable[[Rig, str], Result]
 """From a rig and the name of the fault."""

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.rundir.run import load_run
-from tests.dask_clusters import DaskCluster, running_cluster
+from tests.clouds.dask_clusters import DaskCluster, running_cluster
+from tests.commands.processes import PATIENCE_S, until
 from tests.matrix.cells import resumed, told
 from tests.matrix.rig import Result, Rig, Trial
-from tests.processes import PATIENCE_S, until
 
 SLOTS = (2, 2)
 AHEAD_S = (3.0, -3.0)

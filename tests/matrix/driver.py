@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from serverless_bench.cli import job, write
+from serverless_bench.cli import job
+from serverless_bench.cli.commands import write
 from serverless_bench.cli.main import main
 from serverless_bench.executors.remote import map as remote
 

@@ -24,10 +24,10 @@ from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import KIB, NS_PER_S
-from tests.command import COMMAND, Apart, Done
-from tests.lambda_hosts import LambdaHost
-from tests.processes import PATIENCE_S, until
-from tests.servers import Server
+from tests.clouds.lambda_hosts import LambdaHost
+from tests.commands.command import COMMAND, Apart, Done
+from tests.commands.processes import PATIENCE_S, until
+from tests.stores.servers import Server
 
 NUMBER = 8
 OBJECTS = 2

@@ -14,11 +14,11 @@ from typing import Final
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.target import ensure
 from serverless_bench.job.target import Target
-from tests.dask_clusters import running_cluster
-from tests.lambda_hosts import NAME, LambdaHost, running_host
+from tests.clouds.dask_clusters import running_cluster
+from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
+from tests.commands.processes import until
 from tests.matrix.rig import Rig, client_of
-from tests.processes import until
-from tests.servers import Server, credentials
+from tests.stores.servers import Server, credentials
 
 VERSION: Final = version("lithops").replace(".", "")
 PYTHON: Final = f"{sys.version_info.major}{sys.version_info.minor}"

@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
+from tests.commands.processes import PATIENCE_S
 from tests.matrix.cells import OWN_HOST, killed
 from tests.matrix.rig import Result
 from tests.matrix.rigs import RIGS
 from tests.matrix.table import cells
-from tests.processes import PATIENCE_S
-from tests.servers import Server
+from tests.stores.servers import Server
 
 Results = dict[str, "Future[Result]"]
 

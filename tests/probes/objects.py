@@ -6,8 +6,8 @@ from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.commands.processes import PATIENCE_S
 from tests.probes.place import BODY, Place, answer, open_s3
-from tests.processes import PATIENCE_S
 
 
 def etag(at: Place) -> str:

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
-from tests.servers import Server
+from tests.stores.servers import Server
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

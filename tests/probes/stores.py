@@ -7,9 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from tests import servers
-from tests.built_servers import S3S_FS, VERSITYGW
-from tests.servers import Server
+from tests.stores import servers
+from tests.stores.built import S3S_FS, VERSITYGW
+from tests.stores.servers import Server
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from tests.probes import checksums, conditions, keys, listing, multipart, objects, ranges
 from tests.probes.place import Place, error, open_s3
-from tests.servers import Server
+from tests.stores.servers import Server
 
 Ask = Callable[[Place], str]
 

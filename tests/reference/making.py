@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import DescribedJob, JobSpec
+from tests.data.runs import TARGET
 from tests.reference.columns import NEWER_OF_FUNCTIONS, columns, forget, shift
-from tests.runs import TARGET
 
 S: Final = 10**9
 MS: Final = 10**6

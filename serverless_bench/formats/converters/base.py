@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.errors import UsageError
+from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.units import MIB, parse_size
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")

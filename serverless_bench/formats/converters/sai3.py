@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.driver.job_file import Stage
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters.base import (
     Converted,
@@ -27,6 +26,7 @@ from serverless_bench.formats.converters.base import (
 from serverless_bench.formats.converters.reading import load_yaml
 from serverless_bench.job.keys import MAX_COMPRESSIBILITY, MAX_DUPLICATION
 from serverless_bench.job.sizes import Fixed, parse_sizes
+from serverless_bench.settings.job_file import Stage
 from serverless_bench.units import MIB
 
 _DURATION_S: Final = 60.0

@@ -11,7 +11,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.driver.job_file import Stage
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters.base import (
     Converted,
@@ -27,6 +26,7 @@ from serverless_bench.formats.converters.base import (
 )
 from serverless_bench.formats.converters.reading import load_yaml
 from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.settings.job_file import Stage
 from serverless_bench.units import KIB, MIB, format_size
 
 _DURATION_S: Final = 300.0

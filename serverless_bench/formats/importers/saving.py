@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from serverless_bench import __version__
 from serverless_bench.errors import ArchiveError
 from serverless_bench.formats.importers.base import KINDS, FunctionCall, Imported, Rows
 from serverless_bench.job.keys import new_run_id
@@ -24,6 +23,7 @@ from serverless_bench.rundir.record import (
     Step,
 )
 from serverless_bench.rundir.tables import ABSENT, Ints
+from serverless_bench.version import __version__
 
 
 def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None = None) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from serverless_bench.analysis.compare import Verdict
 from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.reporters.comparison import format_metric, told
 from serverless_bench.reporters.definitions import terms
@@ -12,6 +11,7 @@ from serverless_bench.reporters.page.charts import Chart, Row, figure, number, v
 from serverless_bench.reporters.page.document import Part, document
 from serverless_bench.reporters.page.markup import Html, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
+from serverless_bench.statistics.unpaired import Verdict
 
 _BAD = frozenset({Verdict.SLOWER})
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import vl_convert
 
-import serverless_bench
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.markup import Content, Html, joined, tag
+from serverless_bench.version import __version__
 
 _LIBRARY: Final = "window.vegaEmbed = vegaEmbed;"
 """What of the library pages use: all of it is one function."""
@@ -56,7 +56,7 @@ def document(
             tag("header", _theme(), tag("h1", title), lead),
             tag("nav", links, aria_label="On this page"),
             tag("main", (_section(one) for one in parts)),
-            tag("footer", tag("p", f"Made by sbench {serverless_bench.__version__}.")),
+            tag("footer", tag("p", f"Made by sbench {__version__}.")),
             list(definitions),
             (tag("script", text) for text in scripts),
         ]

@@ -15,7 +15,7 @@ from serverless_bench.aws.lambda_network import function_network
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
-from tests.servers import KEYS, Server, loopback
+from tests.stores.servers import KEYS, Server, loopback
 
 MIB = 1 << 20
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis.compare import Verdict
 from serverless_bench.analysis.run_comparison import compare
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.load import Load
@@ -17,9 +16,10 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
-from tests.command import Call, Sbench
-from tests.runs import TARGET, S, header, job, lost, operation, outcome, record
-from tests.servers import Server, credentials
+from serverless_bench.statistics.unpaired import Verdict
+from tests.commands.command import Call, Sbench
+from tests.data.runs import TARGET, S, header, job, lost, operation, outcome, record
+from tests.stores.servers import Server, credentials
 
 JOB = job(invocations=1)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.clock import monotonic_ns
-from tests.command import COMMAND, Apart, Sbench
-from tests.processes import PATIENCE_S, Family, until
+from tests.commands.command import COMMAND, Apart, Sbench
+from tests.commands.processes import PATIENCE_S, Family, until
 
 MIB = 1 << 20
 LIMIT = 200 * MIB

@@ -16,9 +16,9 @@ from serverless_bench.job.target import Target
 from serverless_bench.payload.array_layout import METADATA, array_bytes, array_keys
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.invocation import forget_clients
-from tests.arrays import Session, key_of
-from tests.command import Sbench
-from tests.servers import Server, credentials
+from tests.commands.command import Sbench
+from tests.data.arrays import Session, key_of
+from tests.stores.servers import Server, credentials
 
 ON_S3 = [name for name in ARRAYS if "s3" not in UNSUPPORTED[name]]
 INLINE = ("--executor", "inline")

@@ -17,11 +17,11 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.lab.loopback.faults import FaultKind
+from serverless_bench.lab.loopback.server import serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
-from serverless_bench.stores.loopback.faults import FaultKind
-from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.worker.delivery import forget_stores, handle_delivery
 from serverless_bench.worker.invocation import forget_clients
 

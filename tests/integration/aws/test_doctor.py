@@ -13,10 +13,10 @@ from serverless_bench.aws.cloudformation import read_stack
 from serverless_bench.aws.stack.functions import DeployedFunction
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, UsageError
-from tests.aws_clients import open_client
-from tests.command import Done, Sbench
-from tests.lambda_hosts import NAME, running_host
-from tests.servers import Server, credentials
+from tests.clouds.aws_clients import open_client
+from tests.clouds.lambda_hosts import NAME, running_host
+from tests.commands.command import Done, Sbench
+from tests.stores.servers import Server, credentials
 
 OUTPUTS = {"Region": "us-east-1"}
 BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.command import Done, Sbench
+from tests.clouds.lambda_hosts import LambdaHost, running_host
+from tests.commands.command import Done, Sbench
 from tests.integration.aws.test_doctor import Cloud
-from tests.lambda_hosts import LambdaHost, running_host
-from tests.servers import Server
+from tests.stores.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

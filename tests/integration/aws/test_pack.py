@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.stack.folder import write_folder
-from tests.sam import RUNTIME
+from tests.clouds.sam import RUNTIME
 
 OFFLINE = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from serverless_bench.aws.cost.prices import price_text
-from tests.command import Sbench
+from tests.commands.command import Sbench
 from tests.integration.aws.test_doctor import Cloud
-from tests.servers import Server
+from tests.stores.servers import Server
 
 SEED = ("plan", "--number", 1800, "--mb", 2000)
 

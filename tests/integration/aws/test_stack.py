@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from serverless_bench.aws.stack.functions import functions_in
-from tests.aws_clients import open_client
-from tests.command import Sbench
-from tests.localstacks import Running, running_localstack
-from tests.runs import long_ago
-from tests.sam import ARCHITECTURE, build, sam
+from tests.clouds.aws_clients import open_client
+from tests.clouds.localstacks import Running, running_localstack
+from tests.clouds.sam import ARCHITECTURE, build, sam
+from tests.commands.command import Sbench
+from tests.data.runs import long_ago
 from tests.unit.aws.test_policies import POLICIES, ROLES, listed
 
 NAME = "bench"

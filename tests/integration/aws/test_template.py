@@ -14,7 +14,7 @@ from serverless_bench.aws.stack.functions import ARCHITECTURES
 from serverless_bench.aws.stack.template import RUNTIMES, template
 from serverless_bench.clients import CLIENTS
 from serverless_bench.workloads import WORKLOADS
-from tests.sam import WITH_UV, build, sam
+from tests.clouds.sam import WITH_UV, build, sam
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
 PLATFORMS = [(runtime, arch) for runtime in RUNTIMES for arch in ARCHITECTURES]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.main import COMMANDS
-from tests import runs
-from tests.command import Sbench
+from serverless_bench.cli.main import command_names
+from tests.commands.command import Sbench
+from tests.data import runs
 
 # Three operations at the same time in one thread cannot be: the report has no headline.
 SAID: dict[str, tuple[tuple[str, ...], int]] = {
@@ -53,7 +53,7 @@ def here(tmp_path: Path) -> Sbench:
     return Sbench(tmp_path, {"SBENCH_STORE_DIR": str(tmp_path / "store")})
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", command_names())
 def test_a_process_says_the_same(here: Sbench, command: str) -> None:
     arguments, code = SAID[command]
     apart, together = here.apart(command, *arguments), here(command, *arguments)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.cli.main import main
-from tests.command import COMMAND, Sbench
-from tests.servers import KEYS, Server, free_port
+from tests.commands.command import COMMAND, Sbench
+from tests.stores.servers import KEYS, Server, free_port
 
 READ = ("read", "--key", "k")
 LAMBDA = ("write", "--executor", "lambda", "--function", "f")

@@ -9,8 +9,8 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
-from tests.command import Sbench
-from tests.servers import Server, credentials
+from tests.commands.command import Sbench
+from tests.stores.servers import Server, credentials
 
 MIB = 1 << 20
 

@@ -11,12 +11,14 @@ from serverless_bench.driver.bucket import Bucket
 from serverless_bench.errors import BadResponse, OperationError
 from serverless_bench.executors.remote.view import ControlView
 from serverless_bench.job.target import Target
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.worker.in_memory import TooLong
 from serverless_bench.worker.object_io import ObjectIO
-from tests.fault_server import Answer, Exchange, FaultServer
+from tests.data.runs import forge
 from tests.fuzz.watched import MOST_BYTES, Ended, Nursery, nursery
-from tests.hostile_server import (
+from tests.integration.clients.test_hostile_stores import CERTIFICATES
+from tests.stores.faulty import Answer, Exchange, FaultServer
+from tests.stores.hostile import (
     WRONG_LISTS,
     WRONGS,
     endless_lists,
@@ -26,10 +28,8 @@ from tests.hostile_server import (
     says,
     sometimes,
 )
-from tests.integration.clients.test_hostile_stores import CERTIFICATES
-from tests.network import bundle_of, certificate, server_context
-from tests.runs import forge
-from tests.servers import KEYS, credentials
+from tests.stores.network import bundle_of, certificate, server_context
+from tests.stores.servers import KEYS, credentials
 
 LIMIT_S = 90.0
 BOUND = ("--deadline", "2", "--timeout", "1", "--retries", "0")
@@ -49,7 +49,7 @@ QUICK = (
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
     names = ("call", "clean", "doctor", "read", "resume", "write")
-    with nursery(*(f"serverless_bench.cli.{name}" for name in names)) as found:
+    with nursery(*(f"serverless_bench.cli.commands.{name}" for name in names)) as found:
         yield found
 
 

@@ -12,9 +12,9 @@ import yaml
 from serverless_bench.cli.main import main
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
-from tests.command import Done, Sbench
-from tests.processes import until
-from tests.servers import Server, credentials
+from tests.commands.command import Done, Sbench
+from tests.commands.processes import until
+from tests.stores.servers import Server, credentials
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "stages.toml"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import KEYS, loopback
+from tests.stores.servers import KEYS, loopback
 
 DRIVER = """
 import sys
@@ -58,7 +58,7 @@ def test_a_small_run_loads_no_storage_library_but_the_measured_one(
         where = ("--endpoint-url", store.endpoint_url, "--bucket", "any", "--executor", executor)
         line = last_line(tmp_path, DRIVER, "write", *where, "--number", "1", "--size", "1000B")
     assert families(line).isdisjoint(STORAGE_LIBRARIES | {"pandas", "rich", "scipy"})
-    needless = ("aws.cost.bill", "driver.ceiling", "formats", "stores.embedded")
+    needless = ("aws.cost.bill", "lab.ceiling", "formats", "stores.embedded")
     assert not {f"serverless_bench.{name}" for name in needless} & set(line.split())
 
 

@@ -23,11 +23,11 @@ from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
-from tests import fault_server as fault
-from tests.fault_server import Answer, FaultServer
-from tests.network import certificate, server_context
-from tests.processes import PATIENCE_S
-from tests.servers import KEYS
+from tests.commands.processes import PATIENCE_S
+from tests.stores import faulty as fault
+from tests.stores.faulty import Answer, FaultServer
+from tests.stores.network import certificate, server_context
+from tests.stores.servers import KEYS
 
 SIZE = 3 * MIB + 5
 KEY = f"{'0' * 32}.{SIZE}"

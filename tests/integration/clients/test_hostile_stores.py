@@ -10,12 +10,12 @@ from typing import Any, Final
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from tests.fault_server import FaultServer
 from tests.fuzz.watched import MOST_BYTES, Ended, Nursery, nursery
-from tests.hostile import OPERATIONS, Cell, Seen, order, parse
-from tests.hostile_server import HARMLESS, WRONG_LISTS, WRONGS, Drips, hostile
-from tests.network import bundle_of, certificate, server_context
-from tests.servers import KEYS
+from tests.stores.faulty import FaultServer
+from tests.stores.hostile import HARMLESS, WRONG_LISTS, WRONGS, Drips, hostile
+from tests.stores.hostile_answers import OPERATIONS, Cell, Seen, order, parse
+from tests.stores.network import bundle_of, certificate, server_context
+from tests.stores.servers import KEYS
 
 LIMIT_S = 120.0
 """Of a child with many cells; each has a deadline of one second."""
@@ -43,7 +43,7 @@ HOARDS = {"awscrt"}
 
 @pytest.fixture(scope="module")
 def child() -> Iterator[Nursery]:
-    with nursery("tests.hostile") as found:
+    with nursery("tests.stores.hostile_answers") as found:
         yield found
 
 
@@ -75,7 +75,7 @@ def perform(child: Nursery, directory: Path, wanted: list[Cell], threads: int) -
         order(wanted, threads),
         environment=KEYS,
         limit_s=LIMIT_S,
-        call="tests.hostile:main",
+        call="tests.stores.hostile_answers:main",
     )
 
 
@@ -147,7 +147,7 @@ def test_certificates_that_are_wrong_are_refused(
                 order([Cell(name, client, "get", server.endpoint_url, 20.0, 10.0)], 1),
                 environment={**KEYS, "AWS_CA_BUNDLE": str(trusted)},
                 limit_s=LIMIT_S,
-                call="tests.hostile:main",
+                call="tests.stores.hostile_answers:main",
             )
         assert ended.code == 0, ended.err
         (seen,) = parse(ended.out)
@@ -225,7 +225,7 @@ def test_every_client_against_every_server(
     tried = list[tuple[Cell, Ended]]()
 
     def work(_: int) -> None:
-        with nursery("tests.hostile") as own:
+        with nursery("tests.stores.hostile_answers") as own:
             while True:
                 with turn:
                     cell = next(wanted, None)
@@ -236,7 +236,7 @@ def test_every_client_against_every_server(
                     order([cell], 1),
                     environment=KEYS,
                     limit_s=KILLED_S,
-                    call="tests.hostile:main",
+                    call="tests.stores.hostile_answers:main",
                 )
                 tried.append((cell, ended))
 
@@ -262,7 +262,7 @@ def test_a_handshake_that_drips_ends_with_the_deadline(
             if proxy
             else KEYS,
             limit_s=LIMIT_S,
-            call="tests.hostile:main",
+            call="tests.stores.hostile_answers:main",
         )
     (seen,) = parse(ended.out)
     assert seen.error in {"deadline", "timed_out", "connection_lost"}

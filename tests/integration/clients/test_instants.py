@@ -23,11 +23,11 @@ from serverless_bench.rundir.record import Shown
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
 from serverless_bench.worker.meter import Meter, unseen
-from tests import fault_server as fault
-from tests.fault_server import Answer, Exchange, FaultServer
-from tests.late import DELAY_S, is_late, see
-from tests.network import certificate, server_context
-from tests.servers import KEYS
+from tests.stores import faulty as fault
+from tests.stores.faulty import Answer, Exchange, FaultServer
+from tests.stores.late import DELAY_S, is_late, see
+from tests.stores.network import certificate, server_context
+from tests.stores.servers import KEYS
 
 EXACT = [name for name in CLIENTS if CLIENTS.load(name).info.attempts == "exact"]
 ALONE = "s3dlio"
@@ -48,7 +48,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_late_store_is_seen_as_late_or_not_at_all(name: str) -> None:
     with FaultServer(repeat(is_late)) as server:
         if name == ALONE:
-            command = [sys.executable, "-m", "tests.late", name, server.endpoint_url]
+            command = [sys.executable, "-m", "tests.stores.late", name, server.endpoint_url]
             done = subprocess.run(
                 command, env=os.environ, capture_output=True, text=True, check=True
             )

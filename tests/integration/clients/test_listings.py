@@ -8,8 +8,8 @@ from serverless_bench.clients import open_client
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import new_meter
-from tests.fault_server import Exchange, FaultServer
-from tests.servers import KEYS
+from tests.stores.faulty import Exchange, FaultServer
+from tests.stores.servers import KEYS
 
 
 @pytest.mark.parametrize(

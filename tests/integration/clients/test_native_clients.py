@@ -20,10 +20,10 @@ from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
-from tests import fault_server as fault
-from tests.command import Sbench
-from tests.fault_server import Answer, Exchange, FaultServer
-from tests.servers import KEYS
+from tests.commands.command import Sbench
+from tests.stores import faulty as fault
+from tests.stores.faulty import Answer, Exchange, FaultServer
+from tests.stores.servers import KEYS
 
 SIZE = 3 * MIB + 5
 KEY = f"{'0' * 32}.{SIZE}"

@@ -18,9 +18,15 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import SIZE, Collector, RangeOf, content, new_meter
 from serverless_bench.testing.clients import ClientContract
 from tests.contract.test_clients import MOST_IN_FULL
-from tests.fault_server import FaultServer
-from tests.network import bundle_of, certificate, forward_proxy, server_context, tls_in_front_of
-from tests.servers import Server, credentials
+from tests.stores.faulty import FaultServer
+from tests.stores.network import (
+    bundle_of,
+    certificate,
+    forward_proxy,
+    server_context,
+    tls_in_front_of,
+)
+from tests.stores.servers import Server, credentials
 
 
 @pytest.fixture

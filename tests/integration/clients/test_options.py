@@ -16,11 +16,11 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import Collector, Ended, RangeOf, content, new_meter
 from serverless_bench.units import MIB
-from tests import fault_server as fault
-from tests.fault_server import Exchange, FaultServer
-from tests.network import certificate, server_context
-from tests.processes import PATIENCE_S
-from tests.servers import KEYS, Server, credentials
+from tests.commands.processes import PATIENCE_S
+from tests.stores import faulty as fault
+from tests.stores.faulty import Exchange, FaultServer
+from tests.stores.network import certificate, server_context
+from tests.stores.servers import KEYS, Server, credentials
 
 SIZE = 100_000
 KEY = f"{'0' * 32}.{SIZE}"

@@ -24,8 +24,8 @@ from serverless_bench.testing.client_parts import Collector, RangeOf
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
-from tests.fault_server import Exchange, FaultServer, fails, works
-from tests.servers import KEYS
+from tests.stores.faulty import Exchange, FaultServer, fails, works
+from tests.stores.servers import KEYS
 
 SIZE = 1000
 KEY = f"{'0' * 32}.{SIZE}"

@@ -13,8 +13,8 @@ from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.object_io import Head
 from tests.azurite import ACCOUNT, KEY, container
 from tests.combinations.cases import cut
-from tests.command import Done, Sbench
-from tests.servers import Server
+from tests.commands.command import Done, Sbench
+from tests.stores.servers import Server
 
 URL = "az://test"
 LONG = "long/" * 160

@@ -19,8 +19,8 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.testing.client_parts import Collector, new_meter
-from tests.built_servers import FAKE_GCS, program
-from tests.servers import DIRECT, free_port, running
+from tests.stores.built import FAKE_GCS, program
+from tests.stores.servers import DIRECT, free_port, running
 
 pytestmark = pytest.mark.full
 SIZE = 300_001

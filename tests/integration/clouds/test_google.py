@@ -16,17 +16,17 @@ from serverless_bench.clients.clouds.google_requests import find_token
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.lab.loopback.faults import FaultKind
+from serverless_bench.lab.loopback.objects import StoredObject
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.faults import FaultKind
-from serverless_bench.stores.loopback.objects import StoredObject
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.units import MIB
 from serverless_bench.worker.object_io import ObjectIO
-from tests.command import Done, Sbench
-from tests.fault_server import Exchange, FaultServer, fails, works
+from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import proxy_of
+from tests.stores.faulty import Exchange, FaultServer, fails, works
 
 BUCKET = "mine"
 KEY = f"sbench/{'0123456789abcdef' * 2}.900"

@@ -13,10 +13,10 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.stores.loopback.server import serving
-from tests.command import Sbench
-from tests.quoted import ROOT
-from tests.servers import KEYS
+from serverless_bench.lab.loopback.server import serving
+from tests.commands.command import Sbench
+from tests.documents.quoted import ROOT
+from tests.stores.servers import KEYS
 
 IGNORED: Final = (ROOT / ".dockerignore").read_text().splitlines()
 IMAGES: Final = ("worker", "command")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.distribution import of_metadata, problems
-from tests.quoted import ROOT, Quoted, check
+from tests.documents.quoted import ROOT, Quoted, check
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 

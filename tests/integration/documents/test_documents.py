@@ -16,10 +16,10 @@ from docs.make_notebooks import executed
 from serverless_bench import errors
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.rundir.run import SCHEMA
-from tests.command import Sbench
-from tests.processes import PATIENCE_S
-from tests.quoted import PAGES
-from tests.servers import Server
+from tests.commands.command import Sbench
+from tests.commands.processes import PATIENCE_S
+from tests.documents.quoted import PAGES
+from tests.stores.servers import Server
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

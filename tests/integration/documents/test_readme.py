@@ -21,12 +21,12 @@ import pytest
 
 from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.stores.loopback.server import serving
-from tests.localstacks import running_localstack
-from tests.pickles import tuples
-from tests.quoted import BLOCK, ROOT, WHEEL
-from tests.sam import ARCHITECTURE, RUNTIME, SAM
-from tests.servers import KEYS
+from serverless_bench.lab.loopback.server import serving
+from tests.clouds.localstacks import running_localstack
+from tests.clouds.sam import ARCHITECTURE, RUNTIME, SAM
+from tests.data.pickles import tuples
+from tests.documents.quoted import BLOCK, ROOT, WHEEL
+from tests.stores.servers import KEYS
 
 AT_STORE: Final = "at_store sbench write"
 STANDS_IN: Final = {
@@ -45,7 +45,7 @@ STANDS_IN: Final = {
 }
 """What is run, by what the README says."""
 AGE: Final = (
-    "import pathlib, sys; from tests.runs import long_ago; long_ago(pathlib.Path(sys.argv[1]))"
+    "import pathlib, sys; from tests.data.runs import long_ago; long_ago(pathlib.Path(sys.argv[1]))"
 )
 _KEYS: Final = " ".join(f"{name}={value}" for name, value in KEYS.items())
 PRELUDE: Final = f"""

@@ -22,10 +22,10 @@ from serverless_bench.job.target import Target
 from serverless_bench.rundir.lock import locked
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.object_io import ObjectIO
-from tests import servers
-from tests.command import Sbench
-from tests.runs import forge
-from tests.servers import Server, credentials
+from tests.commands.command import Sbench
+from tests.data.runs import forge
+from tests.stores import servers
+from tests.stores.servers import Server, credentials
 
 HEX: Final = "0123456789abcdef" * 2
 STRANGERS: Final[Mapping[str, bytes]] = {

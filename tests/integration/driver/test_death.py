@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.command import Apart, Sbench
-from tests.processes import PATIENCE_S, Family, until
+from tests.commands.command import Apart, Sbench
+from tests.commands.processes import PATIENCE_S, Family, until
 
 
 @pytest.fixture

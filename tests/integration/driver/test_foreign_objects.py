@@ -21,14 +21,14 @@ from serverless_bench.driver.run import resume_job, run_job
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.lab.loopback.objects import StoredObject
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.objects import StoredObject
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.worker.delivery import deliver, forget_stores
 from serverless_bench.worker.invocation import forget_clients
-from tests.servers import KEYS, Server, credentials
+from tests.stores.servers import KEYS, Server, credentials
 
 HEX = "0123456789abcdef" * 2
 OTHER_RUN = "20200101T000000Z-0123456789ab"

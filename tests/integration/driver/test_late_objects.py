@@ -4,12 +4,12 @@ from pathlib import Path
 
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.server import serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.state import LoopbackSettings
-from tests.command import Done, Sbench
+from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import Proxy, Refusal, proxy_of
-from tests.servers import KEYS, credentials
+from tests.stores.servers import KEYS, credentials
 
 BUCKET = "any"
 

@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from serverless_bench.driver.bound_now import UNKNOWN
-from serverless_bench.driver.display import Display
-from serverless_bench.driver.repeated import repeated
+from serverless_bench.driver.live.bound_now import UNKNOWN
+from serverless_bench.driver.live.display import Display
+from serverless_bench.driver.live.repeated import repeated
+from serverless_bench.driver.live.view import RunView
 from serverless_bench.driver.run import run_job
-from serverless_bench.driver.run_view import RunView
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run, load_run
-from tests.command import COMMAND, Sbench
-from tests.servers import Server, credentials, free_port, loopback
+from tests.commands.command import COMMAND, Sbench
+from tests.stores.servers import Server, credentials, free_port, loopback
 
 FAULTS = ("--slowdown", "0.1", "--error", "0.05", "--reset-put", "0.1", "--reset-get", "0.1")
 CLASSES = {"throttled": "throttled", "server_fault": "5xx", "connection_lost": "reset"}

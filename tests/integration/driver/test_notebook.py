@@ -8,8 +8,8 @@ from typing import Any, Final
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.processes import PATIENCE_S
-from tests.servers import credentials, loopback
+from tests.commands.processes import PATIENCE_S
+from tests.stores.servers import credentials, loopback
 
 RUN: Final = """
 import sys

@@ -15,10 +15,10 @@ from serverless_bench import JobSpec, Target, clean, load_run, resume_job, run_j
 from serverless_bench.driver import origin
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.rundir.digests import SEAL
-from tests.fault_server import FaultServer, fails
+from tests.data.runs import forge
 from tests.fuzz.watched import Nursery, nursery
-from tests.runs import forge
-from tests.servers import KEYS
+from tests.stores.faulty import FaultServer, fails
+from tests.stores.servers import KEYS
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 NAMED = "http://store.example.invalid:9000"
@@ -28,7 +28,7 @@ AWS = "https://s3.us-east-1.amazonaws.com"
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
     commands = ("resume", "clean", "report", "check", "compare", "export", "ls")
-    warm = (f"serverless_bench.cli.{name}" for name in commands)
+    warm = (f"serverless_bench.cli.commands.{name}" for name in commands)
     with nursery(
         *warm, "serverless_bench.driver.clean", "serverless_bench.analysis.summary"
     ) as found:

@@ -7,8 +7,8 @@ import pytest
 
 import serverless_bench as api
 from docs.make_reference import CHAPTERS, SETUP, documented
-from tests.command import Sbench
-from tests.servers import Server, credentials
+from tests.commands.command import Sbench
+from tests.stores.servers import Server, credentials
 
 
 def test_the_examples_of_the_reference_page_run(

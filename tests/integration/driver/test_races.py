@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.shaping import Shape
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.shaping import Shape
-from serverless_bench.stores.loopback.state import LoopbackSettings
-from tests.command import Apart
-from tests.processes import PATIENCE_S
-from tests.servers import KEYS
+from tests.commands.command import Apart
+from tests.commands.processes import PATIENCE_S
+from tests.stores.servers import KEYS
 
 BUCKET: Final = "test"
 LONGEST_S: Final = 3.0

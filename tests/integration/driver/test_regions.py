@@ -6,9 +6,9 @@ import pytest
 
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.job.target import Target
-from tests.command import Sbench
+from tests.commands.command import Sbench
 from tests.integration.aws.test_doctor import Cloud
-from tests.servers import Server, credentials
+from tests.stores.servers import Server, credentials
 
 FAR = "eu-west-1"
 STACK = "regions"

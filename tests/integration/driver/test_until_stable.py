@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis import stability
-from tests.command import Call, Sbench
-from tests.servers import loopback
+from serverless_bench.statistics import stability
+from tests.commands.command import Call, Sbench
+from tests.stores.servers import loopback
 
 
 def test_a_stable_run_ends_before_its_duration_and_says_so(

@@ -17,18 +17,18 @@ from distributed.security import Security
 
 import serverless_bench
 from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from tests.command import Sbench
-from tests.dask_clusters import (
+from tests.clouds.dask_clusters import (
     DaskCluster,
     have_ended,
     listening,
     relatives,
     running_cluster,
 )
-from tests.processes import PATIENCE_S, Family, until
-from tests.servers import KEYS
+from tests.commands.command import Sbench
+from tests.commands.processes import PATIENCE_S, Family, until
+from tests.stores.servers import KEYS
 
 FUNCTIONS, SLOTS = 1000, 8
 

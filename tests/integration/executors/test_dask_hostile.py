@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from tests.command import Done, Sbench
-from tests.dask_clusters import ROOT, running_cluster
-from tests.servers import KEYS
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from tests.clouds.dask_clusters import ROOT, running_cluster
+from tests.commands.command import Done, Sbench
+from tests.stores.servers import KEYS
 
-HOSTILE = str(ROOT / "tests" / "hostile_dask.py")
+HOSTILE = str(ROOT / "tests" / "clouds" / "hostile_dask.py")
 PRELOADED = dict.fromkeys(
     ("DASK_DISTRIBUTED__WORKER__PRELOAD", "DASK_DISTRIBUTED__SCHEDULER__PRELOAD"), HOSTILE
 )
@@ -110,4 +110,4 @@ def ran(attack: Path) -> list[str]:
     """Return which processes outside of the cluster have run its code."""
     notes = attack.with_suffix(".ran")
     lines = notes.read_text().splitlines() if notes.exists() else []
-    return [line for line in lines if "tests.dask_clusters" not in line]
+    return [line for line in lines if "tests.clouds.dask_clusters" not in line]

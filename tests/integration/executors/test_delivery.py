@@ -17,7 +17,7 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record
 from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
-from tests.servers import Server, credentials
+from tests.stores.servers import Server, credentials
 
 SIZE = 10_000
 NOBODY = "http://127.0.0.1:1"

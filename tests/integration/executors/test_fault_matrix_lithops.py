@@ -7,7 +7,7 @@ import pytest
 
 from tests.matrix.suite import Results, a_hundred_kills, judge, suite
 from tests.matrix.table import cells
-from tests.servers import Server
+from tests.stores.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

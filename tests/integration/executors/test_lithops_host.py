@@ -13,7 +13,7 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from tests.processes import PATIENCE_S
+from tests.commands.processes import PATIENCE_S
 
 ORDER = {"concurrency": 1, "timeout_s": 10, "event_age_s": 10}
 

@@ -6,7 +6,7 @@ import venv
 from pathlib import Path
 
 import serverless_bench
-from tests.command import Sbench
+from tests.commands.command import Sbench
 
 PACKAGE = "serverless_bench"
 

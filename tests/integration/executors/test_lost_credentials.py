@@ -15,13 +15,13 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote import map as remote
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.server import serving
 from serverless_bench.units import NS_PER_S
-from tests.command import Done, Sbench
-from tests.fault_server import FaultServer, fails
-from tests.lambda_hosts import KEYS, NAME, LambdaHost, running_host
-from tests.servers import credentials
+from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, running_host
+from tests.commands.command import Done, Sbench
+from tests.stores.faulty import FaultServer, fails
+from tests.stores.servers import credentials
 
 linux = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

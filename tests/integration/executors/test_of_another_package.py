@@ -12,8 +12,8 @@ from flit_core import buildapi  # type: ignore[import-untyped]
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.testing.executors import COUNT, ExecutorContract
-from tests.command import Sbench
-from tests.servers import Server, credentials
+from tests.commands.command import Sbench
+from tests.stores.servers import Server, credentials
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "executor"
 LOCAL = """

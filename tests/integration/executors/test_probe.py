@@ -13,14 +13,14 @@ import serverless_bench
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.run_keys import planned_keys
 from serverless_bench.job.keys import new_run_id
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.digests import digest_of
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.server import serving
-from tests.command import Done, Sbench
-from tests.lambda_hosts import NAME, LambdaHost, install, running_host
+from tests.clouds.lambda_hosts import NAME, LambdaHost, install, running_host
+from tests.commands.command import Done, Sbench
+from tests.data.runs import forge, long_ago
 from tests.matrix.proxy import Refusal, Rule, proxy_of, s3_refusal
-from tests.runs import forge, long_ago
-from tests.servers import loopback
+from tests.stores.servers import loopback
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

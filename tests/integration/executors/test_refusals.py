@@ -19,12 +19,12 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from serverless_bench.worker.claims import RecordKey, for_run, get_claim, leave_refusal
 from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
-from tests.servers import KEYS, credentials
+from tests.stores.servers import KEYS, credentials
 
 COUNT = 3
 DENIED = "AccessDenied: no credentials"

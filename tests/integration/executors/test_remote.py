@@ -28,8 +28,8 @@ from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.claims import RecordKey, for_run, get_claim
 from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
-from tests.processes import PATIENCE_S
-from tests.servers import Server, credentials
+from tests.commands.processes import PATIENCE_S
+from tests.stores.servers import Server, credentials
 
 COUNT = 6
 RUN = "run"

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.stores.loopback.process import served
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from tests.command import Apart, Sbench
-from tests.dask_clusters import running_cluster
-from tests.fault_server import Exchange, FaultServer
-from tests.lambda_hosts import running_host
-from tests.secrets import ENVIRONMENT, PROXY_PASSWORD, SECRETS, leaking, shown, watched
-from tests.servers import credentials
+from serverless_bench.lab.loopback.process import served
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from tests.clouds.dask_clusters import running_cluster
+from tests.clouds.lambda_hosts import running_host
+from tests.commands.command import Apart, Sbench
+from tests.commands.credentials import ENVIRONMENT, PROXY_PASSWORD, SECRETS, leaking, shown, watched
+from tests.stores.faulty import Exchange, FaultServer
+from tests.stores.servers import credentials
 
 JOB = ("--number", 3, "--mb", 1, "--name", "w", "--run-dir", ".")
 SBENCH, FORKS = "serverless_bench", "forked_environments.py"
@@ -98,7 +98,7 @@ def by_itself(name: str) -> Place:
         (by_itself("inline"), {SBENCH}),
         (by_itself("local"), {SBENCH, LOCAL}),
         (by_itself("dask"), {SBENCH, *DASK}),
-        (on_dask, {SBENCH, DASK_FUNCTIONS, "tests.dask_clusters"}),
+        (on_dask, {SBENCH, DASK_FUNCTIONS, "tests.clouds.dask_clusters"}),
         (by_itself("lithops"), {SBENCH, LITHOPS, "localhost-runner-v1.py"}),
         (on_lambda, {SBENCH, FORKS}),
         (on_workers, {SBENCH}),

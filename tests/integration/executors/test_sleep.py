@@ -16,14 +16,14 @@ from serverless_bench.clock import wall_ns as true_wall_ns
 from serverless_bench.driver import run as driver
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback import connection
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback import connection
-from serverless_bench.stores.loopback.server import serving
 from serverless_bench.units import NS_PER_S
-from tests.command import Sbench
-from tests.lambda_hosts import KEYS, install, running_host
-from tests.servers import credentials
+from tests.clouds.lambda_hosts import KEYS, install, running_host
+from tests.commands.command import Sbench
+from tests.stores.servers import credentials
 
 HOUR_S = 3600
 HANDLER = """

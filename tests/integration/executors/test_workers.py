@@ -17,9 +17,9 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from serverless_bench.worker.claims import (
     RecordKey,
     claim,
@@ -30,11 +30,11 @@ from serverless_bench.worker.claims import (
     record_name,
 )
 from serverless_bench.worker.object_io import ObjectIO
-from tests.command import Apart, Sbench
+from tests.commands.command import Apart, Sbench
+from tests.commands.processes import PATIENCE_S, until
+from tests.data.runs import long_ago
 from tests.matrix.proxy import Proxy, Refusal, proxy_of, refuses_claims, s3_refusal
-from tests.processes import PATIENCE_S, until
-from tests.runs import long_ago
-from tests.servers import KEYS, credentials
+from tests.stores.servers import KEYS, credentials
 
 BUCKET, CONTROL, RUN = "any", "control/", "run"
 CODE = """def mine(context):

@@ -11,9 +11,9 @@ import pytest
 
 from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.rundir.run import load_run
-from tests import oplogs, pickles
-from tests.command import Done, Sbench
-from tests.oplogs import BEGIN, Request, S, oplog
+from tests.commands.command import Done, Sbench
+from tests.data import oplogs, pickles
+from tests.data.oplogs import BEGIN, Request, S, oplog
 
 MB = 10**6
 

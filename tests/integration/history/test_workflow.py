@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from serverless_bench.history.folder import History
-from tests.command import Sbench
+from tests.commands.command import Sbench
 
 WORKFLOW: Final = Path(__file__).parents[3] / "examples" / "history-workflow.yml"
 SMALLEST: Final = {

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.errors import StoreError
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.process import callers
 from serverless_bench.process.callers import same_user
 from serverless_bench.process.private import own_directory
 from serverless_bench.stores.direct import answers_as_own
-from serverless_bench.stores.loopback.server import serving
-from tests.processes import PATIENCE_S
-from tests.stranger import NOBODY, Stranger
+from tests.commands.other_user import NOBODY, Stranger
+from tests.commands.processes import PATIENCE_S
 
 
 @pytest.fixture(params=["127.0.0.1", "127.1.2.3", "::1"])

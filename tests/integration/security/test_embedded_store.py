@@ -14,9 +14,9 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from serverless_bench.stores.certificate import write_certificate
 from serverless_bench.stores.embedded import Lease
-from tests.processes import listening, unix_sockets, until
-from tests.servers import Server, credentials, with_bucket
-from tests.stranger import Stranger
+from tests.commands.other_user import Stranger
+from tests.commands.processes import listening, unix_sockets, until
+from tests.stores.servers import Server, credentials, with_bucket
 
 ASKED = [
     ("GET", "/"),

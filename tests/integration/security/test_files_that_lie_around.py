@@ -12,15 +12,15 @@ from typing import Final
 import click
 import pytest
 
-from serverless_bench.cli.job_flags import executor_type
-from serverless_bench.cli.main import COMMANDS, main, open_command
-from serverless_bench.cli.options import HarmlessOption
+from serverless_bench.cli.flags.of_jobs import executor_type
+from serverless_bench.cli.flags.options import HarmlessOption
+from serverless_bench.cli.main import command_names, main, open_command
 from serverless_bench.escaping import for_toml
-from tests import oplogs
+from tests.commands.hostile_folder import HostileFolder, hostile_folder
+from tests.commands.processes import PATIENCE_S
+from tests.data import oplogs
 from tests.fuzz.watched import Ended, Nursery, nursery
-from tests.hostile_folder import HostileFolder, hostile_folder
-from tests.processes import PATIENCE_S
-from tests.servers import Server, loopback
+from tests.stores.servers import Server, loopback
 
 HOW: Final = ("--bucket", "mine", "--number", "1")
 SMALL: Final = (*HOW, "--size", "1KiB")
@@ -129,32 +129,33 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    commands = (f"cli.{name.replace('-', '_')}" for name in COMMANDS if name != "import")
-    modules = (f"serverless_bench.{name}" for name in (*commands, *WARM))
-    with nursery(*modules, "rich.console", "rich.table", "scipy.stats", __name__) as found:
+    commands = (open_command(name).callback.__module__ for name in command_names())
+    modules = (f"serverless_bench.{name}" for name in WARM)
+    with nursery(
+        *commands, *modules, "rich.console", "rich.table", "scipy.stats", __name__
+    ) as found:
         yield found
 
 
 WARM: Final = (
-    "analysis.scaling",
+    "statistics.scaling",
     "analysis.summary",
-    "cli.import_",
     "driver.boto",
     "driver.check",
     "driver.run",
     "executors.inline",
     "executors.local",
-    "experiments.report",
+    "studies.report",
     "formats.exporters.csv",
     "formats.importers.warp",
     "history.showing",
-    "lambda_host.server",
-    "limits.report",
-    "limits.search",
+    "lab.lambda_host.server",
+    "series.limit.report",
+    "series.limit.search",
     "reporters.render",
     "reporters.text",
-    "simulation.simulated_run",
-    "stores.loopback.server",
+    "lab.simulation.simulated_run",
+    "lab.loopback.server",
 )
 """What commands import when they run; Matplotlib is not, as it looks around when it is imported."""
 
@@ -208,7 +209,7 @@ def harm(folder: HostileFolder, option: click.Option) -> object:
 def hostile_settings(folder: HostileFolder) -> str:
     """Return a settings file with every flag of every command that is not declared harmless."""
     lines = []
-    for name in COMMANDS:
+    for name in command_names():
         lines.append(f"[{name}]")
         flags = {str(one.name): one for one in options_of(open_command(name))}
         lines += [
@@ -308,7 +309,7 @@ def test_every_command_runs_where_all_that_lies_around_is_hostile(
     sbench: Nursery, theirs: HostileFolder, store: Server, tmp_path: Path
 ) -> None:
     """No program runs, no file outside of runs is changed, only the store of the user is asked."""
-    assert CALLS.keys() == COMMANDS.keys(), "a new command needs a call here"
+    assert CALLS.keys() == {*command_names()}, "a new command needs a call here"
     own = tmp_path / "own"
     own.mkdir()
     for name, text in OWN.items():
@@ -338,7 +339,7 @@ def test_every_command_runs_where_all_that_lies_around_is_hostile(
 def harmless_texts() -> Iterator[tuple[str, str]]:
     """Yield each command and each of its harmless flags that takes a text, but a flag once."""
     seen: set[str] = set()
-    for command in COMMANDS:
+    for command in command_names():
         for option in options_of(open_command(command)):
             checked = (click.Choice, click.types.IntParamType, click.types.FloatParamType)
             if isinstance(option, HarmlessOption) and not option.is_flag:

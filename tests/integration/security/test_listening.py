@@ -12,13 +12,13 @@ from typing import Any
 import psutil
 import pytest
 
+from serverless_bench.lab.loopback import connection
+from serverless_bench.lab.loopback.server import serving
 from serverless_bench.process import threaded_server
 from serverless_bench.process.callers import OwnListener, Shortage, report_unless_shortage
 from serverless_bench.process.threaded_server import ThreadedServer
-from serverless_bench.stores.loopback import connection
-from serverless_bench.stores.loopback.server import serving
-from tests.processes import PATIENCE_S, until
-from tests.stranger import Stranger
+from tests.commands.other_user import Stranger
+from tests.commands.processes import PATIENCE_S, until
 
 
 @contextmanager

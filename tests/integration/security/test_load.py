@@ -17,13 +17,13 @@ import pytest
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.errors import INTERRUPTED, OUTPUT_UNREAD
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.shaping import Shape
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.shaping import Shape
-from serverless_bench.stores.loopback.state import LoopbackSettings
-from tests.command import COMMAND, Apart, Done, Sbench
-from tests.processes import PATIENCE_S, Family, until
-from tests.servers import KEYS, credentials
+from tests.commands.command import COMMAND, Apart, Done, Sbench
+from tests.commands.processes import PATIENCE_S, Family, until
+from tests.stores.servers import KEYS, credentials
 
 BUCKET = "any"
 STOPPED_S = 20

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.command import Apart
-from tests.processes import Family, listening, unix_sockets, until
-from tests.servers import KEYS, loopback
-from tests.stranger import Stranger
+from tests.commands.command import Apart
+from tests.commands.other_user import Stranger
+from tests.commands.processes import Family, listening, unix_sockets, until
+from tests.stores.servers import KEYS, loopback
 
 
 def check_closed(family: Family, nobody: Stranger) -> None:

@@ -11,19 +11,19 @@ import psutil
 import pytest
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.display import Display
+from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.shaping import Shape
-from serverless_bench.stores.loopback.state import LoopbackSettings
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.shaping import Shape
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.units import NS_PER_S
-from tests.command import COMMAND, Done, Sbench
-from tests.lambda_hosts import NAME, running_host
-from tests.processes import PATIENCE_S, listening, until
-from tests.servers import KEYS, credentials, free_port
-from tests.stranger import CLOSED, CROWD, Stranger
+from tests.clouds.lambda_hosts import NAME, running_host
+from tests.commands.command import COMMAND, Done, Sbench
+from tests.commands.other_user import CLOSED, CROWD, Stranger
+from tests.commands.processes import PATIENCE_S, listening, until
+from tests.stores.servers import KEYS, credentials, free_port
 
 RUN_S = 2
 SLOW = Shape(latency="fixed:200")

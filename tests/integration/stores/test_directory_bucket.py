@@ -8,9 +8,9 @@ import pytest
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.directory_bucket import WITH_SESSIONS
-from tests.command import Sbench
-from tests.lambda_hosts import NAME, running_host
-from tests.servers import DIRECT, KEYS, Server, loopback
+from tests.clouds.lambda_hosts import NAME, running_host
+from tests.commands.command import Sbench
+from tests.stores.servers import DIRECT, KEYS, Server, loopback
 
 BUCKET = "bench--use1-az4--x-s3"
 

@@ -11,9 +11,9 @@ import pytest
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.target import Target
-from tests.command import Apart, Done, Sbench
-from tests.processes import PATIENCE_S, Family, until
-from tests.servers import credentials
+from tests.commands.command import Apart, Done, Sbench
+from tests.commands.processes import PATIENCE_S, Family, until
+from tests.stores.servers import credentials
 
 WEED = "weed -logdir"
 

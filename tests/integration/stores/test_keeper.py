@@ -8,7 +8,7 @@ import psutil
 
 from serverless_bench.stores import embedded
 from serverless_bench.stores.embedded import Lease
-from tests.processes import PATIENCE_S
+from tests.commands.processes import PATIENCE_S
 
 OTHER = """\
 import pathlib, sys

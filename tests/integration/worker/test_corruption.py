@@ -13,8 +13,8 @@ from serverless_bench.job.target import Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.record import Found
 from serverless_bench.rundir.run import load_run
-from tests.command import Sbench
-from tests.servers import Server, credentials
+from tests.commands.command import Sbench
+from tests.stores.servers import Server, credentials
 
 MB = 3
 SIZE = MB << 20

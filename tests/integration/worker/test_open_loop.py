@@ -12,13 +12,13 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.lab.loopback.server import serving
+from serverless_bench.lab.loopback.shaping import Shape
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.record import Outcome
-from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.shaping import Shape
-from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from tests.runs import saved
-from tests.servers import KEYS, credentials
+from tests.data.runs import saved
+from tests.stores.servers import KEYS, credentials
 
 KEY = "sbench/" + "0" * 32 + ".1000"
 STALL_S = 1.0

@@ -19,8 +19,8 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from tests.command import Sbench
-from tests.servers import Server, credentials
+from tests.commands.command import Sbench
+from tests.stores.servers import Server, credentials
 
 S = 10**9
 MIB = 1 << 20

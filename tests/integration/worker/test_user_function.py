@@ -10,9 +10,9 @@ import pytest
 from serverless_bench import JobSpec, SbenchError, Target, resume_job, run_job, summarize
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.worker.context import FunctionContext
-from tests.command import Sbench
-from tests.lambda_hosts import running_host
-from tests.servers import Server, credentials
+from tests.clouds.lambda_hosts import running_host
+from tests.commands.command import Sbench
+from tests.stores.servers import Server, credentials
 
 SIZE = 300_000
 

@@ -9,13 +9,13 @@ import pytest
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.check import audited
 from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.faults import FaultKind
+from serverless_bench.lab.loopback.server import serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
-from serverless_bench.stores.loopback.faults import FaultKind
-from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.state import LoopbackSettings
-from tests.command import Done, Sbench
+from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import proxy_of
-from tests.servers import KEYS, Server, credentials, loopback
+from tests.stores.servers import KEYS, Server, credentials, loopback
 
 PATTERNS = {
     "increment": ("--operations", 10, "--objects", 2),

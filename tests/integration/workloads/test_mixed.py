@@ -11,8 +11,8 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import MIB
-from tests.command import Sbench
-from tests.servers import KEYS, Server, credentials, loopback
+from tests.commands.command import Sbench
+from tests.stores.servers import KEYS, Server, credentials, loopback
 
 MIX = "get=40,get_range=10,head=20,put=15,delete=5,delete_many=2,copy=5,list=3"
 SMALL = ("--size", "64KiB", "--number", 2, "--format", "json")

@@ -18,8 +18,8 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.units import KIB
 from serverless_bench.worker.invocation import forget_clients
-from tests.here import names, run_here
-from tests.servers import KEYS, Server, credentials, loopback, rclone
+from tests.commands.in_process import names, run_here
+from tests.stores.servers import KEYS, Server, credentials, loopback, rclone
 
 OLD = f"{'0123456789abcdef' * 2}.70000"
 """The end of a key of ours."""

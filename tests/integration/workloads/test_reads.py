@@ -15,8 +15,8 @@ from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.units import KIB
 from serverless_bench.worker.invocation import forget_clients
-from tests.here import run_here
-from tests.servers import Server, credentials
+from tests.commands.in_process import run_here
+from tests.stores.servers import Server, credentials
 
 HIDING = ("s3dlio", "s3torchconnector")
 """Clients that do not show what an answer says of its range."""

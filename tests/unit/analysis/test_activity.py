@@ -14,7 +14,7 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import functions_at_work, good_operations
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
-from tests.runs import S, attempt, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, lost, operation, outcome, record, saved
 
 RECORDED = sorted((Path(__file__).parents[2] / "recorded").iterdir())
 

@@ -10,7 +10,7 @@ from serverless_bench.analysis.attempt_stats import attempt_stats, service_s, th
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.operations import OperationKind
-from tests.runs import S, attempt, operation, outcome, record, saved
+from tests.data.runs import S, attempt, operation, outcome, record, saved
 
 
 def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:

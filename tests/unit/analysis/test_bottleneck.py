@@ -14,7 +14,7 @@ from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.load import Load
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
-from tests.runs import S, attempt, job, operation, record, saved
+from tests.data.runs import S, attempt, job, operation, record, saved
 
 MIB = 1 << 20
 

@@ -13,7 +13,7 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import timeline
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Step
 from serverless_bench.rundir.run import Run
-from tests.runs import S, attempt, operation, record, saved
+from tests.data.runs import S, attempt, operation, record, saved
 
 BASE = 1_700_000_000 * S
 

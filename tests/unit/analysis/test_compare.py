@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from serverless_bench.analysis.compare import ALPHA, MIN_RUNS, Verdict, compare, mann_whitney_counts
+from serverless_bench.statistics.unpaired import (
+    ALPHA,
+    MIN_RUNS,
+    Verdict,
+    compare,
+    mann_whitney_counts,
+)
 
 REPEATS = 200
 OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}

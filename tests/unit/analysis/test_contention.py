@@ -14,7 +14,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.record import InvocationRecord, Lost, OperationRecord
-from tests.runs import S, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 KEY = "sbench/run/contend/register-00000000"
 

@@ -11,7 +11,7 @@ from serverless_bench.analysis.variability import variability
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
-from tests.runs import S, header, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, header, job, lost, operation, outcome, record, saved
 
 
 def interrupted(path: Path, of: JobSpec, *, ended_s: int | None, old: bool = False) -> Run:

@@ -18,10 +18,10 @@ from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import Neighbours, Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.limits.result import LevelRow, Limit
 from serverless_bench.reporters.definitions import Figure, read
 from serverless_bench.rundir.record import BadRange, Found
-from tests.runs import lost, operation, outcome, record, saved
+from serverless_bench.series.limit.result import LevelRow, Limit
+from tests.data.runs import lost, operation, outcome, record, saved
 
 DEFINED = read(FIGURES.read_text(encoding="utf-8"))
 COUNTED = {"warm-up", "duplicates", "failed", "lost"}

@@ -14,7 +14,7 @@ from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
-from tests.runs import S, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 
 def some(path: Path, count: int = 8) -> Run:

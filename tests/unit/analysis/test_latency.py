@@ -29,7 +29,7 @@ from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.record import OperationRecord, Usage
 from serverless_bench.rundir.run import Run
 from serverless_bench.units import GIB, KIB, MIB
-from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 MS = S // 1000
 HEADERS = {OperationKind.HEAD, OperationKind.DELETE, OperationKind.LIST, OperationKind.COPY}

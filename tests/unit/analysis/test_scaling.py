@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
-from serverless_bench.analysis.scaling import Capped, Fit, Usl, fit_scaling
 from serverless_bench.errors import UsageError
+from serverless_bench.statistics.scaling import Capped, Fit, Usl, fit_scaling
 
 NUMBERS = (1, 10, 30, 100, 300)
 

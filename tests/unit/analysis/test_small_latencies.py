@@ -15,7 +15,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import OperationRecord, Overdue
 from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import KIB, MIB
-from tests.runs import S, attempt, job, operation, outcome, record, saved
+from tests.data.runs import S, attempt, job, operation, outcome, record, saved
 
 GET, PUT, RANGE = OperationKind.GET, OperationKind.PUT, OperationKind.GET_RANGE
 MS = S // 1000

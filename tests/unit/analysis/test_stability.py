@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.stability import (
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.stability import (
     MIN_BLOCKS,
     MOST_TREND,
     SAMPLE_S,
@@ -14,7 +15,6 @@ from serverless_bench.analysis.stability import (
     StoppingRule,
     rate_estimate,
 )
-from serverless_bench.rundir.tables import Floats
 from tests.reference.stability import figures
 
 SEEDS = 100

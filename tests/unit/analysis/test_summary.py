@@ -23,7 +23,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import BadRange, Found, InvocationRecord, OperationRecord, Step
 from serverless_bench.rundir.run import Run
-from tests.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, record, saved
+from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, record, saved
 
 GET, PUT = OperationKind.GET, OperationKind.PUT
 

@@ -11,7 +11,7 @@ from serverless_bench.analysis.spreading import mean_in_flight, spread
 from serverless_bench.analysis.timeline import timeline
 from serverless_bench.rundir.record import Step
 from serverless_bench.rundir.run import Run
-from tests.runs import S, lost, operation, outcome, record, saved
+from tests.data.runs import S, lost, operation, outcome, record, saved
 
 steps = st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 10**12)), min_size=1, max_size=6)
 operations = st.lists(st.tuples(st.integers(0, 10**10), steps), min_size=1, max_size=4)

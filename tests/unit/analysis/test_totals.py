@@ -14,7 +14,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import BadRange, Found, Outcome, Step
 from serverless_bench.rundir.tables import at_percentiles, percentiles
 from serverless_bench.units import GIB
-from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 
 def even(index: int, start_s: float, end_s: float, size: int) -> Outcome:

@@ -18,7 +18,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.text import report
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
-from tests.runs import S, job, operation, outcome, record, saved
+from tests.data.runs import S, job, operation, outcome, record, saved
 
 PUT, GET = OperationKind.PUT, OperationKind.GET
 

@@ -37,8 +37,8 @@ from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.units import MIB
 from serverless_bench.worker.resource_usage import Watch
 from serverless_bench.workloads.array import WORKLOAD
-from tests.arrays import NOWHERE, Session, files_of, key_of
-from tests.runs import operation, record
+from tests.data.arrays import NOWHERE, Session, files_of, key_of
+from tests.data.runs import operation, record
 
 ARRAY = ArraySpec(library="zarr", shape=(500, 512), chunks=(128, 256))
 CODECS = ("none", "blosc-lz4", "blosc-zstd", "zstd")

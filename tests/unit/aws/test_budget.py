@@ -13,7 +13,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from tests.runs import (
+from tests.data.runs import (
     S,
     executor_in_process,
     executor_that,

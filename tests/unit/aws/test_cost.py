@@ -34,7 +34,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.run import load_run
-from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 MIB = 1 << 20
 PRICES = load_prices()

@@ -14,7 +14,7 @@ from serverless_bench.aws.cost.prices import load_prices, price_text
 from serverless_bench.aws.cost.usage import price
 from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.cost_limit import CostLimit
-from serverless_bench.driver.cost_so_far import CostSoFar
+from serverless_bench.driver.live.cost_so_far import CostSoFar
 from serverless_bench.driver.outlook import plan
 from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress
@@ -24,7 +24,7 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters.base import rows
 from serverless_bench.rundir.record import Attempt, Outcome
-from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 MIB, GIB = 1 << 20, 1 << 30
 PRICES = load_prices()

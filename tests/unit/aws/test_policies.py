@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.iam import Request, Statement, Verdict, applies, evaluate, like
-from tests.template import (
+from tests.clouds.iam import Request, Statement, Verdict, applies, evaluate, like
+from tests.clouds.template import (
     ACCOUNT,
     ARNS,
     CONTROL,

@@ -3,8 +3,8 @@
 import pytest
 
 from serverless_bench.aws.stack.template import MOST_FUNCTIONS, template
-from tests.iam import Statement, Verdict
-from tests.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, Template
+from tests.clouds.iam import Statement, Verdict
+from tests.clouds.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, Template
 from tests.unit.aws.test_policies import (
     ALLOWED,
     CLAIM,

@@ -7,7 +7,7 @@ from serverless_bench.aws.cloudformation import _OUTPUTS
 from serverless_bench.aws.stack.functions import DeployedFunction, choose, functions_in
 from serverless_bench.aws.stack.template import template
 from serverless_bench.errors import ExecutorError, UsageError
-from tests.template import CONTROL, DATA, FUNCTION, REGION, WORKER, Template
+from tests.clouds.template import CONTROL, DATA, FUNCTION, REGION, WORKER, Template
 
 BOUNDARY = "arn:aws:iam::111122223333:policy/bound"
 MANY = template([1769, 3538, 10_240], ["arm64", "x86_64"], copies=2, runtime="python3.14")

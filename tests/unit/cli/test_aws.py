@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.stack.template import template
-from tests.command import Call
-from tests.template import Template
+from tests.clouds.template import Template
+from tests.commands.command import Call
 
 
 def stack(call: Call, *arguments: str) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from serverless_bench.driver.location import check_meant
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target
-from tests.command import Call
+from tests.commands.command import Call
 
 
 @pytest.mark.parametrize(

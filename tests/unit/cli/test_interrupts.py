@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from serverless_bench.cli.interrupts import ENDING, interruptible
-from tests.processes import PATIENCE_S
+from tests.commands.processes import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)

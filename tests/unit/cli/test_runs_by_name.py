@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.driver.origin import sealed
-from tests import runs
-from tests.command import COMMAND, Call
+from tests.commands.command import COMMAND, Call
+from tests.data import runs
 
 NOW = 1_800_000_000 * runs.S
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.process import trust
-from tests.command import COMMAND, Call
+from tests.commands.command import COMMAND, Call
 
 NOT_TRUSTED = ", but not prices: it is not trusted (sbench trust)"
 

@@ -7,7 +7,7 @@ import pytest
 
 from serverless_bench.driver import clean
 from serverless_bench.rundir.run import load_run
-from tests import runs
+from tests.data import runs
 
 NOW = 2_000_000_000 * runs.S
 

@@ -13,7 +13,7 @@ from serverless_bench.driver.outlook import plan
 from serverless_bench.driver.remote import parse_prefix
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import StoreProtocol
-from tests.command import Call
+from tests.commands.command import Call
 
 AZ, S3 = StoreProtocol.AZ, StoreProtocol.S3
 WRITE = {"workload": "write", "bucket": "az://mine", "number": 1, "size": "1KiB"}

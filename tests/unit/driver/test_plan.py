@@ -13,7 +13,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from tests.runs import job
+from tests.data.runs import job
 
 
 def planned(of: JobSpec, run_id: str = "r", keys: tuple[str, ...] = ()) -> list[InvocationSpec]:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.driver import progress
-from serverless_bench.driver.display import Display, Style
+from serverless_bench.driver.live import progress
+from serverless_bench.driver.live.display import Display, Style
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.rundir.record import Outcome
-from tests.processes import PATIENCE_S
-from tests.runs import job, lost, outcome
+from tests.commands.processes import PATIENCE_S
+from tests.data.runs import job, lost, outcome
 
 
 class Log(io.StringIO):

@@ -12,7 +12,7 @@ from serverless_bench.driver.run import CutShort, resume_job, run_job
 from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from tests.runs import executor_in_process
+from tests.data.runs import executor_in_process
 
 NOOP = JobSpec(
     workload="noop",

@@ -10,13 +10,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.cells import cell_len
 from rich.console import Console
 
-from serverless_bench.driver.bound_now import UNKNOWN
-from serverless_bench.driver.cost_so_far import CostSoFar
-from serverless_bench.driver.display import Display
-from serverless_bench.driver.live_screen import live_screen, view_lines
-from serverless_bench.driver.live_text import log_line, sparkline
-from serverless_bench.driver.metrics import RunCollector
-from serverless_bench.driver.run_view import RunView
+from serverless_bench.driver.live.bound_now import UNKNOWN
+from serverless_bench.driver.live.cost_so_far import CostSoFar
+from serverless_bench.driver.live.display import Display
+from serverless_bench.driver.live.metrics import RunCollector
+from serverless_bench.driver.live.screen import live_screen, view_lines
+from serverless_bench.driver.live.text import log_line, sparkline
+from serverless_bench.driver.live.view import RunView
 from serverless_bench.errors import UsageError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.load import Load
@@ -25,7 +25,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.worker.live_board import BoardTotals, BoardWriter, LiveBoard
 from serverless_bench.worker.live_layout import AWAKE_NS, WARM_UP
-from tests.runs import S, attempt, executor_in_process, job, lost, operation, outcome, record
+from tests.data.runs import S, attempt, executor_in_process, job, lost, operation, outcome, record
 
 MB = 10**6
 OK = outcome(record(0, [operation()]))

@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.make_settings import BEGIN, END, PAGE, table
-from serverless_bench.cli.call import command as call
-from serverless_bench.cli.flag_names import as_flag, as_key, spell
+from serverless_bench.cli.commands.call import command as call
+from serverless_bench.cli.flags.names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.stages import WORKLOADS
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.driver.setting_names import make_settings, meanings, setting_names, setting_of
-from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.load import MEANT_FOR, OWN_FUNCTION
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Verify
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.names import make_settings, meanings, setting_names, setting_of
 
 KIB, MIB = 1 << 10, 1 << 20
 COMMANDS = {**{name: open_command(name) for name in WORKLOADS}, OWN_FUNCTION: call}

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from serverless_bench.analysis.stability import SAMPLE_S, StoppingRule
 from serverless_bench.driver import until_stable
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.statistics.stability import SAMPLE_S, StoppingRule
 from serverless_bench.worker.live_board import LiveBoard
-from tests.runs import S, operation, record
+from tests.data.runs import S, operation, record
 
 PER_SAMPLE = 10
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.cli.stages import steps_of
-from serverless_bench.driver.job_file import Setting
 from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.formats.converters import open_converter
 from serverless_bench.formats.converters.base import Converted, parse_seconds
 from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.settings.job_file import Setting
 
 KIB, MIB = 1 << 10, 1 << 20
 

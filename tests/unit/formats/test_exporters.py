@@ -19,8 +19,8 @@ from serverless_bench.formats.importers.base import Hints
 from serverless_bench.formats.importers.saving import save
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run, load_run
-from tests.oplogs import BEGIN, WARP
-from tests.runs import S, job, lost, operation, outcome, record, saved
+from tests.data.oplogs import BEGIN, WARP
+from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 MS = S // 1000
 

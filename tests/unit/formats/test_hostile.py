@@ -11,7 +11,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import open_converter
 from serverless_bench.formats.importers import plain, read_results
 from serverless_bench.formats.importers.base import Hints, Imported
-from tests import oplogs, pickles
+from tests.data import oplogs, pickles
 
 S = oplogs.S
 LOG = oplogs.oplog(

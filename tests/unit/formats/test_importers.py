@@ -21,9 +21,9 @@ from serverless_bench.formats.importers.saving import save
 from serverless_bench.job.keys import declared_size
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
-from tests import oplogs, pickles
-from tests.oplogs import BEGIN, SAI3, WARP, Request, S, oplog
-from tests.pickles import BEGIN_S, MB
+from tests.data import oplogs, pickles
+from tests.data.oplogs import BEGIN, SAI3, WARP, Request, S, oplog
+from tests.data.pickles import BEGIN_S, MB
 
 NOTHING = Hints()
 

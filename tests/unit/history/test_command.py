@@ -9,8 +9,8 @@ import pytest
 
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.archive import Archive
-from tests.command import Call
-from tests.runs import S, header, job, lost, operation, outcome, record
+from tests.commands.command import Call
+from tests.data.runs import S, header, job, lost, operation, outcome, record
 
 PAGE = Path(__file__).parents[3] / "docs" / "history.md"
 DAY_NS = 24 * 3600 * S

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.job.spec import JobSpec
-from tests.command import Call
-from tests.runs import job
+from tests.commands.command import Call
+from tests.data.runs import job
 from tests.unit.history.test_command import make_run
 
 NOISE = (1.0, 1.02, 0.99, 1.01)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks import history as simulated
-from serverless_bench.experiments.power import found_share, rounds_needed
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
@@ -24,6 +23,7 @@ from serverless_bench.history.judging import (
     sessions,
 )
 from serverless_bench.history.recorded import RecordedRun
+from serverless_bench.statistics.power import found_share, rounds_needed
 from serverless_bench.units import NS_PER_S
 
 HOUR_NS = 3600 * NS_PER_S

@@ -14,8 +14,8 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
-from tests.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, saved
-from tests.runs import record as record_of
+from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, saved
+from tests.data.runs import record as record_of
 
 JOB = job(invocations=2)
 

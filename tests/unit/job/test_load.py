@@ -7,7 +7,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.load import BUILT_IN, MEANT_FOR, ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.workloads import WORKLOADS
-from tests.runs import TARGET
+from tests.data.runs import TARGET
 
 ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
 NEEDED: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters import REPORTERS, open_reporter
 from serverless_bench.reporters.base import rows
 from serverless_bench.rundir.record import BadRange, Found
-from tests.runs import S, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.audit.reported_run import read_reported_run
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.lab.audit.reported_run import read_reported_run
 from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
@@ -38,7 +38,7 @@ from serverless_bench.rundir.record import (
 )
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
-from tests.runs import attempt, header, job, lost, operation, outcome, record, saved
+from tests.data.runs import attempt, header, job, lost, operation, outcome, record, saved
 
 VALUES: dict[object, st.SearchStrategy[object]] = {
     int: st.integers(0, 2**53),

@@ -19,8 +19,8 @@ from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.schema import LIMIT
 from serverless_bench.rundir.tables import ABSENT, BlockTable, parts, rows_of
+from tests.data.runs import operation, outcome, record, saved
 from tests.reference.making import Shape, save, shapes
-from tests.runs import operation, outcome, record, saved
 
 TYPES: Mapping[str, object] = {
     "function": int,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.rundir.tables import Table
-from tests.runs import lost, operation, outcome, record
+from tests.data.runs import lost, operation, outcome, record
 
 PLANNED = 5
 

@@ -7,7 +7,7 @@ import pytest
 
 from serverless_bench.executors.base import read_record
 from serverless_bench.rundir.record import InvocationRecord, Lost
-from tests.runs import operation, record
+from tests.data.runs import operation, record
 
 
 def sent(**changed: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from serverless_bench.executors.base import read_record
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
-from tests.runs import operation, outcome, record
+from tests.data.runs import operation, outcome, record
 
 SENT = record(3, [operation(0), operation(1, error="timed_out"), operation(2, bad_bytes=7)])
 

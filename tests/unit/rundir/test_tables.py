@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.runs import S, lost, operation, outcome, record, saved
+from tests.data.runs import S, lost, operation, outcome, record, saved
 
 
 def test_frames_are_tidy(tmp_path: Path) -> None:

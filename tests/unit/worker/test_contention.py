@@ -25,7 +25,7 @@ from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from tests.runs import TARGET, outcome, saved
+from tests.data.runs import TARGET, outcome, saved
 from tests.unit.flaky import FlakyClient
 
 RUN = new_run_id(1)

@@ -17,7 +17,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted
-from tests.runs import TARGET, executor_in_process
+from tests.data.runs import TARGET, executor_in_process
 from tests.unit.flaky import FlakyClient
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux counts by thread")

@@ -26,9 +26,9 @@ from serverless_bench.worker.invocation import run_invocation
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import THROTTLED_S, Retrier
-from tests.runs import job
+from tests.data.runs import job
+from tests.stores.virtual_time import virtual_time
 from tests.unit.flaky import FlakyClient
-from tests.virtual import virtual_time
 
 SIZE = 1000
 KEY = f"{'0' * 32}.{SIZE}"

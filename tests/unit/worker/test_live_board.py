@@ -34,11 +34,11 @@ from serverless_bench.worker.live_layout import (
     percentile_ns,
 )
 from serverless_bench.worker.operation import MeasuredOperation
-from tests.runs import attempt, operation, record
+from tests.data.runs import attempt, operation, record
+from tests.stores.virtual_time import SlowClient, virtual_time
 from tests.unit.flaky import FlakyClient
 from tests.unit.worker.test_open_loop import loop
 from tests.unit.worker.test_runner import writes
-from tests.virtual import SlowClient, virtual_time
 
 LATENCIES = st.integers(1 << 12, (1 << 40) - 1)
 

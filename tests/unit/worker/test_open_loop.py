@@ -29,8 +29,8 @@ from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from tests.runs import TARGET, saved
-from tests.virtual import BEGIN_NS, SlowClient, virtual_time
+from tests.data.runs import TARGET, saved
+from tests.stores.virtual_time import BEGIN_NS, SlowClient, virtual_time
 
 RATE = 100.0
 

@@ -18,7 +18,7 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.pacing import Schedule, _Even, at_most
-from tests.runs import TARGET, job, operation, outcome, record, saved
+from tests.data.runs import TARGET, job, operation, outcome, record, saved
 
 BEGIN_NS = 7 * NS_PER_S
 EVEN, POISSON = "uniform", "poisson"

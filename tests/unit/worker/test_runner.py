@@ -15,9 +15,9 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from tests.runs import TARGET
+from tests.data.runs import TARGET
+from tests.stores.virtual_time import SlowClient, virtual_time
 from tests.unit.flaky import FlakyClient
-from tests.virtual import SlowClient, virtual_time
 
 
 def writes(objects: int = 8, *, workload: str = "write", **load: object) -> JobSpec:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.cli.call import load_function
+from serverless_bench.cli.commands.call import load_function
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
 from serverless_bench.driver.plan import ledger
@@ -35,7 +35,7 @@ from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.worker.live_board import LiveBoard
 from serverless_bench.worker.user_function import ALLOW_CODE, PYTHON, allowed_here
-from tests.runs import TARGET
+from tests.data.runs import TARGET
 from tests.unit.flaky import FlakyClient
 
 SIZE = 10_000

@@ -20,7 +20,7 @@ from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.workloads.mixed import KINDS
-from tests.runs import TARGET
+from tests.data.runs import TARGET
 from tests.unit.flaky import FlakyClient
 
 ALL = tuple((kind.value, 1.0) for kind in KINDS)

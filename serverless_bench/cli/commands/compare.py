@@ -1,0 +1,98 @@
+"""``sbench compare``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from serverless_bench.analysis.requirements import require_scipy
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import (
+    Share,
+    choose_format,
+    group,
+    harmless,
+    run_dir_option,
+)
+from serverless_bench.cli.lookup import RunName, runs_named
+from serverless_bench.cli.output.pages import PAGE, require_pages
+from serverless_bench.cli.output.terminal import say, say_json
+
+if TYPE_CHECKING:
+    from serverless_bench.analysis.run_comparison import RunComparison
+
+_CODES: Final[Mapping[str, ExitCode]] = {
+    "faster": ExitCode.OK,
+    "same": ExitCode.OK,
+    "undecided": ExitCode.UNDECIDED,
+    "not enough runs": ExitCode.UNDECIDED,
+    "slower": ExitCode.SLOWER,
+}
+"""By verdict, the worst last."""
+
+compare_options = group(
+    harmless(
+        "--metric",
+        default="whole_bytes_per_s",
+        help="Field of the JSON report, as in t99_s or per_function_bytes_per_s.p50.",
+    ),
+    harmless(
+        "--threshold",
+        type=Share(),
+        default="5%",
+        help="Relative difference from which on it matters.",
+    ),
+    harmless("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
+    choose_format("text", "json", "markdown", "html"),
+)
+
+
+@click.command("compare")
+@click.argument("sides", nargs=-1, required=True, type=RunName(), metavar="A B...")
+@run_dir_option
+@compare_options
+def command(
+    sides: tuple[str, ...],
+    run_dir: Path,
+    metric: str,
+    threshold: float,
+    allow: tuple[str, ...],
+    **flags: str,
+) -> int:
+    """Compare sets of runs: say whether B is faster than A, slower, or the same.
+
+    Each of A, B, ... is a directory with at least four run directories in it, or the name of one
+    below --run-dir, and A is the baseline. See docs/compare.md for what the verdicts promise.
+    """
+    require_scipy()
+    require_pages(flags["format"])
+    from serverless_bench.analysis.run_comparison import compare
+
+    directories = [runs_named(side, run_dir) for side in sides]
+    return conclude(
+        compare(*directories, metric=metric, threshold=threshold, allow=allow), flags["format"]
+    )
+
+
+def conclude(comparison: "RunComparison", style: str) -> ExitCode:
+    """Print the verdicts and return the exit code.
+
+    Slower comes before undecided, and that before everything else.
+    """
+    if style == "json":
+        import orjson
+
+        say_json(orjson.dumps(comparison.to_json()))
+    elif style == PAGE:
+        from serverless_bench.reporters.page.comparison import page
+
+        click.echo(page(comparison), nl=False)
+    else:
+        from serverless_bench.reporters.comparison import lines
+
+        for line in lines(comparison, style):
+            say(line)
+    order = list(_CODES)
+    worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
+    return _CODES[worst]

@@ -1,0 +1,57 @@
+"""``sbench demo``: the whole tool in half a minute."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serverless_bench.cli.commands.plot import require_plots, save_figure
+from serverless_bench.cli.flags.of_jobs import (
+    run_options,
+    settings,
+    target_options,
+    transfer_options,
+)
+from serverless_bench.cli.flags.options import check_one_document, harmless, keep_option, new_name
+from serverless_bench.cli.job import perform, prepare
+from serverless_bench.cli.output.terminal import say, working
+from serverless_bench.settings.names import meanings
+from serverless_bench.units import format_count
+
+
+@click.command("demo")
+@settings("number", "mb", "prefix")
+@harmless("--read-times", type=int, default=4, help=meanings()["read_times"].what)
+@keep_option
+@target_options
+@transfer_options
+@run_options
+def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
+    """Write objects, read them back, report on both and draw them.
+
+    Without flags: 16 functions write 1 GiB to a store that starts by itself, and read it
+    four times over.
+    """
+    from serverless_bench.driver.clean import clean
+
+    check_one_document(flags["format"])
+    require_plots()
+    name = new_name("demo", flags["name"])
+    writing = prepare("write", {**flags, "name": f"{name}-write"})
+    with writing.checked.open_target() as target:
+        wrote = perform(writing, target)
+        keys = wrote.run.keys()
+        runs, code = [wrote.run], wrote.exit_code
+        if keys:
+            named = {**flags, "name": f"{name}-read", "number": None}
+            read = perform(prepare("read", named, keys), target)
+            runs.append(read.run)
+            code = code or read.exit_code
+        if not keep:
+            with working(f"deleting {format_count(len(keys), 'object')}"):
+                clean(wrote.run)
+    picture = Path(runs[-1].path) / "figure.png"
+    with working("drawing the picture"):
+        save_figure(runs, picture)
+    say(f"figure: {picture}", err=writing.quiet)
+    return code

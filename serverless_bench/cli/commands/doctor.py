@@ -1,0 +1,168 @@
+"""``sbench doctor``."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import click
+import orjson
+
+from serverless_bench.aws.cloudformation import Stack
+from serverless_bench.cli.checkup.base import (
+    Patient,
+    credentials,
+    function,
+    identity,
+    machine,
+    network_quota,
+    quota,
+    stack,
+    unless_it_fails,
+    versions,
+)
+from serverless_bench.cli.checkup.buckets import Bucket, look_at
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.names import with_flags
+from serverless_bench.cli.flags.of_jobs import settings
+from serverless_bench.cli.flags.options import PluginName, choose_format, harmless, option
+from serverless_bench.cli.output.terminal import say_json
+from serverless_bench.clients.clouds import CLOUDS, Cloud
+from serverless_bench.errors import UsageError
+from serverless_bench.escaping import for_terminal
+from serverless_bench.executors import EXECUTORS, executors_where, info_of
+from serverless_bench.executors.findings import Finding, Level, fail, ok
+from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
+from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.target import parse_bucket
+
+_STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+
+_PLACE: Final = ("scheduler", "slots")
+"""Settings that say where an executor runs functions."""
+
+
+@click.command("doctor")
+@option("--stack", help="What `sam deploy` made.")
+@option("--bucket", help="Bucket to look at.")
+@option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
+@option("--function", multiple=True, help="Deployed function to look at.")
+@option("--region", help="Where they are.")
+@option(
+    "--executor",
+    type=PluginName(EXECUTORS.names),
+    help="Look at where it runs functions: every worker of a Dask cluster.",
+)
+@settings(*_PLACE)
+@harmless(
+    "--probe/--no-probe",
+    default=True,
+    help="Whether to invoke each function once, which says what it is and may do.",
+)
+@option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
+@harmless(
+    "--run-seconds",
+    type=float,
+    default=900.0,
+    help="How long the run will take; credentials should last twice as long.",
+)
+@choose_format("text", "json")
+def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
+    """Check this machine, the account and the stack before a run.
+
+    Without --stack, --bucket, --function or --executor it looks at this machine only.
+    """
+    from rich.console import Console
+
+    if flags["executor"] and info_of(flags["executor"]).examine is None:
+        looked_at = " or ".join(executors_where(lambda info: info.examine is not None))
+        raise UsageError(
+            f"there is nothing to look at for --executor {flags['executor']}",
+            hint=f"--executor {looked_at}, or none",
+        )
+    if flags["endpoint_url"] is not None:
+        flags["endpoint_url"] = parse_endpoint(flags["endpoint_url"])
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    findings = []
+    for found in examine(flags):
+        finding = replace(found, text=with_flags(found.text), hint=with_flags(found.hint))
+        findings.append(finding)
+        if flags["format"] == "text":
+            hint = f" -> {finding.hint}" if finding.hint else ""
+            line = f"{finding.level.value:4}  {finding.what}: {finding.text}{hint}"
+            console.print(for_terminal(line), style=_STYLES[finding.level])
+    failed = any(finding.level is Level.FAIL for finding in findings)
+    if flags["format"] == "json":
+        say_json(orjson.dumps({"ok": not failed, "findings": findings}))
+    return ExitCode.UNFIT if failed else ExitCode.OK
+
+
+def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what is found, in the order in which it is looked for."""
+    patient = Patient(
+        region=flags["region"], run_s=flags["run_seconds"], functions=flags["function"]
+    )
+    yield from versions()
+    yield from machine()
+    yield from _place(flags)
+    if not (flags["stack"] or flags["bucket"] or flags["function"]):
+        return
+    cloud = CLOUDS.get(parse_bucket(flags["bucket"] or "")[0])
+    yield from _credentials(cloud, flags, patient)
+    if flags["stack"] is not None:
+        yield from unless_it_fails(f"stack {flags['stack']}", stack(flags["stack"], patient))
+    # A store that is not AWS's as a rule has nobody to ask who we are.
+    if patient.functions or (flags["endpoint_url"] is None and cloud is None):
+        yield from unless_it_fails("identity", identity(patient))
+    if patient.functions:
+        yield quota(patient)
+        yield network_quota(patient)
+    for name in patient.functions:
+        yield from unless_it_fails(f"function {name}", function(name, patient))
+    if flags["probe"] and patient.functions:
+        yield from _probed(flags, patient)
+    for bucket in _buckets(flags["bucket"], flags["endpoint_url"], patient.stack):
+        yield from look_at(bucket, patient, write_test=flags["write_test"])
+
+
+def _place(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """Look at where an executor runs functions: the one that is named, or that has a setting."""
+    given = {name: flags[name] for name in _PLACE if flags[name] is not None}
+    names = [flags["executor"]] if flags["executor"] else []
+    if given and not names:
+        names = executors_where(lambda info: not info.settings.isdisjoint(given))
+    for name in names:
+        examine = info_of(name).examine
+        yield from () if examine is None else unless_it_fails(name, examine(given))
+
+
+def _credentials(
+    cloud: Cloud | None, flags: Mapping[str, Any], patient: Patient
+) -> Iterator[Finding]:
+    """Look for the credentials of a cloud; those of AWS are wanted, too, for what is there."""
+    if cloud is not None and cloud.has_credentials(flags["endpoint_url"] or ""):
+        yield ok("credentials", "from the environment; no expiry is known")
+    elif cloud is not None:
+        yield fail("credentials", "there are none", cloud.credentials_hint)
+    if cloud is None or flags["stack"] or flags["function"]:
+        yield from unless_it_fails("credentials", credentials(patient))
+
+
+def _probed(flags: Mapping[str, Any], patient: Patient) -> Iterator[Finding]:
+    # What invokes functions is loaded where there are some.
+    from serverless_bench.cli.checkup.probe import answers
+
+    bucket = next(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack), None)
+    target = None if bucket is None else bucket.target
+    for name in patient.functions:
+        yield from unless_it_fails(f"function {name}", answers(name, patient, target))
+
+
+def _buckets(named: str | None, url: str | None, stack: Stack | None) -> Iterator[Bucket]:
+    data = [named, stack.data_bucket if stack else None]
+    for text in dict.fromkeys(filter(None, data)):
+        protocol, name, _ = parse_bucket(text)
+        yield Bucket(name=name, protocol=protocol, prefix=DEFAULT_PREFIX, endpoint_url=url)
+    if stack is not None:
+        name = stack.control_bucket
+        yield Bucket(name=name, prefix=CONTROL_PREFIX, endpoint_url=url, claims=True)

@@ -1,0 +1,43 @@
+"""``sbench export``."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from serverless_bench.cli.flags.options import FILE, HarmlessOption
+from serverless_bench.cli.job import check_writable
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.errors import UsageError
+
+
+@click.command("export")
+@run_argument
+@click.option(
+    "--format", "style", required=True, cls=HarmlessOption, help="warp, csv, parquet or pywren."
+)
+@click.option(
+    "--output",
+    # As it was called before every command said the same.
+    "--out",
+    envvar=("SBENCH_OUTPUT", "SBENCH_OUT"),
+    type=FILE,
+    help="File to write; .zst at its end compresses it.  [default: standard output, for text]",
+)
+def command(directory: Path, style: str, output: Path | None) -> None:
+    """Write the operations of a run for other tools.
+
+    RUN is a run's name or its directory; the latest run without it.
+
+    warp is the op-log that `warp analyze` reads, pywren the pickle of (start, stop,
+    MB/s), csv and parquet are the table of operations.
+    """
+    load_numpy()
+    from serverless_bench.formats.export import export
+    from serverless_bench.formats.exporters import open_exporter
+
+    if output is None and not open_exporter(style).is_text:
+        raise UsageError(f"--format {style} needs a file", hint=f"--output run.{style}")
+    check_writable("--output", output)
+    export(directory, sys.stdout.buffer if output is None else output, format=style)

@@ -1,0 +1,246 @@
+"""``sbench history``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.analysis.requirements import require_scipy
+from serverless_bench.cli.commands.ab import series_options
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import (
+    FILE,
+    FOLDER,
+    Share,
+    choose_format,
+    group,
+    harmless,
+    option,
+    run_dir_option,
+)
+from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.cli.output.help import Group
+from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.errors import ArchiveError, UsageError
+
+if TYPE_CHECKING:
+    from serverless_bench.history.recorded import RecordedRun
+    from serverless_bench.history.showing import Checked
+
+_CODES: Final = {
+    "passed": ExitCode.OK,
+    "regressed": ExitCode.SLOWER,
+    "undecided": ExitCode.UNDECIDED,
+}
+_history_option = option(
+    "--history",
+    type=FOLDER,
+    default=Path(".sbench-history"),
+    help="Directory of the history, to be kept in git.",
+)
+_machine_option = harmless(
+    "--machine",
+    default="",
+    help="Name of this machine, where several have one system and as many processors.",
+)
+_format_option = choose_format("text", "json", "markdown")
+_runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
+
+
+_check_options = group(
+    option(
+        "--old", metavar="COMMAND", help="Makes a run of the old version, as with sbench write."
+    ),
+    option("--new", metavar="COMMAND", help="Makes a run of the new version."),
+    harmless("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
+    harmless(
+        "--warm-up-blocks",
+        type=int,
+        default=1,
+        help="The same: blocks that come first and do not count.",
+    ),
+    harmless("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
+    series_options,
+    _history_option,
+    _machine_option,
+    harmless(
+        "--against", metavar="KEY", help="Recorded runs to compare with; those alike without it."
+    ),
+    harmless(
+        "--metric",
+        multiple=True,
+        help="Figure to check, as sbench compare takes it; repeatable."
+        "  [default: whole_bytes_per_s, t99_s]",
+        show_default=False,
+    ),
+    harmless("--tolerance", type=Share(), default="5%", help="Loss from which on it matters."),
+    harmless("--power", type=Share(), default="10%", help="Loss to say the power for."),
+    option("--summary", type=FILE, help="File to add a summary in Markdown to."),
+    _format_option,
+)
+
+
+@click.group("history", cls=Group)
+def command() -> None:
+    """Record runs in a folder that lives in git, and check that new ones are as good.
+
+    docs/history.md has what the verdicts promise.
+    """
+
+
+@command.command("add")
+@_runs_argument
+@run_dir_option
+@_history_option
+@_machine_option
+@harmless("--label", default="", help="What to call the version that was run, such as a commit.")
+@option("--restart", is_flag=True, help="Checks shall not look at older runs any more.")
+def add_command(
+    runs: tuple[str, ...],
+    run_dir: Path,
+    history: Path,
+    machine: str,
+    label: str,
+    *,
+    restart: bool,
+) -> int:
+    """Record runs; the latest one if none is named.
+
+    RUN is a run's name, its directory, or a directory of several. All are looked at before one is
+    recorded: a run that lost functions, or fails its self-checks, stands for nothing.
+    """
+    load_numpy()
+    from serverless_bench.history.folder import History
+    from serverless_bench.history.recorded import with_restart
+
+    made = _recorded(_directories(runs, run_dir), machine=machine, label=label)
+    for run, is_new in History(history).add(with_restart(made) if restart else made):
+        place = history / run.key / run.file_name
+        say(f"{'recorded' if is_new else 'was there already, and stays as it was'}: {place}")
+    return ExitCode.OK
+
+
+@command.command("show")
+@click.argument("key", required=False)
+@_history_option
+@_format_option
+def show_command(key: str | None, history: Path, **flags: str) -> int:
+    """Show what is recorded: a line for each key, or the figures and runs of one.
+
+    KEY is a key or a part of one.
+    """
+    load_numpy()
+    from serverless_bench.history.folder import History
+    from serverless_bench.history.series import Series, details, overview
+
+    kept = History(history)
+    keys = kept.keys() if key is None else [kept.find(key)]
+    found = [Series(key=one, runs=tuple(runs)) for one in keys if (runs := kept.runs(one))]
+    if not found:
+        raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
+    style = flags["format"]
+    if style == "json":
+        import orjson
+
+        documents = [one.to_json() for one in found]
+        say_json(orjson.dumps(documents if key is None else documents[0]))
+        return ExitCode.OK
+    say(*(overview(found, style) if key is None else details(found[0], style)))
+    return ExitCode.OK
+
+
+@command.command("check")
+@_runs_argument
+@_check_options
+def check_command(
+    runs: tuple[str, ...],
+    tolerance: float,
+    power: float,
+    summary: Path | None,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Say whether new runs are as good as old ones: passed, regressed or undecided.
+
+    With --old and --new, two commands that each make one run, both are run in turns. Without
+    them, RUN... (a name, a directory, or one of several) are held against what is recorded.
+    """
+    require_scipy()
+    load_numpy()
+    from serverless_bench.analysis.samples import more_is_better
+    from serverless_bench.cli.job import check_writable
+    from serverless_bench.history.judging import DEFAULT_FIGURES
+
+    check_writable("--summary", summary)
+    figures = tuple(dict.fromkeys(flags["metric"])) or DEFAULT_FIGURES
+    for name in figures:
+        more_is_better(name)
+    if power <= tolerance:
+        raise UsageError(
+            f"--power {power:g} is not above --tolerance {tolerance:g}",
+            hint="what does not matter is not looked for: a loss of 10% with a tolerance of 5%",
+        )
+    about = {"figures": figures, "tolerance": tolerance, "loss": power}
+    if flags["old"] is None and flags["new"] is None:
+        checked = _against_recorded(runs, flags, about)
+    else:
+        from serverless_bench.cli.in_turns import in_turns
+
+        checked = in_turns(runs, flags, about)
+    return _conclude(checked, flags["format"], summary)
+
+
+def _conclude(checked: "Checked", style: str, summary: Path | None) -> ExitCode:
+    if style == "json":
+        import orjson
+
+        say_json(orjson.dumps(checked.to_json()))
+    else:
+        say(*checked.lines(style))
+    if summary is not None:
+        _append(summary, checked.lines("markdown"))
+    return _CODES[checked.verdict.value]
+
+
+def _append(path: Path, lines: Sequence[str]) -> None:
+    from serverless_bench.rundir.files import open_file
+
+    try:
+        with open_file(path, "ab") as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
+    except OSError as exc:
+        raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
+
+
+def _against_recorded(
+    names: Sequence[str], flags: dict[str, Any], about: dict[str, Any]
+) -> "Checked":
+    from serverless_bench.history.against import against_recorded
+    from serverless_bench.history.folder import History
+
+    new = _recorded(_directories(names, flags["run_dir"]), machine=flags["machine"])
+    kept = History(flags["history"])
+    keys = kept.keys()
+    key = new[0].key if flags["against"] is None else kept.find(flags["against"])
+    return against_recorded(kept.runs(key) if key in keys else [], new, key=key, **about)
+
+
+def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
+    """Return the run directories that are meant, each once."""
+    from serverless_bench.analysis.samples import run_directories
+    from serverless_bench.cli.lookup import runs_named, the_run
+
+    if not names:
+        return [the_run(None, run_dir)]
+    found: dict[Path, None] = {}
+    for name in names:
+        found.update(dict.fromkeys(run_directories(runs_named(name, run_dir))))
+    return [*found]
+
+
+def _recorded(directories: Sequence[Path], **about: Any) -> "list[RecordedRun]":  # noqa: ANN401
+    from serverless_bench.history.recorded import record
+    from serverless_bench.rundir.run import load_run
+
+    return [record(load_run(directory, detail=False), **about) for directory in directories]

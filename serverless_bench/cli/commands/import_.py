@@ -1,0 +1,64 @@
+"""``sbench import``."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.flags.of_jobs import settings
+from serverless_bench.cli.flags.options import (
+    FILE,
+    format_option,
+    harmless,
+    new_name,
+    run_dir_option,
+)
+from serverless_bench.cli.output.terminal import note, say
+from serverless_bench.units import parse_link, parse_size
+
+
+@click.command("import")
+@click.argument("file", type=FILE)
+@harmless("--from", help="pywren, lithops, warp or sai3; found out if not given.")
+@harmless(
+    "--phase",
+    type=click.Choice(["write", "read"]),
+    help="What a pickle without bytes is of.  [default: write]",
+)
+@harmless("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
+@settings("link")
+@run_dir_option
+@settings("name")
+@format_option
+def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  # noqa: ANN401
+    """Read the results of another tool into a run directory, and report on them.
+
+    FILE is a pickle of PyWren or Lithops, or the op-log of warp, sai3-bench or s3dlio,
+    plain or compressed. A pickle is not run: one with a class in it is refused.
+    """
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.formats.importers import read_results
+    from serverless_bench.formats.importers.base import Hints
+    from serverless_bench.formats.importers.saving import save
+    from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.rundir.run import load_run
+
+    reporter = open_reporter(flags["format"])
+    link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])
+    size = flags["size"]
+    hints = Hints(phase=flags["phase"], size_bytes=None if size is None else parse_size(size))
+    name = new_name("import", name)
+    imported = read_results(file, hints, name=flags["from"])
+    directory = run_dir / name
+    say(f"run directory: {directory}", err=flags["format"] != "text")
+    note(imported.notes)
+    save(imported, directory, link_bytes_per_s=link_bytes_per_s)
+    # A million operations are not to be in memory twice.
+    del imported
+    run = load_run(directory, detail=False)
+    summary = summarize(run)
+    write_report(reporter, summary, run, sys.stdout)
+    return exit_code_of(summary)

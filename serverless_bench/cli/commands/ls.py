@@ -1,0 +1,122 @@
+"""``sbench ls``."""
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.cli.flags.options import choose_format, harmless, run_dir_option
+from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.output.pages import PAGE, require_pages
+from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import ArchiveError, SbenchError
+from serverless_bench.units import format_count, format_rate, format_size
+
+if TYPE_CHECKING:
+    from serverless_bench.rundir.listing import ListedRun
+
+_HEADER: Final = ("name", "when (UTC)", "command", "functions", "size", "result", "state")
+_ALIGN: Final = "lllrr"
+
+
+@click.command("ls")
+@click.argument("series", type=RunName(), required=False)
+@run_dir_option
+@harmless(
+    "--limit",
+    type=click.IntRange(0),
+    default=20,
+    help="How many at most; 0 for all.",
+)
+@choose_format("text", "json", "html")
+def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
+    """List runs, the most recent one first.
+
+    With a SERIES, what ab, scale or exp made, list the runs in it. Every name stands for its run
+    in report, check, plot, export, resume and clean.
+    """
+    from serverless_bench.reporters.text_table import table
+    from serverless_bench.rundir.listing import entries, runs_below
+
+    require_pages(flags["format"])
+    if series is None:
+        known = entries(run_dir)
+    else:
+        path = run_dir / series if (run_dir / series).is_dir() else Path(series)
+        known = runs_below(run_dir, path)
+    if not known:
+        raise ArchiveError(
+            f"there is no run in {run_dir if series is None else path}",
+            hint="sbench write makes one; --run-dir says where they lie",
+        )
+    shown = [_row(entry) for entry in islice(known, limit or None)]
+    if flags["format"] == PAGE:
+        from serverless_bench.reporters.page.series import page
+
+        click.echo(page("Runs" if series is None else f"Series {series}", shown), nl=False)
+        return 0
+    if flags["format"] == "json":
+        for row in shown:
+            say_json(json.dumps(row))
+        return 0
+    say(*table(_HEADER, [*map(_cells, shown)], "text", align=_ALIGN))
+    if len(shown) < len(known):
+        say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
+    return 0
+
+
+def _row(entry: "ListedRun") -> dict[str, Any]:
+    """Return what is known of a run: what its report says in short, or why it has none."""
+    from serverless_bench.rundir.listing import runs_below
+
+    when = utc_stamp(entry.saved_ns, separators=True)
+    row: dict[str, Any] = {"name": entry.name, "when": when, "path": str(entry.path)}
+    if not entry.is_run:
+        return row | {"command": "series", "runs": len(runs_below(entry.path, entry.path))}
+    try:
+        return row | _figures(entry.path)
+    except SbenchError as exc:
+        return row | {"command": None, "error": str(exc)}
+
+
+def _figures(path: Path) -> dict[str, Any]:
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.rundir.run import load_run
+
+    summary = summarize(load_run(path, detail=False))
+    return {
+        "command": summary.workload,
+        "simulated": summary.simulated,
+        "requested": summary.requested,
+        "ok": summary.ok,
+        "bytes": summary.bytes,
+        "whole_bytes_per_s": summary.whole_bytes_per_s,
+        "withheld": bool(summary.withheld),
+        "ended": summary.ended,
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    start = (row["name"], row["when"].replace("T", " ").removesuffix("Z"))
+    if row["command"] is None:
+        return (*start, "-", "-", "-", row["error"], "unreadable")
+    if "runs" in row:
+        return (
+            *start,
+            "series",
+            format_count(row["runs"], "run"),
+            "-",
+            f"sbench ls {row['name']}",
+            "",
+        )
+    return (
+        *start,
+        row["command"] if row["simulated"] is None else f"{row['command']}, simulated",
+        f"{row['ok']} of {row['requested']} ok",
+        format_size(row["bytes"]),
+        "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"]),
+        "ended" if row["ended"] else "unfinished",
+    )

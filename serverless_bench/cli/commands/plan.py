@@ -1,0 +1,427 @@
+"""``sbench plan``."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import orjson
+
+from serverless_bench.aws.cloudformation import Stack, read_stack
+from serverless_bench.aws.cost.advice import Trap, traps, warnings
+from serverless_bench.aws.cost.forecast import (
+    DEFAULT_QUOTA,
+    LIMIT_PER_S,
+    VCPU_MIB,
+    Forecast,
+    PlannedLoad,
+    Route,
+    forecast,
+)
+from serverless_bench.aws.cost.places import regions
+from serverless_bench.aws.cost.prices import Prices, needed_prices, origin, price_text
+from serverless_bench.aws.cost.usage import Dollars, format_money, price
+from serverless_bench.aws.lambda_account import (
+    FunctionSetup,
+    read_function,
+    read_network_quota,
+    read_quota,
+)
+from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.aws.stack.functions import ARCHITECTURES, DeployedFunction, choose
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.of_jobs import settings, transfer_options
+from serverless_bench.cli.flags.options import (
+    Choice,
+    harmless,
+    network_quota_option,
+    option,
+    prices_option,
+)
+from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.escaping import for_terminal
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.plugins import TOOLS
+from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_WIDTH: Final = 100
+_PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
+_LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
+_ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
+_COMPONENTS: Final = {
+    "compute": "Lambda GB-seconds",
+    "invocations": "Lambda requests",
+    "puts": "S3 PUT class",
+    "gets": "S3 GET",
+    "control": "control requests",
+    "storage": "storage",
+    "logs": "logs",
+    "network": "NAT, region, S3 Express",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Phase:
+    """One phase of the plan."""
+
+    name: str
+    load: PlannedLoad
+    expected: Forecast
+    dollars: Dollars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """Everything that is shown."""
+
+    phases: Sequence[_Phase]
+    prices: Prices
+    regions: Sequence[str]
+    """Regions of the stack."""
+    traps: Sequence[Trap]
+    quota_from: str
+    keep_h: float
+
+    @property
+    def total(self) -> float:
+        """What all phases cost."""
+        return sum(phase.dollars.total for phase in self.phases)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may go wrong, each once."""
+        found = (warnings(phase.load, phase.expected) for phase in self.phases)
+        return list(dict.fromkeys(text for texts in found for text in texts))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench plan``."""
+        return {
+            "phases": {
+                phase.name: {
+                    "load": {**asdict(phase.load), "total_bytes": phase.load.total_bytes},
+                    "expected": asdict(phase.expected),
+                    "dollars": {**asdict(phase.dollars), "total": phase.dollars.total},
+                }
+                for phase in self.phases
+            },
+            "total": self.total,
+            "currency": self.prices.currency,
+            "prices_as_of": self.prices.as_of,
+            "prices_region": self.prices.region,
+            "regions": self.regions,
+            "quota_from": self.quota_from,
+            "warnings": self.warnings,
+            "traps": {trap.name: trap.amount for trap in self.traps},
+        }
+
+    def money(self, amount: float) -> str:
+        """Return an amount in the currency of the prices."""
+        return format_money(amount, self.prices.currency)
+
+
+@click.command("plan", context_settings={"allow_interspersed_args": False})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND ...]")
+@settings("number", "mb", "size", "objects", "read_times", "client")
+@harmless(
+    "--workload",
+    type=click.Choice(["write", "read", "both"]),
+    default="both",
+    help="What to plan.",
+)
+@transfer_options
+@harmless(
+    "--memory", type=int, help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]"
+)
+@harmless(
+    "--arch",
+    type=Choice(ARCHITECTURES),
+    help="Processor of the functions.  [default: the stack's first, or arm64]",
+)
+@harmless("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
+@network_quota_option
+@option("--stack", help="Ask this stack and its account for memory, processor and quota.")
+@option("--region", help="Where the stack is.")
+@harmless(
+    "--function-mb-s",
+    type=float,
+    help="MB/s (10**6) of one function, if you have measured it; a model without it.",
+)
+@harmless(
+    "--vpc",
+    type=click.Choice([route.value for route in Route]),
+    default=Route.NONE.value,
+    help="How the functions reach the store.",
+)
+@harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
+@harmless("--cross-region", is_flag=True, help="The bucket is in another region; a stack says so.")
+@harmless("--keep", type=float, default=1.0, help="Hours the objects stay.")
+@prices_option
+@harmless("--show-prices", is_flag=True, help="Write the price file and stop.")
+@harmless(
+    "--simulate",
+    is_flag=True,
+    help="Write a run directory of what COMMAND would do, by a model, and report on it.",
+)
+@option(
+    "--model",
+    show_default=False,
+    metavar="NAME|FILE",
+    help="With --simulate: aws-lambda, loopback, or a TOML file that changes one."
+    "  [default: aws-lambda]",
+)
+@harmless(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="With --simulate: simulations, of one seed after the other; their range is reported.",
+)
+@harmless(
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Tables, or one JSON object.",
+)
+def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too many to name
+    """Say what a job on AWS Lambda would take, how long, and what it would cost.
+
+    Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
+    mixed, array or call) stand its own flags: then these say what to plan, and of the flags
+    before it --memory, --arch, --quota, --network-quota, --stack, --region, --prices, --simulate,
+    --model, --runs and --format count.
+    """
+    if flags["show_prices"]:
+        say(*price_text(flags["prices"]).splitlines())
+        return ExitCode.OK
+    from serverless_bench.cli.plan_job import check_flags, plan_command
+    from serverless_bench.driver.cost_limit import check_memory
+
+    check_flags(words)
+    _check_simulation(words, flags)
+    check_memory(flags["memory"])
+    for name in ("quota",) if words else _LEAST:
+        value, least = flags[name], _LEAST[name]
+        if value is not None and value < least:
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
+    stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
+    functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
+    setups = _setups(stack, functions)
+    quota, quota_from = _quota(flags["quota"], stack, setups)
+    account: dict[str, Any] = {
+        "memory_mib": functions[0].memory_mib if functions else flags["memory"] or VCPU_MIB,
+        "architecture": functions[0].architecture if functions else flags["arch"] or "arm64",
+        "quota": quota,
+        "network_mbps": _network_mbps(flags["network_quota"], stack),
+    }
+    if flags["simulate"]:
+        simulate = TOOLS.load("simulation")
+        return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
+    if any(setup.in_vpc for setup in setups.values()) and flags["vpc"] == Route.NONE:
+        flags["vpc"] = Route.GATEWAY
+    found = (
+        plan_command(words, prices=flags["prices"], **account)
+        if words
+        else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from, stack)
+    )
+    if flags["format"] == "json":
+        say_json(orjson.dumps(found.to_json()))
+    elif isinstance(found, _Plan):
+        _show(found)
+    else:
+        for title, text in (("command", " ".join(words)), *found.rows()):
+            say(f"{title:<20} {text}")
+    return ExitCode.OK
+
+
+def _check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
+    """Refuse flags of a simulation that make none.
+
+    Raises
+    ------
+    UsageError
+        If there is no command, or a model without a simulation.
+    """
+    if flags["model"] is not None and not flags["simulate"]:
+        raise UsageError(
+            "--model needs --simulate", hint="sbench plan --simulate --model ... write"
+        )
+    if flags["runs"] > 1 and not flags["simulate"]:
+        raise UsageError("--runs needs --simulate", hint="sbench plan --simulate --runs 20 write")
+    if flags["simulate"] and not words:
+        raise UsageError(
+            "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
+        )
+
+
+def _plan(
+    flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str, stack: Stack | None
+) -> _Plan:
+    from serverless_bench.driver.checked_job import check_job
+    from serverless_bench.settings.names import setting_names
+
+    # The stack is asked about functions, it does not run this job.
+    given = {n: flags[n] for n in setting_names("write") if n in flags and n not in _ASKED}
+    job = check_job({**given, "workload": "write"}).job
+    if stack is not None:
+        target = replace(job.target, bucket=stack.data_bucket, region=stack.data_region)
+        job = replace(job, target=target, function_region=stack.region)
+    known = () if stack is None else regions(job)
+    prices, rate = needed_prices(job, flags["prices"]), flags["function_mb_s"]
+    common: dict[str, Any] = {
+        **account,
+        "functions": job.invocations,
+        "objects": job.objects,
+        "object_bytes": job.object_bytes,
+        "transfer": job.transfer,
+        "client": job.target.client,
+        "bytes_per_s": None if rate is None else rate * 1e6,
+        "keep_h": flags["keep"],
+        "express": flags["express"],
+        "route": Route(flags["vpc"]),
+        "cross_region": flags["cross_region"] or len(known) > 1,
+    }
+    phases = []
+    for name in _PHASES if flags["workload"] == "both" else (flags["workload"],):
+        repeats = flags["read_times"] if name == "read" else 1
+        load = PlannedLoad(kind=_PHASES[name], repeats=repeats, **common)
+        expected = forecast(load)
+        dollars = price(expected.usage, prices)
+        phases.append(_Phase(name=name, load=load, expected=expected, dollars=dollars))
+    return _Plan(
+        phases=phases,
+        prices=prices,
+        regions=known,
+        traps=traps([phase.load for phase in phases], prices),
+        quota_from=quota_from,
+        keep_h=flags["keep"],
+    )
+
+
+def _setups(
+    stack: Stack | None, functions: Sequence[DeployedFunction]
+) -> Mapping[str, FunctionSetup]:
+    """Return by name how functions of the stack are set up; empty if that may not be known."""
+    if stack is not None:
+        with suppress(ExecutorError):
+            return {one.name: read_function(one.name, region=stack.region) for one in functions}
+    return {}
+
+
+def _network_mbps(given: float | None, stack: Stack | None) -> float:
+    """Return the quota for the network of one function."""
+    if given is None and stack is not None:
+        with suppress(ExecutorError):
+            given = read_network_quota(region=stack.region)
+    return given or BASE_MBPS
+
+
+def _quota(
+    given: int | None, stack: Stack | None, setups: Mapping[str, FunctionSetup]
+) -> tuple[int, str]:
+    """Return how many functions may run at once, and who says so."""
+    if given is not None:
+        return given, "--quota"
+    if stack is None:
+        return DEFAULT_QUOTA, "AWS's default; a new account has less"
+    reserved = [setup.reserved for setup in setups.values()]
+    if reserved and None not in reserved:
+        return max(1, sum(filter(None, reserved))), f"reserved for {', '.join(setups)}"
+    try:
+        quota = read_quota(region=stack.region)
+    except ExecutorError as exc:
+        return DEFAULT_QUOTA, f"AWS's default: {exc}"
+    return max(1, quota.unreserved), f"the account's in {stack.region}, unreserved"
+
+
+def _show(plan: _Plan) -> None:
+    from rich.console import Console
+
+    console = Console(
+        file=sys.stdout,
+        width=None if sys.stdout.isatty() else _WIDTH,
+        highlight=False,
+        markup=False,
+    )
+    load = plan.phases[0].load
+    functions = format_count(load.functions, "function")
+    connections = format_count(load.transfer.connections, "connection")
+    console.print(
+        f"{functions}, {load.objects} x {load.object_bytes / MIB:g} MiB each, {connections},"
+        f" {load.memory_mib} MB on {load.architecture}",
+        style="bold",
+        soft_wrap=True,
+    )
+    console.print(for_terminal(f"at once: {load.quota} ({plan.quota_from})"), soft_wrap=True)
+    with console.capture() as captured:
+        for rows in (_expectations(plan), _costs(plan)):
+            console.print()
+            console.print(_table(list(rows)))
+    # A table fills its lines with blanks.
+    console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    console.print()
+    for text in plan.warnings:
+        console.print(for_terminal(f"warning: {text}"), style="yellow", soft_wrap=True)
+    console.print("on top of that would come", soft_wrap=True)
+    for trap in plan.traps:
+        line = f"  {trap.text}: {plan.money(trap.amount)}"
+        console.print(for_terminal(line), soft_wrap=True)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(rows[0][0], style="dim", no_wrap=True)
+    for name in rows[0][1:]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows[1:]:
+        table.add_row(*map(for_terminal, row))
+    return table
+
+
+def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
+    phases, expected = plan.phases, [phase.expected for phase in plan.phases]
+    yield ("expected", *(phase.name for phase in phases))
+    yield ("bytes", *(format_size(phase.load.total_bytes) for phase in phases))
+    yield ("waves", *(str(one.waves) for one in expected))
+    yield ("last function starts after", *(format_seconds(one.launch_s) for one in expected))
+    yield ("a function moves bytes for", *(format_seconds(one.transfer_s) for one in expected))
+    yield ("and is billed for", *(format_seconds(one.function_s) for one in expected))
+    yield ("the phase takes", *(format_seconds(one.run_s) for one in expected))
+    rates = (format_rate(p.load.total_bytes / p.expected.run_s) for p in phases)
+    yield ("whole throughput", *rates)
+    yield ("requests/s of limit", *(_requests(phase) for phase in phases))
+    yield ("part or range at least", *(f"{one.part_bytes // MIB} MiB" for one in expected))
+    yield (
+        "memory needed",
+        *(f"{p.expected.memory_needed_mib} of {p.load.memory_mib} MB" for p in phases),
+    )
+    yield (
+        "network, after a burst",
+        *(format_rate(phase.load.network.bytes_per_s) for phase in phases),
+    )
+    yield ("disk (/tmp) needed", *("none" for _ in phases))
+
+
+def _requests(phase: _Phase) -> str:
+    kind = phase.load.kind
+    return f"{phase.expected.requests_per_s:,.0f} of {LIMIT_PER_S[kind]:,} {kind.upper()}/s"
+
+
+def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
+    dollars = [phase.dollars for phase in plan.phases]
+    yield ("cost", *(phase.name for phase in plan.phases), "together")
+    for component, name in _COMPONENTS.items():
+        amounts = [getattr(one, component) for one in dollars]
+        shown = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
+        yield (shown, *(plan.money(amount) for amount in (*amounts, sum(amounts))))
+    totals = [one.total for one in dollars]
+    yield ("total", *(plan.money(amount) for amount in (*totals, plan.total)))
+    whose = origin(plan.prices.as_of, plan.prices.region, plan.regions)
+    yield (f"prices {whose}", *("" for _ in totals), "")

@@ -1,0 +1,44 @@
+"""``sbench report``."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.flags.options import format_option, harmless, prices_option
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.cli.output.terminal import note
+
+
+@click.command("report")
+@run_argument
+@harmless("--with-warm-up", is_flag=True, help="Count the rounds of the warm-up like all others.")
+@prices_option
+@format_option
+def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags: str) -> int:
+    """Report on a run, finished or not, from its records alone.
+
+    RUN is a run's name or its directory; the latest run without it.
+    """
+    load_numpy()
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.rundir.digests import file_problems
+    from serverless_bench.rundir.run import load_run
+
+    reporter = open_reporter(flags["format"])
+    run = load_run(directory, detail=False)
+    note(run.problems)
+    contradictions = file_problems(run)
+    note(contradictions)
+    known = None
+    if prices is not None:
+        from serverless_bench.aws.cost.prices import load_prices
+
+        known = load_prices(prices)
+    summary = summarize(run, with_warmup=with_warm_up, prices=known)
+    write_report(reporter, summary, run, sys.stdout)
+    return exit_code_of(summary, contradictions)

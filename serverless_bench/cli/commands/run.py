@@ -1,0 +1,175 @@
+"""``sbench run``."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.of_jobs import (
+    load_options,
+    run_options,
+    target_options,
+    transfer_options,
+)
+from serverless_bench.cli.flags.options import (
+    FILE,
+    check_one_document,
+    check_unused,
+    harmless,
+    new_name,
+    option,
+)
+from serverless_bench.cli.job import run
+from serverless_bench.cli.output.terminal import aside, complain, note, say
+from serverless_bench.cli.task import store_kept_up
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import INTERRUPTED, SbenchError
+from serverless_bench.settings.job_file import JobFile, Kind, Stage, load_job_file
+from serverless_bench.units import format_count
+
+if TYPE_CHECKING:
+    from serverless_bench.cli.stages import PreparedStage
+
+_REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
+"""Of runs that came to their end, from the least of them on."""
+
+
+@click.command("run")
+@click.argument("file", type=FILE, metavar="FILE.toml")
+@harmless("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
+@target_options
+@option("--prefix", help="Goes before every new key.")
+@transfer_options
+@load_options
+@run_options
+def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
+    """Run the stages of a job file one after the other, each into a run directory.
+
+    Flags that are given here win over what the file says. A cleanup stage deletes what
+    the stages before it wrote, and nothing else; it runs if one of them failed, too.
+    """
+    from serverless_bench.cli.output.outlook import show
+    from serverless_bench.cli.stages import given_flags, steps_of
+    from serverless_bench.reporters import open_reporter
+
+    style = flags["format"]
+    check_one_document(style)
+    open_reporter(style)
+    job = load_job_file(file)
+    steps = steps_of(job, given_flags(click.get_current_context()), style=style)
+    if dry_run:
+        show(job, steps, style)
+        return ExitCode.OK
+    root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")
+    check_unused(root)
+    with store_kept_up(needed=any(step.prepared.embedded for step in steps.values())):
+        return _Progress(job, steps, root, quiet=style != "text").run()
+
+
+@dataclass(slots=True)
+class _Progress:
+    """One job file on its way through its stages."""
+
+    job: JobFile
+    steps: "Mapping[str, PreparedStage]"
+    root: Path
+    quiet: bool = field(kw_only=True)
+    """Whether standard output belongs to the reports alone."""
+    codes: list[int] = field(default_factory=list)
+    failed: str = ""
+    """The stage after which only cleanups run."""
+    cleaned: int = 0
+    """What stages before this number wrote is deleted."""
+
+    def run(self) -> int:
+        """Run all stages and return the exit code of the worst one."""
+        for number, stage in enumerate(self.job.stages, start=1):
+            cleanup = stage.kind is Kind.CLEANUP
+            if self.failed and not cleanup:
+                aside(f"{stage.where} is left out: stage {self.failed!r} failed")
+                continue
+            title = f"stage {number} of {len(self.job.stages)}: {stage.title}"
+            if cleanup and self.failed:
+                title += f", although stage {self.failed!r} failed"
+            say(*([""] if number > 1 else []), title, err=self.quiet)
+            if cleanup:
+                self._survive(stage, partial(self._clean, number))
+            else:
+                self._survive(stage, partial(self._perform, self.steps[stage.name]))
+        self._say_what_is_left()
+        return worst(self.codes)
+
+    def _survive(self, stage: Stage, act: Callable[[], int]) -> None:
+        """Do what a stage does; whatever happens, the cleanups still run."""
+        # A run without a headline has made its objects, and one that has a report may well
+        # be followed by another.
+        allowed: tuple[int, ...] = (ExitCode.OK, ExitCode.WITHHELD)
+        if stage.kind is Kind.EXECUTE:
+            allowed = (ExitCode.OK, *_REPORTED)
+        try:
+            code = act()
+        except SbenchError as exc:
+            code, allowed = complain(exc, f"{stage.where}: "), ()
+        except KeyboardInterrupt:
+            aside(f"sbench: {stage.where}: interrupted")
+            code, allowed = INTERRUPTED, ()
+        self.codes.append(code)
+        if stage.kind is not Kind.CLEANUP and code not in allowed:
+            self.failed = self.failed or stage.name
+
+    def _perform(self, step: "PreparedStage") -> int:
+        from serverless_bench.driver.checked_job import read_keys
+
+        keys = None
+        if step.stage.keys is not None:
+            keys = read_keys(self.root / self.steps[step.stage.keys].folder / "keys.txt")
+        return run(step.prepared.again(keys, run_dir=self.root, name=step.folder)).exit_code
+
+    def _clean(self, until: int) -> int:
+        """Delete what the stages before number ``until`` wrote."""
+        from serverless_bench.driver.clean import clean
+
+        code = ExitCode.OK
+        for step in self._written(until):
+            cleaned = clean(self.root / step.folder, on_message=aside)
+            if cleaned.wrote_nothing:
+                continue
+            deleted = cleaned.deleted
+            say(
+                f"deleted {format_count(deleted.objects, 'object')} of {step.stage.where}",
+                err=self.quiet,
+            )
+            for key in (*deleted.failed, *deleted.foreign):
+                aside(f"sbench: {key} could not be deleted, or is not ours")
+            for problem in cleaned.problems:
+                aside(f"sbench: {problem}")
+            if not cleaned.complete:
+                code = ExitCode.INCOMPLETE
+        self.cleaned = until
+        return code
+
+    def _written(self, until: int) -> "Iterator[PreparedStage]":
+        for step in self.steps.values():
+            if step.number < until and (self.root / step.folder / "run.json").exists():
+                yield step
+
+    def _say_what_is_left(self) -> None:
+        from serverless_bench.job.load import is_in_files
+        from serverless_bench.rundir.run import load_run
+
+        for step in self._written(len(self.job.stages) + 1):
+            run = load_run(self.root / step.folder, detail=False)
+            if step.number >= self.cleaned and (run.ledger() or is_in_files(run.job.load)):
+                note([f"the objects of {step.stage.where} stay; sbench clean {run.path}"])
+
+
+def worst(codes: Sequence[int]) -> int:
+    """Return the exit code that stands for several; see docs/exit-codes.md."""
+    # What cut a stage short comes before what its report says.
+    whole = (ExitCode.OK, *_REPORTED)
+    short = [code for code in codes if code not in whole]
+    return max(short) if short else max(codes, key=whole.index, default=ExitCode.OK)

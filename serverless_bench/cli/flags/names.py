@@ -1,0 +1,58 @@
+"""What the command line and its files call the settings that a message names in backquotes."""
+
+from collections.abc import Callable
+from typing import Final
+
+from serverless_bench.errors import SbenchError
+
+OLD_SPELLINGS: Final = {
+    "bucket-name": "bucket",
+    "key-prefix": "prefix",
+    "mb-per-file": "mb",
+    "outdir": "run-dir",
+    "outfile": "pickle",
+    "s3-key": "key",
+}
+"""PyWren's and Lithops' flags; underscores are hyphens everywhere."""
+
+
+def spelled(token: str) -> str:
+    """Return today's spelling of a flag, a command or a key of ``sbench.toml``."""
+    hyphened = token.replace("_", "-")
+    return OLD_SPELLINGS.get(hyphened, hyphened)
+
+
+def well_known() -> frozenset[str]:
+    """Return the flags of jobs, as they are spelled: nearly all that commands share."""
+    from serverless_bench.cli.job import Output
+    from serverless_bench.settings.names import setting_names
+
+    return frozenset(map(spelled, (*setting_names(), *Output.__slots__)))
+
+
+def as_flag(name: str) -> str:
+    """Return the flag of a setting; other words in backquotes as they are."""
+    from serverless_bench.settings.names import setting_of
+
+    flag = spelled(setting_of(name))
+    return f"--{flag}" if flag in well_known() else f"`{name}`"
+
+
+def as_key(name: str) -> str:
+    """Return the key of a setting in a file."""
+    return as_flag(name).removeprefix("--")
+
+
+def with_flags(text: str, spelling: Callable[[str], str] = as_flag) -> str:
+    """Return a text with flags, or keys, in place of settings."""
+    if "`" not in text:
+        return text
+    from serverless_bench.settings.schema import renamed
+
+    return renamed(text, spelling)
+
+
+def spell(error: SbenchError, spelling: Callable[[str], str] = as_flag) -> None:
+    """Put flags, or keys, into the message and the hint of an error, in place of settings."""
+    error.args = (with_flags(str(error), spelling),)
+    error.hint = with_flags(error.hint, spelling)

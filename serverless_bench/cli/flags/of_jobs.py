@@ -1,0 +1,144 @@
+"""The flags of a job: settings, as ``driver.settings`` has them, and what becomes of a run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from serverless_bench.cli.flags.options import (
+    FILE,
+    FOLDER,
+    Choice,
+    PluginName,
+    display_options,
+    format_option,
+    group,
+    harmless,
+    option,
+    prices_option,
+    run_dir_option,
+)
+from serverless_bench.clients import CLIENTS
+from serverless_bench.executors import EXECUTORS
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.meaning import Harmless
+from serverless_bench.settings.names import meanings, setting_names
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
+"""Settings that say where objects are, and how they are reached."""
+executor_type = PluginName(EXECUTORS.names)
+
+_TYPES: Final = get_type_hints(JobSettings)
+_DEFAULTS: Final = {
+    one.name: one.default.value if isinstance(one.default, Enum) else one.default
+    for one in fields(JobSettings)
+}
+
+_MORE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "client": {"type": PluginName(CLIENTS.names)},
+    "executor": {"type": executor_type},
+    "key_file": {"type": FILE},
+    "path": {"type": FOLDER},
+    "client_option": {"metavar": "NAME=VALUE"},
+    "library_option": {"metavar": "NAME=VALUE"},
+    "part_mb": {"type": int},
+    "block_kib": {"type": int},
+    "range_kib": {"type": int},
+}
+"""What the command line knows of a setting besides what all know."""
+_NO_FLAGS: Final = frozenset({"operation", "code"})
+"""Settings that commands take in another way."""
+
+
+def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F], F]:
+    """Declare the flags of settings.
+
+    Parameters
+    ----------
+    names
+        Which.
+    workload
+        Whose defaults help shows.
+    what
+        Help texts by name, for a command that means something else than others.
+    """
+    return group(*(_flag(name, workload, what.get(name)) for name in names))
+
+
+def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
+    meaning, default = meanings()[name], _DEFAULTS[name]
+    help_text = what or meaning.what
+    if workload in meaning.otherwise:
+        help_text += f"  [default: {meaning.otherwise[workload]}]"
+    said: dict[str, Any] = {"type": _type_of(_TYPES[name]), "help": help_text}
+    said |= {"multiple": True} if default == () else {"default": default}
+    flag = name.replace("_", "-")
+    spelled = f"--{flag}/--no-{flag}" if default is True else f"--{flag}"
+    declare = harmless if isinstance(meaning, Harmless) else option
+    return declare(spelled, **{**said, **_MORE.get(name, {})})
+
+
+def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click takes for one
+    """Return the type of what a user types: of several, the first."""
+    kinds = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return Choice(kinds)
+    if kinds:
+        return _type_of(kinds[0])
+    kind = annotation
+    return Choice([each.value for each in kind]) if issubclass(kind, Enum) else kind
+
+
+bucket_option = settings("bucket")
+addressing_options = settings("region", "addressing")
+target_options = settings(*TARGET)
+transfer_options = settings(
+    *("connections", "part_mb", "block_kib", "verify", "retries", "timeout", "min_split_mb", "stat")
+)
+load_options = settings("threads", "rate", "arrivals")
+"""How a function goes through its operations."""
+remote_options = settings(
+    *("stack", "memory", "arch", "function", "function_region", "probe"),
+    *("scheduler", "slots"),
+    *("control_prefix", "start_timeout"),
+)
+"""For executors whose functions are remote."""
+
+_outcome_options = group(
+    run_dir_option,
+    *display_options,
+    # For executors whose functions are billed.
+    harmless("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
+    prices_option,
+    format_option,
+)
+run_options = group(
+    settings(
+        "executor",
+        "concurrency",
+        "deadline",
+        "duration",
+        "until_stable",
+        "warm_up",
+        "gate",
+        "gate_timeout",
+    ),
+    settings("link", "seed", "name"),
+    remote_options,
+    _outcome_options,
+)
+
+report_options = group(
+    option("--pickle", type=FILE, help="Also write PyWren's list of (start, stop, MB/s)."),
+    harmless(
+        "--ceiling", is_flag=True, help="Also run a few GB against a store that keeps nothing."
+    ),
+)
+
+
+def job_options(workload: str, **what: str) -> Callable[[F], F]:
+    """Declare all flags of a command that runs a workload; ``what`` is as in ``settings``."""
+    names = [name for name in setting_names(workload) if name not in _NO_FLAGS]
+    return group(settings(*names, workload=workload, **what), _outcome_options)

@@ -1,0 +1,1 @@
+"""Text for people: help, tables, pages and lines on a terminal."""

@@ -1,0 +1,180 @@
+"""A run's counters for Prometheus, as its own library writes them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from serverless_bench.driver.live.bound_now import UNKNOWN
+from serverless_bench.driver.live.view import Look, RunView
+from serverless_bench.errors import ArchiveError, PluginError
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.process.callers import from_a_page, is_loopback
+from serverless_bench.process.threaded_server import FIRST_REQUEST_S, ThreadedServer
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.live_layout import BUCKETS, KINDS, bucket_bounds_ns
+
+try:
+    from prometheus_client import CollectorRegistry, MetricsHandler, write_to_textfile
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+    from prometheus_client.registry import Collector
+except ImportError as exc:
+    raise PluginError(
+        "`metrics` needs the library prometheus-client",
+        hint="install serverless-bench[metrics]",
+    ) from exc
+
+
+_CONNECTIONS: Final = 8
+_REST_S: Final = 0.1
+"""After connections of other users: a flood of them takes a tenth of a processor at most."""
+
+
+@contextmanager
+def metrics_port(
+    view: RunView, job: JobSpec, address: tuple[str, int], notes: list[str]
+) -> Iterator[None]:
+    """Answer Prometheus as long as the block lasts; what keeps it from that is noted."""
+    handler = _Handler.factory(_registry(view, job))
+    try:
+        server = ThreadedServer(address, handler, connections=_CONNECTIONS, rest_s=_REST_S)
+    except OSError as exc:
+        host, port = address
+        notes.append(f"no metrics: cannot listen on {host}:{port}: {exc.strerror}")
+        yield
+        return
+    with server.running():
+        yield
+
+
+class _Handler(MetricsHandler):
+    """Answers one request."""
+
+    timeout = FIRST_REQUEST_S
+
+    def do_GET(self) -> None:  # noqa: N802 - stdlib's name
+        """Answer with the metrics, unless a web page asks."""
+        is_local = is_loopback(self.connection.getsockname())
+        if is_local and from_a_page(self.headers.get("Host", ""), self.headers.get("Origin")):
+            self.send_error(403, "metrics are for no web page; call this host 127.0.0.1")
+        else:
+            super().do_GET()
+
+
+def metrics_file(view: RunView, job: JobSpec, path: str) -> Callable[[], None]:
+    """Return what writes the metrics into a file; who reads it sees all of them or the last ones.
+
+    What is called raises ``ArchiveError`` if the file cannot be written.
+    """
+    registry = _registry(view, job)
+
+    def write() -> None:
+        try:
+            write_to_textfile(path, registry)
+        except OSError as exc:
+            raise ArchiveError(
+                f"cannot write {path}: {exc.strerror}",
+                hint="name a file in a directory of yours",
+            ) from exc
+
+    return write
+
+
+def _registry(view: RunView, job: JobSpec) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(RunCollector(view, job))
+    return registry
+
+
+class RunCollector(Collector):
+    """Looks at the run when it is asked."""
+
+    def __init__(self, view: RunView, job: JobSpec) -> None:
+        self._view = view
+        self._job = job
+
+    def describe(self) -> Iterator[Metric]:
+        """Return nothing: to ask would be a look before the run has begun."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what the library writes."""
+        look, job = self._view.look(), self._job
+        info = {"workload": job.workload, "client": job.target.client, "executor": job.executor}
+        about = GaugeMetricFamily("sbench_run_info", "What runs; always 1.", labels=list(info))
+        about.add_metric(list(info.values()), 1)
+        yield about
+        yield from _functions(look)
+        # Zeros would say that nothing was done, where nobody has heard of it yet.
+        if look.is_known:
+            yield from _operations(look)
+            yield from _attempts(look)
+            yield _latencies(look)
+
+
+def _functions(look: Look) -> Iterator[Metric]:
+    states = GaugeMetricFamily("sbench_functions", "Functions by state.", labels=["state"])
+    for state, count in look.functions.items():
+        states.add_metric([state], count)
+    yield states
+    yield GaugeMetricFamily(
+        "sbench_run_duration_seconds", "Since the run began.", value=look.elapsed_s
+    )
+    yield GaugeMetricFamily("sbench_progress_ratio", "Share of the work done.", value=look.share)
+    if look.asked_per_s is not None:
+        yield GaugeMetricFamily(
+            "sbench_requested_operations_per_second", "Open loop.", value=look.asked_per_s
+        )
+    if look.cost is not None:
+        cost = CounterMetricFamily("sbench_cost", "Spent so far.", labels=["currency"])
+        cost.add_metric([look.currency], look.cost)
+        yield cost
+    cause = "unknown" if look.bound == UNKNOWN else look.bound.partition(":")[0]
+    bound = GaugeMetricFamily("sbench_bound_info", "What bounds it now.", labels=["cause"])
+    bound.add_metric([cause.replace(" ", "_")], 1)
+    yield bound
+
+
+def _operations(look: Look) -> Iterator[Metric]:
+    totals = look.totals
+    seen = [kind for kind in KINDS if totals.operations[kind] or totals.bytes[kind]]
+    moved = CounterMetricFamily("sbench_bytes", "Moved in bodies.", labels=["kind"])
+    ended = CounterMetricFamily("sbench_operations", "That have ended.", labels=["kind", "result"])
+    for kind in seen:
+        moved.add_metric([kind], totals.bytes[kind])
+        ended.add_metric([kind, "ok"], totals.operations[kind] - totals.failed[kind])
+        ended.add_metric([kind, "failed"], totals.failed[kind])
+    yield moved
+    yield ended
+
+
+def _attempts(look: Look) -> Iterator[Metric]:
+    totals = look.totals
+    yield CounterMetricFamily("sbench_attempts", "Requests, retries included.", totals.attempts)
+    yield CounterMetricFamily("sbench_retries", "Attempts after a failed one.", totals.retries)
+    failed = CounterMetricFamily("sbench_failures", "Failed attempts.", labels=["class"])
+    for name, count in totals.failures.items():
+        failed.add_metric([name], count)
+    yield failed
+
+
+def _latencies(look: Look) -> HistogramMetricFamily:
+    """Return the histogram with a bucket for each power of two; the sum is within 6 %."""
+    counts, buckets, below, sum_ns = look.totals.histogram, list[tuple[str, float]](), 0, 0
+    for bucket in range(BUCKETS):
+        low, high = bucket_bounds_ns(bucket)
+        below += counts[bucket]
+        sum_ns += counts[bucket] * (low + high) // 2
+        if high.bit_count() == 1 and bucket < BUCKETS - 1:
+            buckets.append((f"{high / NS_PER_S:g}", below))
+    buckets.append(("+Inf", below))
+    return HistogramMetricFamily(
+        "sbench_operation_latency_seconds",
+        "Of measured operations that succeeded; in an open loop since they were due.",
+        buckets=buckets,
+        sum_value=sum_ns / NS_PER_S,
+    )

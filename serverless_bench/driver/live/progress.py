@@ -1,0 +1,140 @@
+"""Who shows a run while it is under way: a terminal, a log, a notebook, and Prometheus."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.driver.live.display import Display, display_of
+from serverless_bench.driver.live.repeated import repeated
+from serverless_bench.errors import ArchiveError
+from serverless_bench.executors.base import OnOutcome, RunProgress
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.record import Outcome
+
+if TYPE_CHECKING:
+    from serverless_bench.driver.live.view import RunView
+
+_REFRESHES_PER_S: Final = 2
+_LINE_S: Final = 5.0
+_UNASKED_S: Final = 10.0
+"""Of a run that takes longer a log has a line each time, though nobody asked for it."""
+_METRICS_S: Final = 5.0
+
+
+@contextmanager
+def shown(
+    job: JobSpec,
+    functions: int,
+    live: RunProgress,
+    on_outcome: OnOutcome,
+    *,
+    keys: Sequence[str] = (),
+    progress: bool | Display,
+) -> Iterator[OnOutcome]:
+    """Yield what to call with each outcome: what shows it, then ``on_outcome``.
+
+    Where nobody would see anything, nothing is loaded for it.
+
+    Raises
+    ------
+    ArchiveError
+        If the file for metrics cannot be written.
+    PluginError
+        If the library for metrics is missing.
+    """
+    display = display_of(progress)
+    style = display.style
+    if style in {"auto", "bar"}:
+        seen = _is_terminal() or _is_notebook()
+        style = "bar" if seen else "none" if style == "bar" else "auto"
+    if style == "none" and not display.metrics:
+        yield on_outcome
+        return
+    from serverless_bench.driver.live.view import RunView  # noqa: PLC0415
+
+    view = RunView(job, functions, live, keys)
+
+    def both(outcome: Outcome) -> None:
+        view.add(outcome)
+        on_outcome(outcome)
+
+    with ExitStack() as stack:
+        if display.metrics:
+            stack.enter_context(_measured(view, job, display, live.notes))
+        if style == "bar":
+            stack.enter_context(_drawn(view))
+        elif style != "none":
+            stack.enter_context(_logged(view, asked=style == "plain"))
+        yield both
+
+
+def _is_terminal() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}
+
+
+def _is_notebook() -> bool:
+    """Say whether this process is the kernel of a notebook, not merely one that has it loaded."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def _drawn(view: "RunView") -> Iterator[None]:
+    """Draw the live view as long as the block lasts."""
+    if not _is_terminal():
+        from serverless_bench.driver.live.notebook import live_notebook  # noqa: PLC0415
+
+        with live_notebook(view, seconds=1 / _REFRESHES_PER_S):
+            yield
+        return
+    from serverless_bench.driver.live.screen import live_screen  # noqa: PLC0415
+
+    with live_screen(view, refresh_per_second=_REFRESHES_PER_S):
+        yield
+
+
+@contextmanager
+def _logged(view: "RunView", *, asked: bool) -> Iterator[None]:
+    """Write a line to standard error now and then."""
+    from serverless_bench.driver.live.text import log_line  # noqa: PLC0415
+
+    def write() -> None:
+        # Nobody may read it any more, or have closed it: no reason for a run to end.
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{log_line(view.look())}\n")
+            sys.stderr.flush()
+
+    with repeated(write, _LINE_S if asked else _UNASKED_S, name="progress"):
+        yield
+    if asked:
+        write()
+
+
+@contextmanager
+def _measured(view: "RunView", job: JobSpec, display: Display, notes: list[str]) -> Iterator[None]:
+    """Have metrics where Prometheus finds them."""
+    from serverless_bench.driver.live.metrics import metrics_file, metrics_port  # noqa: PLC0415
+
+    if display.address is not None:
+        with metrics_port(view, job, display.address, notes):
+            yield
+        return
+    write = metrics_file(view, job, display.metrics)
+    write()
+
+    def again() -> None:
+        # What it has begun the run brings to an end, metrics or not.
+        try:
+            write()
+        except ArchiveError as exc:
+            if str(exc) not in notes:
+                notes.append(str(exc))
+
+    try:
+        with repeated(again, _METRICS_S, name="metrics"):
+            yield
+    finally:
+        again()

@@ -1,0 +1,123 @@
+"""The live view of a run, as lines, and on a terminal."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from serverless_bench.driver.live.text import (
+    REMOTE,
+    cost_text,
+    duration_text,
+    errors_text,
+    functions_text,
+    has_bound,
+    name_text,
+    rate_text,
+    sparkline,
+)
+from serverless_bench.driver.live.view import WINDOW_NS, Look, RunView
+from serverless_bench.units import NS_PER_S, format_per_s
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS: Final = "_.-=+*#@"
+"""For terminals that have ASCII alone."""
+_LABEL: Final = 11
+_BAR_WIDTH: Final = 20
+_MANY_S: Final = 120
+"""From here on minutes are told, not seconds."""
+
+
+class LiveScreen:
+    """Draws how a run stands each time that it is asked to."""
+
+    def __init__(self, view: RunView) -> None:
+        self._view = view
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield view_lines(
+            self._view.look(), options.max_width, unicode=options.encoding.startswith("utf")
+        )
+
+
+def live_screen(
+    view: RunView, console: Console | None = None, *, refresh_per_second: float
+) -> Live:
+    """Return the view, which stands as long as it is entered."""
+    return Live(
+        LiveScreen(view),
+        console=console or Console(stderr=True),
+        refresh_per_second=refresh_per_second,
+        transient=True,
+        vertical_overflow="crop",
+    )
+
+
+def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:
+    """Return the live view.
+
+    Parameters
+    ----------
+    look
+        At the run.
+    width
+        Of the terminal, in characters; lines are cut there.
+    unicode
+        Whether the terminal has more than ASCII.
+    """
+    bars = _BARS if unicode else _PLAIN_BARS
+    lines = [_headline(look, unicode=unicode), *_lines(look, max(8, width - _LABEL - 22), bars)]
+    for line in lines:
+        line.truncate(width, overflow="ellipsis" if unicode else "crop")
+    return Text("\n").join(lines)
+
+
+def _headline(look: Look, *, unicode: bool) -> Text:
+    full = round(look.share * _BAR_WIDTH)
+    done, left = ("━", "─") if unicode else ("#", "-")
+    took_s = int(look.elapsed_s)
+    line = Text(f"{look.phase:<{_LABEL}}", style="bold")
+    line.append(done * full, style="green")
+    line.append(left * (_BAR_WIDTH - full), style="dim")
+    line.append(f" {took_s // 3600}:{took_s // 60 % 60:02}:{took_s % 60:02}", style="not bold")
+    if look.left_s is not None:
+        line.append(f", {_roughly(look.left_s)} left", style="not bold")
+    return line
+
+
+def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
+    yield _line(
+        "functions", functions_text(look), bad=look.functions["failed"] + look.functions["lost"]
+    )
+    for one in look.rates:
+        so_far = "" if one.per_s is None else f" {one.operations:,} so far"
+        yield _line(name_text(one.kind), f"{rate_text(one):<26}{so_far}".rstrip())
+    if look.asked_per_s is not None and look.achieved_per_s is not None:
+        asked = format_per_s(look.asked_per_s)
+        yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {asked} asked for")
+    if look.p50_ns is not None and look.p99_ns is not None:
+        window = f"(last {WINDOW_NS // NS_PER_S} s)" if look.told else "(of those that ended)"
+        times = f"p50 {duration_text(look.p50_ns)}  p99 {duration_text(look.p99_ns)}"
+        yield _line("latency", f"{times:<26} {window}")
+    if errors := errors_text(look):
+        yield _line("errors", errors, bad=1)
+    shown = sparkline(look.timeline, width, bars)
+    if shown is not None:
+        yield _line("so far", shown)
+    if look.cost is not None:
+        yield _line("cost", cost_text(look.cost, look))
+    if look.told or has_bound(look):
+        yield _line("bound by", look.bound)
+    if not look.told and look.functions["running"]:
+        yield _line("", REMOTE)
+
+
+def _line(label: str, text: str, *, bad: int = 0) -> Text:
+    line = Text(f"{label:<{_LABEL}}", style="dim")
+    return line.append(text, style="not dim red" if bad else "not dim")
+
+
+def _roughly(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds > _MANY_S else f"{max(1, round(seconds))} s"

@@ -1,0 +1,136 @@
+"""A look at a run in words: what the live view and a log have in common."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from serverless_bench.driver.live.bound_now import UNKNOWN
+from serverless_bench.driver.live.view import Look, Rate
+from serverless_bench.units import (
+    NS_PER_S,
+    bytes_per_second,
+    format_per_s,
+    format_rate,
+    format_seconds,
+)
+from serverless_bench.worker.live_layout import WARM_UP
+
+REMOTE: Final = "remote functions tell what they did when they end"
+_NAMES: Final = {WARM_UP: "preparing"}
+_REMOTE_STATES: Final = {"running": "launched"}
+"""Of a function that was launched nobody knows whether it runs before its record comes."""
+
+
+def log_line(look: Look) -> str:
+    """Return how a run stands in one line, for a log."""
+    parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}"]
+    parts += [f"{name_text(one.kind)} {rate_text(one)}" for one in look.rates]
+    if look.p50_ns is not None and look.p99_ns is not None:
+        parts.append(f"p50 {duration_text(look.p50_ns)}, p99 {duration_text(look.p99_ns)}")
+    if errors := errors_text(look):
+        parts.append(f"errors {errors}")
+    if look.cost is not None:
+        parts.append(cost_text(look.cost, look))
+    if has_bound(look):
+        parts.append(f"bound by: {look.bound}")
+    elif look.functions["running"]:
+        parts.append(REMOTE)
+    return "; ".join(parts)
+
+
+def name_text(kind: str) -> str:
+    """Return what a kind of operation is called."""
+    return _NAMES.get(kind, kind)
+
+
+def functions_text(look: Look) -> str:
+    """Return functions by state; states without any are left out."""
+    states = look.functions
+    total = sum(states.values())
+    there = [
+        f"{count:,} {state if look.told else _REMOTE_STATES.get(state, state)}"
+        for state, count in states.items()
+        if count or state == "done"
+    ]
+    return f"{', '.join(there)} of {total:,}"
+
+
+def has_bound(look: Look) -> bool:
+    """Tell whether there is something to say of what bounds the functions."""
+    return look.bound != UNKNOWN or (look.told and look.functions["running"] > 0)
+
+
+def errors_text(look: Look) -> str:
+    """Return failed attempts by class, and retries; empty without any."""
+    found = {name: count for name, count in look.totals.failures.items() if count}
+    if look.totals.retries:
+        found["retries"] = look.totals.retries
+    return ", ".join(f"{name} {count:,}" for name, count in found.items())
+
+
+def rate_text(one: Rate) -> str:
+    """Return operations and bytes per second, or operations so far where nobody knows when."""
+    if one.per_s is None:
+        return f"{one.operations:,} so far"
+    moved = "" if one.bytes_per_s is None else f", {format_rate(one.bytes_per_s)}"
+    return f"{format_per_s(one.per_s)}{moved}"
+
+
+def cost_text(amount: float, look: Look) -> str:
+    """Return an amount of money, with a note if its prices are of another region than the run."""
+    # Only what costs something waits for it.
+    from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415
+
+    return format_money(amount, look.currency) + look.cost_note
+
+
+def duration_text(ns: int) -> str:
+    """Return a latency."""
+    return format_seconds(ns / NS_PER_S)
+
+
+def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -> str | None:
+    """Return the rate since the beginning as bars, with the highest; None before there is one.
+
+    Parameters
+    ----------
+    timeline
+        As in ``Look``: bytes, or operations where no bytes move.
+    width
+        Most bars.
+    bars
+        Characters from the lowest to the highest.
+    """
+    if len(timeline) <= 1:
+        return None
+    end_ns, moved, operations = timeline[-1]
+    column = 1 if moved else 2
+    if not (moved or operations):
+        return None
+    count = min(width, len(timeline) - 1)
+    edges = [end_ns * n // count for n in range(count + 1)]
+    reached = _values_at(timeline, edges, column)
+    rates = [
+        bytes_per_second(after - before, later - sooner)
+        for (before, after), (sooner, later) in zip(pairwise(reached), pairwise(edges), strict=True)
+    ]
+    top = max(rates)
+    high = [
+        bars[min(len(bars) - 1, int(rate / top * len(bars)))] if rate else " " for rate in rates
+    ]
+    most = format_rate(top) if column == 1 else format_per_s(top)
+    return f"{''.join(high)} up to {most}"
+
+
+def _values_at(
+    timeline: Sequence[tuple[int, int, int]], instants: Sequence[int], column: int
+) -> list[int]:
+    """Return what was reached at ascending instants, on straight lines between the points."""
+    found, point = [], 0
+    for instant in instants:
+        while point + 2 < len(timeline) and timeline[point + 1][0] < instant:
+            point += 1
+        begin, end = timeline[point], timeline[point + 1]
+        share = (instant - begin[0]) / max(1, end[0] - begin[0])
+        found.append(round(begin[column] + (end[column] - begin[column]) * min(1.0, share)))
+    return found

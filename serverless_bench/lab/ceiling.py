@@ -1,0 +1,114 @@
+"""The harness ceiling: the same job against a store that keeps nothing.
+
+A result near the ceiling is a result about this machine and this client, not about the
+store. The job is the same but for its length: a few GB, so that it takes seconds.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.driver.run import run_job
+from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.executors import info_of
+from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.lab.loopback.process import served
+from serverless_bench.units import format_rate
+
+_LIMIT_BYTES: Final = 4_000_000_000
+_LEAST_BYTES: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """What the harness reaches when the store costs next to nothing."""
+
+    bytes_per_s: float
+    """Of the whole run, as ``Summary.whole_bytes_per_s``."""
+
+    def sentence(self, whole_bytes_per_s: float | None) -> str:
+        """Return one line for the report of a run."""
+        text = (
+            f"harness ceiling: {format_rate(self.bytes_per_s)}"
+            " (this machine and client against a store that keeps nothing)"
+        )
+        if whole_bytes_per_s is None:
+            return text
+        return f"{text}; the result is {100 * whole_bytes_per_s / self.bytes_per_s:.0f} % of it"
+
+
+def check_ceiling(job: JobSpec) -> None:
+    """Refuse to measure the ceiling where it would measure something else; call it before the run.
+
+    Raises
+    ------
+    UsageError
+        If functions run elsewhere, or do something other than write or read.
+    """
+    if not info_of(job.executor).shares_memory:
+        raise UsageError(
+            f"`ceiling` needs functions on this machine, not {job.executor!r}",
+            hint="sbench serve --host on a machine of theirs is a store to compare with",
+        )
+    if job.workload not in {"read", "write"}:
+        raise UsageError(f"`ceiling` is for write and read, not {job.workload!r}")
+
+
+def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
+    """Run ``job``, shortened, against a loopback store that drains.
+
+    Parameters
+    ----------
+    job
+        A write or a read that was performed.
+    keys
+        What it read; their sizes are all that counts.
+
+    Raises
+    ------
+    StoreError
+        If the loopback store does not start.
+    SbenchError
+        As ``run_job`` does.
+    """
+    check_ceiling(job)
+    known = [size for size in map(declared_size, keys) if size]
+    # What one function reads of an object is an object to the store that drains.
+    size = job.object_bytes or max(1, max(known, default=_LEAST_BYTES) // (job.load.split or 1))
+    total = sum(known) * job.repeats or job.invocations * job.objects * size
+    invocations = min(job.invocations, job.concurrency)
+    size = min(size, _LIMIT_BYTES // invocations)
+    objects = max(1, min(total, _LIMIT_BYTES) // (invocations * size))
+    reads = job.workload == "read"
+    with served("--check", "none") as url, tempfile.TemporaryDirectory() as scratch:
+        short = replace(
+            job,
+            target=Target(client=job.target.client, bucket="any", endpoint_url=url),
+            invocations=invocations,
+            objects=1 if reads else objects,
+            object_bytes=None if reads else size,
+            repeats=1,
+            duration_s=None,
+            warmup=0,
+            gate=None,
+            load=replace(job.load, split=None),
+        )
+        made_up = _keys(invocations * objects, size) if reads else ()
+        run = run_job(short, Path(scratch) / "ceiling", keys=made_up)
+        summary = summarize(run)
+    if not summary.whole_bytes_per_s:
+        raise StoreError("the harness ceiling could not be measured", hint="see `timeout`")
+    return Ceiling(bytes_per_s=summary.whole_bytes_per_s)
+
+
+def _keys(count: int, size: int) -> list[str]:
+    # The loopback store has every object whose key declares its size.
+    return [
+        object_key(prefix="sbench/", run_id="ceiling", index=0, launch=0, number=number, size=size)
+        for number in range(count)
+    ]

@@ -1,0 +1,282 @@
+"""``sbench lambda-host``."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.cli.flags.options import FOLDER, group, harmless, option, port_option
+from serverless_bench.cli.hosting import stop_on_signals, until_end
+from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.executors.rehearsal import rehearsal
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.lab.lambda_host.faults import FaultRule, InvokeFault
+from serverless_bench.lab.lambda_host.functions import LambdaFunction
+from serverless_bench.lab.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, HostSettings, arn
+from serverless_bench.plugins import extra
+from serverless_bench.stores.embedded import embedded_store
+
+if TYPE_CHECKING:
+    from serverless_bench.lab.lambda_host.host import Deliver, Host
+
+_HANDLER: Final = "serverless_bench.worker.handler.handler"
+_REHEARSE: Final = "serverless_bench.executors.rehearsal:rehearse"
+_FIRST_JOB: Final = JobSpec(
+    workload="write",
+    invocations=1,
+    concurrency=1,
+    object_bytes=1,
+    target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
+)
+"""Like every first job in what its functions do besides their transfer."""
+_BANNER: Final = """\
+lambda host at {url}
+{limits}
+  export {exports}
+  sbench write --executor lambda --function {name} --number 50 --mb 8
+logs: {logs}
+what it did: {url}/sbench/status, and here after Ctrl-C"""
+
+_FAULTS: Final = {
+    InvokeFault.THROTTLE: "Answer 429 TooManyRequestsException.",
+    InvokeFault.CUT: "Take and run an event, and reset the connection.",
+    InvokeFault.DUPLICATE: "Deliver an event twice.",
+    InvokeFault.LATE: "Hold an event, or of a duplicate the second delivery.",
+    InvokeFault.DROP: "Accept an event and never deliver it.",
+    InvokeFault.KILL: "Kill the environment as soon as it has the event.",
+}
+
+
+@click.command("lambda-host", context_settings={"ignore_unknown_options": False})
+@port_option
+@option("--region", default="us-east-1", help="Where it says that it is.")
+@group(
+    # What is run, and how.
+    option(
+        "--function",
+        multiple=True,
+        default=("sbench-worker",),
+        help="Name that can be invoked; as often as you like.",
+    ),
+    option(
+        "--code",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Directory with the function's code; this installation without it.",
+    ),
+    option(
+        "--layer",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Directory with an unzipped layer.",
+    ),
+    option("--handler", default=_HANDLER, help="MODULE.FUNCTION."),
+    option("--preload", multiple=True, help="Module to import before environments are forked."),
+    harmless("--memory", type=int, default=1769, metavar="MIB", help="Per function."),
+    harmless("--timeout", type=float, default=900.0, help="Seconds to live."),
+    harmless("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
+    option("--share-packages", is_flag=True, help="Created functions see this installation."),
+    option("--pass", multiple=True, metavar="NAME", help="Variable to hand on."),
+)
+@group(
+    # What stops a function, and what stops its callers.
+    harmless("--concurrency", type=int, default=1000, help="In the account."),
+    harmless("--reserved", type=int, help="Reserved for each function."),
+    harmless("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
+    harmless("--burst", type=int, default=1000, help="Requests at once."),
+    harmless(
+        "--launch-rate",
+        type=float,
+        metavar="N",
+        help="New environments of each function per second; AWS: 100.",
+    ),
+    harmless("--launch-burst", type=int, default=1000, help="New environments at once."),
+    harmless("--event-retries", type=int, default=0, help="Of a failed event."),
+    harmless("--event-age", type=float, default=60.0, help="Seconds in the queue."),
+    harmless(
+        "--retry-delay",
+        type=float,
+        default=1.0,
+        help="Seconds before a retry; doubles.",
+    ),
+    harmless(
+        "--init-timeout",
+        type=float,
+        default=60.0,
+        help="Seconds that an environment may take to start.",
+    ),
+    harmless("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
+    harmless("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
+    option("--no-memory-limit", is_flag=True, help="Let environments have any memory."),
+)
+@group(
+    # Which requests go wrong.
+    *(
+        harmless(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
+        for kind, text in _FAULTS.items()
+    ),
+    harmless("--late-s", type=float, default=3600.0, help="How long --late is."),
+    harmless("--seed", type=int, default=0, help="Decides what fails."),
+)
+@harmless("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
+@harmless(
+    "--duration",
+    type=float,
+    default=0.0,
+    show_default=False,
+    help="Seconds that a --scripted call lasts.",
+)
+@option(
+    "--log-dir",
+    type=FOLDER,
+    help="Directory for what functions print; a temporary one without it.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
+def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int:  # noqa: ANN401
+    """Answer AWS Lambda's Invoke API on this machine, each function in a process.
+
+    With a COMMAND, run it with the host's address in its environment, and end with it.
+    """
+    settings = _settings(log_dir, flags)
+    functions = _functions(settings, flags)
+    with extra("lambda-host", "sbench lambda-host"):
+        from serverless_bench.lab.lambda_host.server import serving
+    with _credentials():
+        return asyncio.run(_run(serving(settings, functions, _scripted(flags)), flags, command))
+
+
+async def _run(
+    serving: "AbstractAsyncContextManager[Host]",
+    flags: Mapping[str, Any],
+    command: Sequence[str],
+) -> int:
+    stop = stop_on_signals()
+    async with serving as host:
+        if flags["reserved"] is not None:
+            host.concurrency.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
+        variables = _exports(flags["region"], host.url)
+        if command:
+            return await until_end(command, variables, stop)
+        banner = _BANNER.format(
+            url=host.url,
+            limits=host.shared.limits.describe(),
+            exports=" ".join(f"{name}={value}" for name, value in variables.items()),
+            name=flags["function"][0],
+            logs=host.shared.logs,
+        )
+        say(*banner.splitlines())
+        await stop.wait()
+        say_json(json.dumps(host.statistics()))
+    return 0
+
+
+def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
+    if flags["memory"] not in MEMORY_MIB:
+        first, last = MEMORY_MIB.start, MEMORY_MIB.stop - 1
+        raise UsageError(f"--memory must be {first} to {last} MiB, got {flags['memory']}")
+    if not 0 < flags["timeout"] <= MAX_TIMEOUT_S:
+        raise UsageError(f"--timeout must be above 0 and at most 900, got {flags['timeout']:g}")
+    if flags["duration"] < 0 or (flags["reserved"] or 0) < 0:
+        raise UsageError("--duration and --reserved are not negative")
+    return HostSettings(
+        port=flags["port"],
+        region=flags["region"],
+        logs=None if logs is None else logs.resolve(),
+        fresh=flags["fresh"],
+        preload=flags["preload"],
+        share_packages=flags["share_packages"],
+        passed=flags["pass"],
+        concurrency=flags["concurrency"],
+        request_per_s=flags["request_rate"],
+        burst=flags["burst"],
+        launch_per_s=flags["launch_rate"],
+        launch_burst=flags["launch_burst"],
+        event_retries=flags["event_retries"],
+        event_age_s=flags["event_age"],
+        retry_delay_s=flags["retry_delay"],
+        init_s=flags["init_timeout"],
+        limit_cpu=flags["cpu_limit"] or flags["cpus"] is not None,
+        cpus=flags["cpus"],
+        limit_memory=not flags["no_memory_limit"],
+        rules={kind: _rule(kind, flags[kind]) for kind in InvokeFault if flags[kind] is not None},
+        seed=flags["seed"],
+        late_s=flags["late_s"],
+    )
+
+
+def _rule(kind: InvokeFault, text: str) -> FaultRule:
+    try:
+        return FaultRule.parse(text)
+    except UsageError as exc:
+        raise UsageError(f"--{kind} {text}: {exc}", hint=exc.hint) from exc
+
+
+def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaFunction]:
+    ours = flags["code"] is None and flags["handler"] == _HANDLER
+    if not all(flags["function"]):
+        raise UsageError("--function needs a name", hint="as in --function sbench-worker")
+    function = LambdaFunction(
+        name="",
+        arn="",
+        handler=flags["handler"],
+        code=None if flags["code"] is None else flags["code"].resolve(),
+        layers=tuple(layer.resolve() for layer in flags["layer"]),
+        memory_mib=flags["memory"],
+        timeout_s=flags["timeout"],
+        # Not the handler itself: it notes when its environment was born.
+        preload=("serverless_bench.worker.delivery", *flags["preload"])
+        if ours
+        else flags["preload"],
+        rehearse=({"call": _REHEARSE, "arguments": [rehearsal(_FIRST_JOB)]},) if ours else (),
+    )
+    return [
+        replace(function, name=name, arn=arn(settings.region, name)) for name in flags["function"]
+    ]
+
+
+def _scripted(flags: Mapping[str, Any]) -> "Deliver | None":
+    if not flags["scripted"]:
+        return None
+    from serverless_bench.lab.lambda_host.scripted import Scripted
+    from serverless_bench.worker.delivery import handle_delivery
+
+    return Scripted(handle_delivery, flags["duration"])
+
+
+def _exports(region: str, url: str) -> dict[str, str]:
+    variables = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
+    if not os.environ.get("AWS_REGION") and not os.environ.get("AWS_DEFAULT_REGION"):
+        variables["AWS_DEFAULT_REGION"] = region
+    return variables
+
+
+@contextmanager
+def _credentials() -> Iterator[None]:
+    """Have credentials in the environment: the user's, or those of the embedded store."""
+    from serverless_bench.aws.client import explained, open_session
+
+    session = open_session()
+    # A machine outside AWS would wait for it in vain.
+    session.get_component("credential_provider").remove("iam-role")
+    with explained("credentials"):
+        found = session.get_credentials()
+    if found is not None:
+        yield
+        return
+    try:
+        lease = embedded_store()
+        with lease as held:
+            os.environ.setdefault("AWS_ENDPOINT_URL_S3", held.address.endpoint_url)
+            yield
+    except PluginError as exc:
+        hint = f"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or: {exc.hint}"
+        raise PluginError(
+            f"there are no credentials to give to functions; {exc}", hint=hint
+        ) from exc

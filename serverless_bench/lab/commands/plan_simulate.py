@@ -1,0 +1,147 @@
+"""``sbench plan --simulate COMMAND``: a run directory of what a command would do."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.cli.flags.options import check_unused
+from serverless_bench.cli.job import Prepared
+from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.plan_job import job_of, prepare_command
+from serverless_bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from serverless_bench.analysis.summary import Summary
+    from serverless_bench.job.spec import JobSpec
+    from serverless_bench.lab.simulation.limits import Deployed
+    from serverless_bench.lab.simulation.model import Model
+    from serverless_bench.rundir.run import Run
+
+
+def simulate_command(
+    words: Sequence[str], flags: Mapping[str, Any], account: Mapping[str, Any]
+) -> int:
+    """Write a run directory as if a command had run, and report on it.
+
+    Parameters
+    ----------
+    words
+        The command and its flags, as behind ``sbench``; they say where the run goes.
+    flags
+        Of ``sbench plan``.
+    account
+        The fields of ``Deployed``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such command, or one of its flags is wrong, or cannot be simulated.
+    """
+    from serverless_bench.lab.simulation.limits import Deployed
+    from serverless_bench.lab.simulation.model import AWS_LAMBDA, load_model
+
+    model = load_model(flags["model"] or AWS_LAMBDA.name)
+    # Without Lambda there is no account, and no quota but one that is asked for.
+    quota = account["quota"] if model.function.on_lambda else flags["quota"]
+    deployed = Deployed(**{**account, "quota": quota})
+    prepared = prepare_command(words)
+    _check_output(prepared, flags["runs"])
+    from serverless_bench.lab.simulation.demand import refuse_unknown
+
+    refuse_unknown(prepared.job)
+    if flags["runs"] > 1:
+        return _several(prepared, flags, model, deployed)
+    from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.reporter import write_report
+
+    style = flags["format"]
+    if style == "text":
+        style = prepared.output.format or style
+    reporter = open_reporter(style)
+    run, summary = _simulated(
+        job_of(prepared), prepared, prepared.directory, flags, model, deployed
+    )
+    say(f"run directory: {prepared.directory}", err=style != "text")
+    write_report(reporter, summary, run, sys.stdout)
+    if prepared.output.key_file is not None:
+        from serverless_bench.job.keys import write_key_file
+
+        write_key_file(prepared.output.key_file, run.keys())
+    return exit_code_of(summary)
+
+
+def _several(
+    prepared: Prepared, flags: Mapping[str, Any], model: "Model", deployed: "Deployed"
+) -> int:
+    """Simulate a job with one seed after the other, and say between which values it lies."""
+    from serverless_bench.lab.simulation.spread import chance_between, spreads
+
+    job, root, count = job_of(prepared), prepared.directory, flags["runs"]
+    in_json = "json" in {flags["format"], prepared.output.format}
+    jobs = [replace(job, seed=job.seed + number) for number in range(count)]
+    check_unused(root)
+    say(f"run directories: {root / '1'} to {count}", err=in_json)
+    summaries, code = [], int(ExitCode.OK)
+    for number, seeded in enumerate(jobs):
+        _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
+        summaries.append(summary)
+        code = code or exit_code_of(summary)
+    found, chance = spreads(summaries), chance_between(count)
+    if in_json:
+        document = {
+            "simulated": model.name,
+            "runs": count,
+            "first_seed": job.seed,
+            "between": chance,
+            "figures": {
+                one.name: {"low": one.low, "median": one.median, "high": one.high} for one in found
+            },
+        }
+        say_json(json.dumps(document))
+        return code
+    say(f"{job.workload}: SIMULATED with the model {model.name}, seeds from {job.seed} on")
+    say(f"{'':<20}{'lowest':>14}{'median':>14}{'highest':>14}")
+    for one in found:
+        say(f"{one.name:<20}{''.join(f'{cell:>14}' for cell in one.cells())}")
+    say(f"{chance:.0%} of further runs lie between the lowest and the highest")
+    return code
+
+
+def _simulated(
+    job: "JobSpec",
+    prepared: Prepared,
+    directory: Path,
+    flags: Mapping[str, Any],
+    model: "Model",
+    deployed: "Deployed",
+) -> "tuple[Run, Summary]":
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.aws.cost.prices import load_prices
+    from serverless_bench.lab.simulation.simulated_run import simulate
+
+    run = simulate(job, directory, model=model, keys=prepared.keys, deployed=deployed)
+    prices = None if flags["prices"] is None else load_prices(flags["prices"])
+    return run, summarize(run, prices=prices)
+
+
+def _check_output(prepared: Prepared, runs: int) -> None:
+    """Refuse what would be of a run that happened, or could not be told from one."""
+    output = prepared.output
+    for flag, value in (
+        ("--ceiling", output.ceiling),
+        ("--pickle", output.pickle),
+        ("--max-cost", output.max_cost),
+        ("--metrics", output.display.metrics),
+    ):
+        if value:
+            raise UsageError(f"{flag} is not simulated", hint="leave it out: docs/simulate.md")
+    if runs > 1 and output.key_file is not None:
+        raise UsageError("--runs makes objects of several runs", hint="leave out --key-file")
+    if runs > 1 and output.format not in {None, "text", "json"}:
+        raise UsageError(
+            f"--runs has no report as {output.format}", hint="sbench report of one of them"
+        )

@@ -1,0 +1,203 @@
+"""``sbench serve``."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
+from serverless_bench.aws.stack.functions import MEMORY_MIB
+from serverless_bench.cli.flags.options import (
+    FILE,
+    group,
+    harmless,
+    network_quota_option,
+    option,
+    port_option,
+)
+from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.errors import UsageError
+from serverless_bench.lab.loopback.faults import FaultKind
+from serverless_bench.lab.loopback.server import LoopbackServer
+from serverless_bench.lab.loopback.shaping import Shape
+from serverless_bench.lab.loopback.state import CheckMode, LoopbackSettings
+from serverless_bench.units import MIB
+
+_BANNER = """\
+serving at {url}
+  export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
+  sbench write --endpoint-url {url} --bucket any --key-file keys.txt
+  sbench read --endpoint-url {url} --bucket any --key-file keys.txt
+what it did: {url}/-/statistics, and here after Ctrl-C"""
+
+_FAULTS = {
+    FaultKind.SLOWDOWN: "503 SlowDown.",
+    FaultKind.ERROR: "500 InternalError.",
+    FaultKind.MISSING: "404 NoSuchKey for a GET.",
+    FaultKind.RESET_PUT: "Connection reset in the middle of an upload.",
+    FaultKind.RESET_GET: "Connection reset in the middle of a download.",
+    FaultKind.TRUNCATE: "Connection closed before the announced length.",
+    FaultKind.SHORT: "Object shorter than it was written.",
+    FaultKind.STALE: "Bytes of another generation.",
+    FaultKind.FLIP: "Flipped bits in a download.",
+}
+
+
+@click.command("serve")
+@option("--host", default="127.0.0.1", help="Address to listen on.")
+@port_option
+@option(
+    "--tls",
+    type=FILE,
+    help="Certificate and key in one PEM file.",
+)
+@harmless(
+    "--check",
+    type=click.Choice([check.value for check in CheckMode]),
+    default=CheckMode.FULL.value,
+    help="Whether uploads are compared or only counted.",
+)
+@option(
+    "--witness",
+    type=FILE,
+    help="Write every request here, for sbench check.",
+)
+@harmless(
+    "--express",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Buckets called ...--ZONE--x-s3 are directory buckets, whose sessions last so long.",
+)
+@harmless("--strict", is_flag=True, help="Only what was written here can be read.")
+@group(
+    # One rate per fault, 0 to 1.
+    *(
+        harmless(
+            f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text
+        )
+        for kind, text in _FAULTS.items()
+    ),
+    harmless(
+        "--racy-conditions",
+        is_flag=True,
+        help="Compare and write in two steps, a millisecond apart, where a write has a condition.",
+    ),
+    harmless("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
+    harmless("--seed", type=int, default=0, help="Decides what fails."),
+    option(
+        "--log",
+        type=FILE,
+        help="Write every injected fault here, one JSON line each.",
+    ),
+)
+@group(
+    # None
+    harmless(
+        "--latency",
+        metavar="DIST",
+        help="fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA.",
+    ),
+    harmless(
+        "--queue",
+        metavar="N:DIST",
+        help="Serve N requests on objects at once, each for so long; the others wait.",
+    ),
+    harmless("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
+    harmless("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
+    harmless("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
+    harmless(
+        "--function-memory",
+        type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
+        metavar="MB",
+        help="Burst and rate of a Lambda function of so much memory.",
+    ),
+    network_quota_option,
+    harmless(
+        "--function-scale",
+        type=click.FloatRange(0, 1, min_open=True),
+        metavar="SHARE",
+        show_default=False,
+        help="Only this share of the burst and the rate of --function-memory.",
+    ),
+    harmless("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
+    harmless("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
+    harmless(
+        "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
+    ),
+    harmless(
+        "--clock-skew",
+        type=float,
+        default=0.0,
+        show_default=False,
+        metavar="S",
+        help="Error of its clock.",
+    ),
+)
+def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # noqa: ANN401 - groups
+    """Serve S3 without keeping data, for calibration and for planned faults.
+
+    Uploads are compared with what their keys say and forgotten; downloads are made anew.
+    Every bucket exists, and any credentials do.
+    """
+    settings = LoopbackSettings(
+        host=host,
+        port=port,
+        tls=tls,
+        check=CheckMode(flags["check"]),
+        strict=flags["strict"],
+        express_s=flags["express"],
+        seed=flags["seed"],
+        rates={kind: flags[kind.replace("-", "_")] for kind in FaultKind},
+        flip_bits=flags["flip_bits"],
+        racy_conditions=flags["racy_conditions"],
+        log=flags["log"],
+        witness=flags["witness"],
+        shape=Shape(
+            latency=flags["latency"],
+            queue=flags["queue"],
+            connection_bytes_per_s=_bytes(flags["connection_rate"]),
+            **_function(flags),
+            put_per_s=flags["put_limit"],
+            get_per_s=flags["get_limit"],
+            stall=flags["stall"],
+        ),
+        clock_skew_s=flags["clock_skew"],
+    )
+    with LoopbackServer(settings) as server:
+        try:
+            # Whoever reads the first line may end it before the last one is written.
+            say(*_BANNER.format(url=server.endpoint_url).splitlines())
+            server.serve_forever()
+        except KeyboardInterrupt:
+            # Ctrl-C and SIGTERM are how it ends.
+            say_json(json.dumps(server.state.statistics()))
+
+
+def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the network of each function, as its flags or AWS's model say."""
+    memory, scale = flags["function_memory"], flags["function_scale"]
+    if memory is None:
+        for name in ("network_quota", "function_scale"):
+            if flags[name] is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{flag} needs --function-memory")
+        return {
+            "function_burst_bytes": _bytes(flags["function_burst"]),
+            "function_bytes_per_s": _bytes(flags["function_rate"]),
+        }
+    if flags["function_burst"] is not None or flags["function_rate"] is not None:
+        raise UsageError(
+            "--function-memory says burst and rate already",
+            hint="leave --function-burst and --function-rate out",
+        )
+    network = function_network(memory, quota_mbps=flags["network_quota"] or BASE_MBPS)
+    return {
+        "function_burst_bytes": network.burst_bytes * (scale or 1),
+        "function_bytes_per_s": network.bytes_per_s * (scale or 1),
+    }
+
+
+def _bytes(mebibytes: float | None) -> float | None:
+    return None if mebibytes is None else mebibytes * MIB

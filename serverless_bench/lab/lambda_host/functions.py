@@ -1,0 +1,164 @@
+"""A function: its code, and what its execution environments are given."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.errors import PluginError
+from serverless_bench.lab.lambda_host.settings import MIB_PER_CPU, HostSettings
+
+LATEST: Final = "$LATEST"
+RUNTIME: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
+"""Whatever a function asks for, this is what it gets."""
+PACKAGES: Final = "runtime"
+"""Directory of the runtime's packages within the host's own."""
+_SCRIPT: Final = str(Path(__file__).with_name("forked_environments.py"))
+_GIVEN: Final = ("awslambdaric", "boto3", "botocore")
+"""What AWS' Python runtimes bring along (AWS Lambda developer guide, "Building Lambda
+functions with Python"); in the versions that this installation has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LambdaFunction:
+    """What an execution environment runs."""
+
+    name: str
+    arn: str
+    handler: str
+    """``module.function``."""
+    code: Path | None = None
+    """Directory with the unzipped code; None is this very installation."""
+    layers: tuple[Path, ...] = ()
+    """Directories with the unzipped layers; a later one wins."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    memory_mib: int = MIB_PER_CPU
+    timeout_s: float = 900.0
+    preload: tuple[str, ...] = ()
+    """Modules that the fork server imports before it forks."""
+    rehearse: tuple[Mapping[str, Any], ...] = ()
+    """Calls that the fork server makes before it forks: ``call`` and ``arguments``."""
+    foreign: bool = False
+    """Whether another Lambda says all of its environment variables, reserved ones too."""
+    shared: bool = False
+    """Whether the packages of this installation come last on ``sys.path``."""
+
+    def interpreter(self) -> list[str]:
+        """Return the command of an interpreter that sees what this function may see."""
+        # -S: without the packages of this installation, -I: or of the user.
+        flags = ["-P"] if self.code is None else ["-I", "-S"]
+        return [sys.executable, *flags, _SCRIPT]
+
+    def fork_settings(self, scratch: Path) -> dict[str, Any]:
+        """Return the settings of its fork server; ``scratch`` is the host's directory."""
+        return {
+            "scratch": str(scratch),
+            "paths": self._paths(scratch / PACKAGES),
+            "last": shared_paths() if self.shared else [],
+            "preload": self.preload,
+            "rehearse": self.rehearse,
+        }
+
+    def _paths(self, runtime: Path) -> list[str]:
+        if self.code is None:
+            return []
+        layers = [layer / "python" for layer in reversed(self.layers)]
+        within = [layer / "lib" / RUNTIME / "site-packages" for layer in layers]
+        # The order inside Lambda: the function, its layers, the runtime.
+        return [str(path) for path in (self.code, *within, *layers, runtime)]
+
+    def variables(self, settings: HostSettings, stream: str, runtime_api: str) -> dict[str, str]:
+        """Return the environment variables of an execution environment.
+
+        Parameters
+        ----------
+        settings
+            Of the host.
+        stream
+            Name of the environment's log stream, which no other one has.
+        runtime_api
+            ``address:port`` that it asks for events.
+        """
+        # A function on AWS finds its role's credentials here; ours finds the host's.
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if (name.startswith("AWS_") and not self.foreign)
+            or name in {"PATH", "NO_PROXY", *settings.passed}
+        }
+        if "AWS_ACCESS_KEY_ID" in self.environment:
+            inherited.pop("AWS_SESSION_TOKEN", None)
+        return {
+            **inherited,
+            "LANG": "en_US.UTF-8",
+            "TZ": ":UTC",
+            "AWS_REGION": settings.region,
+            "AWS_DEFAULT_REGION": settings.region,
+            **self.environment,
+            "AWS_EXECUTION_ENV": f"AWS_Lambda_{RUNTIME}",
+            "AWS_LAMBDA_FUNCTION_NAME": self.name,
+            "AWS_LAMBDA_FUNCTION_VERSION": LATEST,
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(self.memory_mib),
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+            "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{self.name}",
+            "AWS_LAMBDA_LOG_STREAM_NAME": stream,
+            **(self.environment if self.foreign else {}),
+            "AWS_LAMBDA_RUNTIME_API": runtime_api,
+            "LAMBDA_TASK_ROOT": str(self.task_root),
+            "_HANDLER": self.handler,
+        }
+
+    @property
+    def task_root(self) -> Path:
+        """Where its code lies."""
+        return self.code or Path(__file__).parents[3]
+
+
+def make_runtime(directory: Path) -> Path:
+    """Fill ``directory`` with links to what AWS' Python runtime brings along.
+
+    Raises
+    ------
+    PluginError
+        If ``awslambdaric`` is not installed.
+    """
+    try:
+        distribution("awslambdaric")
+    except PackageNotFoundError as exc:
+        raise PluginError(
+            "the Lambda host needs 'awslambdaric', which is not installed",
+            hint="pip install 'serverless-bench[lambda-host]'",
+        ) from exc
+    directory.mkdir(parents=True, exist_ok=True)
+    for package in _with_needs(_GIVEN):
+        for name in {file.parts[0] for file in package.files or () if file.parts[0] != ".."}:
+            link = directory / name
+            if not link.is_symlink():
+                link.symlink_to(Path(str(package.locate_file(name))).resolve())
+    return directory
+
+
+def _with_needs(names: tuple[str, ...]) -> list[Distribution]:
+    found: dict[str, Distribution] = {}
+    wanted = list(names)
+    while wanted:
+        name = wanted.pop()
+        if name in found:
+            continue
+        try:
+            found[name] = distribution(name)
+        except PackageNotFoundError:
+            continue  # boto3, or what only other platforms need
+        needs = (need for need in found[name].requires or () if "extra ==" not in need)
+        wanted += (re.split(r"[^\w.-]", need)[0] for need in needs)
+    return list(found.values())
+
+
+def shared_paths() -> list[str]:
+    """Return where this installation's packages are, this one among them."""
+    ours = str(Path(__file__).parents[3])
+    return [path for path in sys.path if "site-packages" in path or path == ours]

@@ -1,0 +1,137 @@
+"""Listens for Lambda's clients."""
+
+import asyncio
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from serverless_bench.errors import UsageError
+from serverless_bench.lab.lambda_host.admin_api import AdminApi
+from serverless_bench.lab.lambda_host.callers import Callers
+from serverless_bench.lab.lambda_host.control import ControlApi
+from serverless_bench.lab.lambda_host.counters import HostCounters
+from serverless_bench.lab.lambda_host.environments import EnvironmentsApi
+from serverless_bench.lab.lambda_host.functions import PACKAGES, LambdaFunction, make_runtime
+from serverless_bench.lab.lambda_host.host import Deliver, Host
+from serverless_bench.lab.lambda_host.invoke import InvokeApi
+from serverless_bench.lab.lambda_host.layers import Layers
+from serverless_bench.lab.lambda_host.limits import Limits
+from serverless_bench.lab.lambda_host.pool import Shared
+from serverless_bench.lab.lambda_host.responses import ApiError, reply
+from serverless_bench.lab.lambda_host.runtime_api import BACKLOG, RuntimeApi
+from serverless_bench.lab.lambda_host.settings import HostSettings
+from serverless_bench.process import allow_open_files
+from serverless_bench.process.callers import OwnListener, report_unless_shortage
+from serverless_bench.units import MIB
+
+_FILES_EACH: Final = 2
+"""Open files per invocation: its environment's connection, and its caller's."""
+_SPARE_FILES: Final = 64
+"""Idle it has 10, and twenty that start at once take 20 more for a moment."""
+_EXPIRY_CHECK_S: Final = 1.0
+_MAX_BODY: Final = 256 * MIB
+"""A function's code in one request; AWS takes 50 MB of it."""
+
+
+@asynccontextmanager
+async def serving(
+    settings: HostSettings, functions: Sequence[LambdaFunction], scripted: Deliver | None = None
+) -> AsyncIterator[Host]:
+    """Run a host for the length of a block.
+
+    Parameters
+    ----------
+    settings
+        How it behaves.
+    functions
+        What can be invoked from the beginning.
+    scripted
+        Stands in for every process.
+
+    Raises
+    ------
+    PluginError
+        If a library is missing, or this is not Linux.
+    UsageError
+        If it cannot listen.
+    """
+    allow_open_files(settings.concurrency * _FILES_EACH + _SPARE_FILES)
+    with tempfile.TemporaryDirectory(prefix="sbench-lambda-") as scratch:
+        callers = Callers()
+        runtime_api = RuntimeApi()
+        if scripted is None:
+            make_runtime(Path(scratch, PACKAGES))
+            await runtime_api.start()
+        shared = Shared(
+            settings=settings,
+            scratch=Path(scratch),
+            logs=settings.logs or Path(scratch, "logs"),
+            runtime_api=runtime_api,
+            limits=Limits(
+                memory=settings.limit_memory and scripted is None, cpu=settings.limit_cpu
+            ),
+            counters=HostCounters(),
+        )
+        host = Host(settings, shared, scripted)
+        for function in functions:
+            host.install(function)
+        lent = EnvironmentsApi(host)
+        layers = Layers(settings.region, Path(scratch, "layers"))
+        control = ControlApi(host, layers, Path(scratch))
+        apis = (InvokeApi(host), control, layers, AdminApi(host), lent)
+        routes = [route for api in apis for route in api.routes]
+        runner = await _listen(settings.port, callers, routes)
+        host.url = "http://{}:{}".format(*runner.addresses[0]) + callers.path
+        sweeping = asyncio.create_task(_drop_expired(host))
+        try:
+            yield host
+        finally:
+            sweeping.cancel()
+            await runner.cleanup()
+            await lent.stop()
+            await host.stop()
+            await runtime_api.stop()
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except ApiError as exc:
+        return exc.response()
+    except ConnectionError:
+        # The client went away in the middle of its request; this response is not read.
+        return reply(400, {"Message": "the request came to no end"})
+    except web.HTTPException as exc:
+        return reply(exc.status, {"Message": exc.reason}, {"x-amzn-ErrorType": "UnknownOperation"})
+
+
+async def _drop_expired(host: Host) -> None:
+    """Drop events that have become too old while nothing else happened."""
+    while True:
+        await asyncio.sleep(_EXPIRY_CHECK_S)
+        host.events.pump()
+
+
+async def _listen(port: int, callers: Callers, routes: Iterable[web.RouteDef]) -> web.AppRunner:
+    checks = [_errors, callers.middleware()]
+    app = web.Application(middlewares=checks, client_max_size=_MAX_BODY)
+    app.add_routes(callers.behind_token(routes))
+    runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        listener = OwnListener.of(socket.create_server(("127.0.0.1", port)))
+    except OSError as exc:
+        await runner.cleanup()
+        raise UsageError(f"cannot listen on port {port}: {exc.strerror}") from exc
+    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    asyncio.get_running_loop().set_exception_handler(report_unless_shortage)
+    return runner

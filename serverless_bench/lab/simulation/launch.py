@@ -1,0 +1,124 @@
+"""When functions start: the driver's pace, the cloud's launch rate, and how long a start takes."""
+
+from heapq import heappop, heappush
+
+import numpy as np
+
+from serverless_bench.lab.simulation.model import Launch
+from serverless_bench.rundir.tables import Floats, Ints, Mask
+
+
+class Launcher:
+    """Launches invocations in the order of their index.
+
+    Parameters
+    ----------
+    model
+        What decides when.
+    count
+        Invocations.
+    at_once
+        Alive at once, at most.
+    names
+        Lambda functions that share them; each has the launch rate for itself.
+    rng
+        Source of start-up times.
+    """
+
+    def __init__(
+        self, model: Launch, count: int, *, at_once: int, names: int, rng: np.random.Generator
+    ) -> None:
+        self._model = model
+        self._rng = rng
+        self._room = at_once
+        self._freed: list[float] = []
+        self._idle: list[tuple[float, int]] = []
+        self._ready: list[int] = []
+        self._depth = np.inf if model.at_once is None else float(model.at_once * names)
+        self._per_s = np.inf if model.per_s is None else model.per_s * names
+        self._tokens, self._filled_s = self._depth, 0.0
+        self._next_s = 0.0
+        self.launched = 0
+        self.environments = 0
+        self.count = count
+        self.submitted_s: Floats = np.full(count, np.nan)
+        self.start_s: Floats = np.full(count, np.nan)
+        self.is_cold: Mask = np.zeros(count, dtype=np.bool_)
+        self.environment: Ints = np.zeros(count, dtype=np.int64)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all were launched."""
+        return self.launched >= self.count
+
+    def earliest_s(self) -> float:
+        """Return before which instant nothing more is launched."""
+        if self.is_done or not (self._room or self._freed):
+            return np.inf
+        room = 0.0 if self._room else self._freed[0]
+        missing = max(0.0, 1 - self._tokens)
+        found = self._filled_s + missing / self._per_s if missing else 0.0
+        if self._ready:
+            found = 0.0
+        elif self._idle:
+            found = min(found, self._idle[0][0])
+        return max(room, found, self._next_s)
+
+    def launch(self, begin_s: float, end_s: float) -> Ints:
+        """Launch what can be launched before ``end_s``, and return the indices."""
+        while self._freed and self._freed[0] <= begin_s:
+            heappop(self._freed)
+            self._room += 1
+        while self._idle and self._idle[0][0] <= begin_s:
+            self._ready.append(heappop(self._idle)[1])
+        if np.isfinite(self._depth):
+            earned = max(0.0, begin_s - self._filled_s) * self._per_s
+            self._tokens = min(self._depth, self._tokens + earned)
+            self._filled_s = max(begin_s, self._filled_s)
+        most = min(self._room, self.count - self.launched)
+        warm = min(most, len(self._ready))
+        at = self._times(most, warm, begin_s)
+        at = at[at < end_s]
+        if not len(at):
+            return np.zeros(0, dtype=np.int64)
+        found = np.arange(self.launched, self.launched + len(at))
+        self._begin(found, at, min(warm, len(at)))
+        return found
+
+    def _times(self, most: int, warm: int, begin_s: float) -> Floats:
+        """Return when the next ``most`` are accepted, of which the first find an environment."""
+        pace = self._model.submit_per_s
+        number = np.arange(most)
+        sent = np.full(most, begin_s)
+        if pace is not None:
+            sent = np.maximum(begin_s, self._next_s) + number / pace
+        if np.isfinite(self._depth):
+            missing = np.maximum(0.0, number - warm + 1 - self._tokens)
+            sent = np.maximum(sent, begin_s + missing / self._per_s)
+        return sent
+
+    def _begin(self, found: Ints, at: Floats, warm: int) -> None:
+        model, cold = self._model, len(found) - warm
+        self.is_cold[found[warm:]] = True
+        reused = [self._ready.pop() for _ in range(warm)]
+        made = range(self.environments, self.environments + cold)
+        self.environment[found] = [*reused, *made]
+        self.environments += cold
+        median = np.where(self.is_cold[found], model.cold_s, model.warm_s)
+        sigma = np.where(self.is_cold[found], model.cold_sigma, model.warm_sigma)
+        self.submitted_s[found] = at
+        drawn = self._rng.standard_normal(len(found))
+        self.start_s[found] = at + median * np.exp(sigma * drawn)
+        if np.isfinite(self._depth):
+            # What was accepted within the step has used tokens that came within it.
+            self._tokens += (float(at[-1]) - self._filled_s) * self._per_s - cold
+            self._filled_s = float(at[-1])
+        if model.submit_per_s is not None:
+            self._next_s = float(at[-1]) + 1 / model.submit_per_s
+        self._room -= len(found)
+        self.launched += len(found)
+
+    def ended(self, index: int, end_s: float) -> None:
+        """Note the end of a function: its environment is idle, and later its place free."""
+        heappush(self._idle, (end_s, int(self.environment[index])))
+        heappush(self._freed, end_s + self._model.collect_s)

@@ -1,0 +1,134 @@
+"""What each function could do by itself, from a model, a job and a deployed function."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from serverless_bench.aws.cost.forecast import CORE_S_PER_GIB, VCPU_MIB
+from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.lab.simulation.demand import Demand
+from serverless_bench.lab.simulation.model import Model
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.units import GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """What an account gives, where functions are on Lambda."""
+
+    memory_mib: int = VCPU_MIB
+    architecture: str = "arm64"
+    quota: int | None = None
+    """Functions at once; None for as many as the job asks for."""
+    network_mbps: float = BASE_MBPS
+    names: int = 1
+    """Lambda functions that the invocations are spread over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Limits:
+    """Of each function, in the direction that the job moves bytes."""
+
+    burst_bytes: float
+    bytes_per_s: float
+    """Of its network after the burst; infinite for no limit, as the others."""
+    line: float
+    """Of its network, and of its processor, at any time."""
+    buffer_bytes: float
+    """Of a put, that its kernel takes at once."""
+    connection: Floats
+    """Of each of its connections; shape ``(functions,)``."""
+    claim: Floats
+    """Its weight among those that share the store; shape ``(functions,)``."""
+    core_s_per_gib: float
+    function_s: float
+    """How long a function takes, about."""
+
+
+def limits_of(
+    model: Model,
+    demand: Demand,
+    deployed: Deployed,
+    *,
+    at_once: int,
+    client: str,
+    rng: np.random.Generator,
+) -> Limits:
+    """Return the limits of the functions.
+
+    Parameters
+    ----------
+    model, demand, deployed
+        What decides them.
+    at_once
+        Functions alive at once, at most.
+    client
+        Library that moves the bytes: its processor time is known.
+    rng
+        Source of how connections differ.
+    """
+    function, put = model.function, demand.kind is OperationKind.PUT
+    line, each, sigma = (
+        (
+            function.line_put_bytes_per_s,
+            function.connection_put_bytes_per_s,
+            function.connection_put_sigma,
+        )
+        if put
+        else (
+            function.line_get_bytes_per_s,
+            function.connection_get_bytes_per_s,
+            function.connection_get_sigma,
+        )
+    )
+    spread = np.exp(sigma * rng.standard_normal(demand.functions))
+    connection = np.full(demand.functions, np.inf) if each is None else each * spread
+    core_s = function.core_s_per_gib
+    if core_s is None:
+        core_s = CORE_S_PER_GIB.get((client, demand.kind), CORE_S_PER_GIB["boto3", demand.kind])
+    vcpus = min(1.0, deployed.memory_mib / VCPU_MIB) if function.on_lambda else 1.0
+    processor = vcpus * GIB / core_s if core_s else np.inf
+    top = min(np.inf if line is None else line, processor)
+    burst, rate = _network(model, deployed)
+    usual = min(top, float(np.median(connection)) * demand.lanes * demand.threads)
+    moved = float(demand.size.sum()) / demand.functions
+    alone_s = moved / usual if np.isfinite(usual) else 0.0
+    if np.isfinite(rate):
+        alone_s = max(alone_s, (moved - burst) / rate)
+    return Limits(
+        burst_bytes=burst,
+        bytes_per_s=rate,
+        line=top,
+        buffer_bytes=function.buffer_bytes,
+        connection=connection,
+        claim=np.exp(model.store.share_sigma * rng.standard_normal(demand.functions)),
+        core_s_per_gib=core_s,
+        function_s=alone_s + _shared_s(model, demand, at_once),
+    )
+
+
+def _shared_s(model: Model, demand: Demand, at_once: int) -> float:
+    """Return how long the store keeps one function waiting, about: a step is a share of it."""
+    store, put = model.store, demand.kind is OperationKind.PUT
+    latency_s, per_s = (store.put_s, store.put_per_s) if put else (store.get_s, store.get_per_s)
+    requests = float(demand.parts.sum()) / demand.functions
+    found = requests * latency_s / demand.lanes / demand.threads
+    together = min(at_once, demand.functions)
+    if store.bytes_per_s is not None:
+        moved = float(demand.size.sum()) / demand.functions
+        found = max(found, together * moved / store.bytes_per_s)
+    if per_s is not None:
+        found = max(found, together * requests / (per_s * store.partitions))
+    return found
+
+
+def _network(model: Model, deployed: Deployed) -> tuple[float, float]:
+    """Return burst and rate of a function's network."""
+    function = model.function
+    if function.bytes_per_s is not None:
+        return function.burst_bytes or 0.0, function.bytes_per_s
+    if not function.on_lambda:
+        return 0.0, np.inf
+    found = function_network(deployed.memory_mib, quota_mbps=deployed.network_mbps)
+    return found.burst_bytes, found.bytes_per_s

@@ -1,0 +1,288 @@
+"""What workers would have left: records, as columns, of what an engine did."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.lab.simulation.demand import Demand
+from serverless_bench.lab.simulation.state import COMPLETE, CREATE, Simulated
+from serverless_bench.rundir.record import (
+    Attempt,
+    InvocationRecord,
+    OperationRecord,
+    Outcome,
+    Step,
+)
+from serverless_bench.rundir.rows import Rows
+from serverless_bench.rundir.tables import Floats, Ints, Mask
+from serverless_bench.units import GIB, MIB, NS_PER_S
+from serverless_bench.version import __version__
+
+_THROTTLED: Final = "throttled"
+_DEADLINE: Final = "deadline: stopped before the last operation"
+_REQUESTS: Final = np.array(["put", "create_multipart", "complete_multipart"], dtype=object)
+_USER_SHARE: Final = 0.5
+"""Of the processor time; the rest is the kernel's. Nothing depends on it."""
+_RSS_BYTES: Final = 60 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """What the record of every function says of it."""
+
+    run_id: str
+    created_ns: int
+    memory_mib: int | None
+    cpus: int
+    core_s_per_gib: float
+    collect_s: float
+    machine: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """Columns whose rows come function by function."""
+
+    kind: type
+    columns: dict[str, Any]
+    """An array, or the one value that all rows have."""
+    first: Ints
+    """The first row of each function, and one past the last."""
+
+    def of(self, function: int) -> Rows[Any]:
+        """Return the rows of a function."""
+        begin, end = self.first[function], self.first[function + 1]
+        made = {
+            name: column[begin:end].tolist()
+            if isinstance(column, np.ndarray)
+            else [column] * int(end - begin)
+            for name, column in self.columns.items()
+        }
+        return Rows(self.kind, made)
+
+
+def outcomes(demand: Demand, found: Simulated, worker: Worker) -> Iterator[Outcome]:
+    """Yield what the driver would have got, in the order in which it came."""
+    instant = partial(_instant, worker.created_ns)
+    order, number, of_operation = _order(demand, found)
+    operations = _operations(demand, found, order, of_operation, instant)
+    attempts = _attempts(demand, found, number, of_operation, instant)
+    steps = _steps(demand, found, number, of_operation, instant)
+    moved = np.zeros(demand.functions, dtype=np.int64)
+    np.add.at(moved, of_operation[order], operations.columns["bytes"])
+    launcher = found.launcher
+    submitted, start, end = map(instant, (launcher.submitted_s, launcher.start_s, found.end_s))
+    collected = instant(found.end_s + worker.collect_s)
+    for index in np.argsort(collected, kind="stable").tolist():
+        cpu_s = int(moved[index]) / GIB * worker.core_s_per_gib
+        record = InvocationRecord(
+            run_id=worker.run_id,
+            index=index,
+            launch=0,
+            worker_id=f"simulated/{launcher.environment[index]}",
+            cold_start=bool(launcher.is_cold[index]),
+            version=__version__,
+            python="",
+            start_ns=int(start[index]),
+            end_ns=int(end[index]),
+            wall_start_ns=int(start[index]),
+            wall_end_ns=int(end[index]),
+            cpu_user_s=cpu_s * _USER_SHARE,
+            cpu_sys_s=cpu_s * (1 - _USER_SHARE),
+            max_rss_bytes=_RSS_BYTES,
+            operations=operations.of(index),
+            attempts=attempts.of(index),
+            steps=steps.of(index),
+            error=_DEADLINE if found.stopped[index] else None,
+            run_wait_ns=0,
+            cpus=worker.cpus,
+            memory_mib=worker.memory_mib,
+            # There is no interpreter in the model, hence no lock.
+            interpreter_ns=0,
+            measured_cpu_ns=round(cpu_s * NS_PER_S),
+            machine=worker.machine,
+        )
+        yield Outcome(
+            submitted_ns=int(submitted[index]), collected_ns=int(collected[index]), result=record
+        )
+
+
+def _instant(created_ns: int, seconds: Floats) -> Ints:
+    return created_ns + np.rint(seconds * NS_PER_S).astype(np.int64)
+
+
+def _order(demand: Demand, found: Simulated) -> tuple[Ints, Ints, Ints]:
+    """Return the operations that were begun, in order; the number and the function of each."""
+    count = np.diff(demand.first)
+    group = np.repeat(np.arange(len(count)), count)
+    function = group // demand.threads
+    order = np.lexsort((found.done.start_s, function))
+    # What was not begun has no start, and is last of its function.
+    order = order[~np.isnan(found.done.start_s[order])]
+    first = np.searchsorted(function[order], np.arange(demand.functions))
+    number = np.full(len(function), -1)
+    number[order] = np.arange(len(order)) - first[function[order]]
+    return order, number, function
+
+
+def _first(functions: Ints, count: int) -> Ints:
+    return np.searchsorted(functions, np.arange(count + 1))
+
+
+def _operations(
+    demand: Demand, found: Simulated, order: Ints, function: Ints, instant: Callable[[Floats], Ints]
+) -> _Table:
+    count, done, put = len(demand.size), found.done, demand.kind is OperationKind.PUT
+    bytes_, first_s, last_s = np.zeros(count), np.full(count, np.inf), np.full(count, -np.inf)
+    operation, answered, moved, refused = (found.attempts[place] for place in (1, 8, 9, 10))
+    body = (moved > 0) & (refused == 0)
+    at = operation[body].astype(np.int64)
+    np.add.at(bytes_, at, moved[body])
+    np.minimum.at(first_s, at, answered[body])
+    np.maximum.at(last_s, found.pieces[1].astype(np.int64), found.pieces[3])
+    seen = (last_s if put else first_s)[order]
+    there = np.isfinite(seen)
+    moments = instant(np.where(there, seen, 0.0)).astype(object)
+    moments[~there] = None
+    keys = np.empty(count, dtype=object)
+    keys[:] = demand.keys
+    failed = done.failed[order]
+    columns = {
+        "index": _numbered(function[order], demand.functions),
+        "kind": str(demand.kind),
+        "key": keys[order],
+        "size": demand.size[order],
+        "start_ns": instant(done.start_s[order]),
+        "end_ns": instant(done.end_s[order]),
+        "first_byte_ns": None if put else moments,
+        "last_byte_sent_ns": moments if put else None,
+        "bytes": np.rint(bytes_[order]).astype(np.int64),
+        **dict.fromkeys(("verified_bytes", "bad_bytes", "bad_ranges", "payload_ns"), 0),
+        "error": _where(failed, _THROTTLED),
+        "warmup": False,
+        **dict.fromkeys(("offset", "generation"), 0),
+        "count": 1,
+        "intended_ns": None,
+    }
+    return _Table(
+        kind=OperationRecord,
+        columns=columns,
+        first=_first(function[order], demand.functions),
+    )
+
+
+def _where(mask: Mask, text: str) -> NDArray[Any]:
+    """Return a column that has a text in some rows, and nothing in the others."""
+    found = np.full(len(mask), None, dtype=object)
+    found[mask] = text
+    return found
+
+
+def _numbered(functions: Ints, count: int) -> Ints:
+    first = _first(functions, count)
+    return np.asarray(np.arange(len(functions)) - first[functions])
+
+
+def _attempts(
+    demand: Demand,
+    found: Simulated,
+    number: Ints,
+    function: Ints,
+    instant: Callable[[Floats], Ints],
+) -> _Table:
+    operation = found.attempts[1].astype(np.int64)
+    order = np.lexsort((found.attempts[6], function[operation]))
+    lane, _, doing, part, again, begin, end, wait, answered, moved, refused = (
+        column[order] for column in found.attempts
+    )
+    operation = operation[order]
+    several = demand.parts[operation] > 1
+    request = _requests(demand, doing.astype(np.int64), several)
+    is_refused = refused > 0
+    # The first request of a lane opens its connection.
+    used: NDArray[Any] = np.ones(len(lane), dtype=np.bool_)
+    used[np.unique(lane, return_index=True)[1]] = False
+    is_part = several & (doing == 0)
+    columns = {
+        "operation": number[operation],
+        "request": request,
+        "part": np.where(is_part, part.astype(np.int64) + 1, 0),
+        "number": again.astype(np.int64),
+        "start_ns": instant(begin),
+        "end_ns": instant(end),
+        "wait_ns": np.rint(wait * NS_PER_S).astype(np.int64),
+        "status": np.where(is_refused, 503, 200),
+        "error": _where(is_refused, _THROTTLED),
+        "detail": _where(is_refused, "simulated"),
+        **dict.fromkeys(("request_id", "host_id", "remote")),
+        "reused": used,
+        "bytes": np.rint(moved).astype(np.int64),
+        "answered_ns": instant(answered),
+        "date_s": None,
+    }
+    return _Table(
+        kind=Attempt,
+        columns=columns,
+        first=_first(function[operation], demand.functions),
+    )
+
+
+def _requests(demand: Demand, doing: Ints, several: NDArray[np.bool_]) -> NDArray[Any]:
+    if demand.kind is OperationKind.GET:
+        return np.full(len(doing), "get", dtype=object)
+    names = _REQUESTS[np.choose(doing, [0, 1, 2])]
+    names[several & (doing != CREATE) & (doing != COMPLETE)] = "upload_part"
+    return np.asarray(names)
+
+
+def _steps(
+    demand: Demand,
+    found: Simulated,
+    number: Ints,
+    function: Ints,
+    instant: Callable[[Floats], Ints],
+) -> _Table:
+    """Return curves: where pieces of an operation run side by side, their rates add up."""
+    operation = found.pieces[1].astype(np.int64)
+    begin, end = instant(found.pieces[2]), instant(found.pieces[3])
+    end = np.maximum(end, begin + 1)
+    rate = found.pieces[4] / (end - begin)
+    begun = np.flatnonzero(~np.isnan(found.done.start_s))
+    # An event at the start of each operation: the curve begins there.
+    events = np.concatenate((begun, operation, operation))
+    at = np.concatenate((instant(found.done.start_s[begun]), begin, end))
+    change = np.concatenate((np.zeros(len(begun)), rate, -rate))
+    order = np.lexsort((at, number[events], function[events]))
+    events, at, change = events[order], at[order], np.cumsum(change[order])
+    length = np.diff(at, append=0)
+    within = np.append(events[1:] == events[:-1], [False])
+    kept = within & (length > 0)
+    events, length, rate = events[kept], length[kept], np.maximum(change[kept], 0)
+    columns = {
+        "operation": number[events],
+        "step_ns": length,
+        "step_bytes": _whole_bytes(events, rate * length, demand, operation, found.pieces[4]),
+    }
+    return _Table(kind=Step, columns=columns, first=_first(function[events], demand.functions))
+
+
+def _whole_bytes(
+    events: Ints, moved: Floats, demand: Demand, operation: Ints, pieces: Floats
+) -> Ints:
+    """Return whole bytes of steps, so that those of an operation add up to what it moved."""
+    count = len(demand.size)
+    exact = np.rint(np.bincount(operation, weights=pieces, minlength=count))
+    rough = np.bincount(events, weights=moved, minlength=count)
+    scale = np.divide(exact, rough, out=np.zeros(count), where=rough > 0)
+    running = np.cumsum(moved * scale[events])
+    last = np.append(events[1:] != events[:-1], [True])[: len(events)]
+    # Sums of whole numbers, but for rounding: at the end of each operation they are put right.
+    ends = np.flatnonzero(last)
+    running[ends] = np.cumsum(exact[events[ends]])
+    steps = np.diff(np.rint(running), prepend=0)
+    return np.maximum(steps, 0).astype(np.int64)

@@ -1,0 +1,206 @@
+"""From a job and a model to a run directory that is marked as simulated."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from serverless_bench.aws.cost.advice import MAX_FUNCTION_S
+from serverless_bench.aws.cost.forecast import VCPU_MIB
+from serverless_bench.driver.plan import check
+from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.job.invocations import derive_seed
+from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.transfer import Verify
+from serverless_bench.lab.simulation.demand import demand_of
+from serverless_bench.lab.simulation.engine import Engine
+from serverless_bench.lab.simulation.launch import Launcher
+from serverless_bench.lab.simulation.limits import Deployed, Limits, limits_of
+from serverless_bench.lab.simulation.model import AWS_LAMBDA, Model, load_model
+from serverless_bench.lab.simulation.records import Worker, outcomes
+from serverless_bench.lab.simulation.retries import Retries
+from serverless_bench.lab.simulation.state import Simulated
+from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.record import Outcome, Shown
+from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.units import NS_PER_S, format_count
+from serverless_bench.version import __version__
+
+EXECUTOR: Final = "simulated"
+_MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
+CREATED_NS: Final = 1_767_225_600 * NS_PER_S
+"""When every simulated run began: 2026-01-01. The same job is to give the same bytes."""
+
+
+def simulate(
+    job: JobSpec,
+    directory: str | Path,
+    *,
+    model: Model | str = AWS_LAMBDA.name,
+    keys: Sequence[str] = (),
+    deployed: Deployed | None = None,
+) -> Run:
+    """Write what a model says that a job would do as a run directory; no store is asked.
+
+    Parameters
+    ----------
+    job
+        A write or a read; its seed decides everything that is drawn.
+    directory
+        The new run directory.
+    model
+        A model, its name (aws-lambda or loopback), or a file that changes one.
+    keys
+        Objects that it reads, as of a simulated write.
+    deployed
+        Memory, quota and network of functions on Lambda; None for the defaults.
+
+    Raises
+    ------
+    UsageError
+        If the job makes no sense, has something that is not simulated, or takes above a day, or
+        a function on Lambda longer than Lambda lets it.
+    ArchiveError
+        If the directory holds a run, or cannot be written.
+
+    Examples
+    --------
+    >>> target = sbench.Target(bucket="mine")
+    >>> job = sbench.JobSpec(
+    ...     workload="write",
+    ...     target=target,
+    ...     invocations=5000,
+    ...     concurrency=5000,
+    ...     object_bytes=64 * MIB,
+    ... )
+    >>> imagined = sbench.simulate(job, "imagined")
+    >>> imagined.simulated, sbench.summarize(imagined).ok
+    ('aws-lambda', 5000)
+    """
+    model = load_model(model) if isinstance(model, str) else model
+    check(job, keys)
+    deployed = deployed or Deployed()
+    job = _described(job, deployed)
+    run_id = _run_id(job, model, deployed, keys)
+    demand = demand_of(job, keys, run_id=run_id, created_ns=CREATED_NS)
+    rng = np.random.default_rng(derive_seed(job.seed))
+    at_once, client = job.concurrency, job.target.client
+    limits = limits_of(model, demand, deployed, at_once=at_once, client=client, rng=rng)
+    launcher = Launcher(
+        model.launch, job.invocations, at_once=at_once, names=deployed.names, rng=rng
+    )
+    engine = Engine(
+        demand,
+        model,
+        limits,
+        launcher,
+        retries=Retries(job.seed, demand.threads, job.transfer.retries),
+        deadline_s=job.deadline_s,
+        rng=rng,
+    )
+    simulated = engine.run()
+    if model.function.on_lambda:
+        _check_times(simulated)
+    found = outcomes(demand, simulated, _worker(run_id, model, deployed, limits))
+    header = {
+        "run_id": run_id,
+        "created_ns": CREATED_NS,
+        "job": asdict(job),
+        "provenance": _provenance(_model_json(model, deployed)),
+        "simulated": model.name,
+    }
+    return _saved(Path(directory), header, keys, found)
+
+
+def _check_times(found: Simulated) -> None:
+    """Refuse functions that Lambda would end: the model lets an operation come to its end.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    """
+    took_s = found.end_s - found.launcher.start_s
+    late = int(np.count_nonzero(took_s > MAX_FUNCTION_S))
+    if late:
+        raise UsageError(
+            f"{late:,} of {format_count(len(took_s), 'function')} would run above the"
+            f" {MAX_FUNCTION_S} s that Lambda gives them, up to {took_s.max():,.0f} s",
+            hint="move less in each: --size, --objects; or give it more --memory",
+        )
+
+
+def _saved(
+    directory: Path, header: Mapping[str, Any], keys: Sequence[str], found: Iterator[Outcome]
+) -> Run:
+    with Archive(directory, header=header, keys=keys) as archive:
+        last_ns = CREATED_NS
+        for outcome in found:
+            archive.append(outcome)
+            last_ns = max(last_ns, outcome.collected_ns)
+        archive.closing["ended_ns"] = last_ns
+    if archive.failure is not None:
+        raise ArchiveError(archive.shortfall, hint="make room, and simulate again")
+    return load_run(directory, detail=False)
+
+
+def _worker(run_id: str, model: Model, deployed: Deployed, limits: Limits) -> Worker:
+    on_lambda, memory = model.function.on_lambda, deployed.memory_mib
+    return Worker(
+        run_id=run_id,
+        created_ns=CREATED_NS,
+        memory_mib=memory if on_lambda else None,
+        cpus=max(1, math.ceil(memory / VCPU_MIB)) if on_lambda else 1,
+        core_s_per_gib=limits.core_s_per_gib,
+        collect_s=model.launch.collect_s,
+        machine=_MACHINES[deployed.architecture] if on_lambda else None,
+    )
+
+
+def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
+    """Return the job as the run directory has it: nothing was compared, nobody was launched."""
+    at_once = min(job.concurrency, job.invocations, deployed.quota or job.invocations)
+    given = {one.name: getattr(job, one.name) for one in fields(JobSpec)}
+    given |= {
+        "executor": EXECUTOR,
+        "concurrency": at_once,
+        "control": None,
+        "transfer": replace(job.transfer, verify=Verify.NONE),
+    }
+    return DescribedJob(**given)
+
+
+def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
+    return {
+        **model.to_json(),
+        **({"deployed": asdict(deployed)} if model.function.on_lambda else {}),
+    }
+
+
+def _run_id(job: JobSpec, model: Model, deployed: Deployed, keys: Sequence[str]) -> str:
+    """Return an id that depends on all that the records depend on, and on nothing else."""
+    about = {**asdict(job), "name": "", "model": _model_json(model, deployed), "keys": list(keys)}
+    digest = hashlib.blake2b(orjson.dumps(about, option=orjson.OPT_SORT_KEYS), digest_size=6)
+    # Exporters and keys have it: the mark goes where nothing else would.
+    return f"simulated-{digest.hexdigest()}"
+
+
+def _provenance(model: dict[str, Any]) -> dict[str, Any]:
+    shows = (Shown.CONNECTION, Shown.FIRST_BYTE, Shown.LAST_BYTE_SENT)
+    return {
+        "sbench": __version__,
+        "payload": "none: simulated",
+        "client": {
+            "attempts": "exact",
+            "progress": "wire",
+            "shows": sorted(shows),
+            "signing": "none",
+            "checksum": "none",
+        },
+        "model": model,
+    }

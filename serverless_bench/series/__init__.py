@@ -1,0 +1,1 @@
+"""A job again and again: in turns, by level, and what follows from it."""

@@ -1,0 +1,111 @@
+"""What one run says of the level that it was made at. Pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.analysis.overdue import overdue_operations
+from serverless_bench.analysis.timeline import counted, good_operations, measured_operations
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import ABSENT, Floats, is_text
+from serverless_bench.series.limit.objective import Objective
+from serverless_bench.statistics.growth import Growth, growth_of
+from serverless_bench.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """The operations of one run that were due after it had settled."""
+
+    level: int
+    path: Path | None
+    took_s: Floats
+    """Of those that succeeded: from the instant they were due, in an open loop; rising."""
+    failed: int
+    """Of functions that failed or were lost, those that nobody knows of are estimated."""
+    overdue: int
+    """Due, and never begun."""
+    achieved_per_s: float
+    """Operations that ended well between the first instant that counts and the last one due."""
+    growth: Growth | None = None
+    """How they got slower within the block; None in a closed loop, where no queue grows."""
+
+    @property
+    def due(self) -> int:
+        """All operations."""
+        return len(self.took_s) + self.failed + self.overdue
+
+    def grows(self, objective: Objective) -> bool:
+        """Tell whether a queue grows that breaks the objective if the run goes on."""
+        p99_s = objective.p99_s
+        return p99_s is not None and self.growth is not None and self.growth.breaks(p99_s)
+
+    def bad(self, objective: Objective) -> dict[str, int]:
+        """Return how many operations break each part of an objective.
+
+        What failed or never began breaks all of them: nobody has waited for less. Where a queue
+        grows, all operations are slow, in time.
+        """
+        undone = self.failed + self.overdue
+        found = {}
+        if objective.p99_s is not None:
+            in_time = int(np.searchsorted(self.took_s, objective.p99_s, side="right"))
+            found["p99"] = undone + len(self.took_s) - in_time
+            if self.grows(objective):
+                found["p99"] = self.due
+        if objective.errors is not None:
+            found["errors"] = undone
+        return found
+
+
+def block_of(run: Run, level: int, settle_s: float) -> Block:
+    """Return what a run says of a level.
+
+    Parameters
+    ----------
+    run
+        A saved run with a duration.
+    level
+        What it was made at.
+    settle_s
+        What is due so long after the first operation does not count: connections are opened,
+        and queues fill.
+    """
+    run = aligned(run, worker_offsets(run))
+    operations, counts = run.operations, counted(run)
+    measured, good = measured_operations(run), good_operations(run)
+    intended = operations["intended_ns"]
+    due_ns = np.where(intended == ABSENT, operations["start_ns"], intended)
+    scheduled = measured & (intended != ABSENT)
+    never = overdue_operations(run, counts, scheduled, np.zeros_like(due_ns)).due_ns
+    instants = np.concatenate((due_ns[measured], never))
+    if not len(instants):
+        return Block(
+            level=level, path=run.path, took_s=np.zeros(0), failed=1, overdue=0, achieved_per_s=0.0
+        )
+    first_ns = int(instants.min()) + round(settle_s * NS_PER_S)
+    if int(instants.max()) < first_ns:
+        # Operations that take longer than a block: nothing else was begun.
+        first_ns = int(instants.min())
+    counted_in = due_ns >= first_ns
+    done = good & counted_in
+    took_s = np.maximum(operations["end_ns"] - due_ns, 0)[done] / NS_PER_S
+    in_turn = done & scheduled
+    growth = growth_of((due_ns[in_turn] - first_ns) / NS_PER_S, took_s[scheduled[done]])
+    failed, overdue = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
+    there, lost = int(counts.sum()), int(is_text(run.functions["status"], "lost").sum())
+    unknown = lost * max(1, (len(took_s) + failed + overdue) // max(there, 1))
+    until_ns = max(int(instants.max()), first_ns + 1)
+    ends = operations["end_ns"][good]
+    within = int(((ends >= first_ns) & (ends < until_ns)).sum())
+    return Block(
+        level=level,
+        path=run.path,
+        took_s=np.sort(took_s),
+        failed=failed + unknown,
+        overdue=overdue,
+        achieved_per_s=within * NS_PER_S / (until_ns - first_ns),
+        growth=growth,
+    )

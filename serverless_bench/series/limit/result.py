@@ -1,0 +1,187 @@
+"""What a search has found: the levels that were tried, the limit, the knee. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from math import ceil, floor, inf, sqrt
+from typing import Any, Final
+
+import numpy as np
+
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.series.limit.block import Block
+from serverless_bench.series.limit.objective import Objective
+from serverless_bench.series.limit.search import CONFIDENCE, Search
+from serverless_bench.statistics.posterior import Posterior
+from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, fit_scaling
+
+_Z: Final = 1.96
+"""Standard errors on either side of an interval of ``CONFIDENCE``."""
+_SURE: Final = 1 - (1 - CONFIDENCE) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelRow:
+    """All blocks of one level."""
+
+    level: int
+    blocks: int
+    due: int
+    failed: int
+    overdue: int
+    achieved_per_s: float
+    p50_s: float | None
+    p99_s: float | None
+    """Of all operations; None if more than one in a hundred failed or never began."""
+    p99_low_s: float | None
+    p99_high_s: float | None
+    errors: float
+    """Share of the operations that failed or never began."""
+    growing: int
+    """Blocks in which a queue grew that breaks the objective if the run goes on."""
+    later_per_s: float | None
+    """Seconds that operations were later each second; None in a closed loop."""
+    holds: float
+    """Probability that the limit is at this level or above it."""
+
+    @property
+    def verdict(self) -> str:
+        """The objective holds here, or it does not; or this is the border."""
+        if self.holds >= _SURE:
+            return "holds"
+        return "does not hold" if self.holds <= 1 - _SURE else "undecided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knee:
+    """From which level on more brings no more, by the two laws of ``sbench scale``."""
+
+    capped: float | None
+    """Where the line meets the cap; None if no level has met it."""
+    usl: float | None
+    """Where the universal scalability law has its maximum; None beyond the law's reach."""
+    most_per_s: float
+    """Operations per second at the best level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The highest level that holds an objective, how sure that is, and how it was found."""
+
+    over: str
+    objective: Objective
+    limit: int | None
+    """None if it lies outside of the levels that were allowed."""
+    low: int | None
+    high: int | None
+    """Ends of the interval; None where no level was tried beyond which it cannot lie."""
+    ended: str
+    """precision, budget, lowest or highest."""
+    precision: float
+    lowest: int
+    highest: int
+    blocks: int
+    rounds: int
+    block_s: float
+    settle_s: float
+    took_s: float
+    dispersion: float
+    rows: tuple[LevelRow, ...]
+    knee: Knee | None
+    confidence: float = CONFIDENCE
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of ``--format json``."""
+        data = asdict(self)
+        for row, shown in zip(self.rows, data["rows"], strict=True):
+            shown["verdict"] = row.verdict
+        return data
+
+
+def result_of(
+    search: Search,
+    blocks: Sequence[Block],
+    objective: Objective,
+    *,
+    over: str,
+    block_s: float,
+    settle_s: float,
+    took_s: float,
+) -> Limit:
+    """Return what the blocks of a search have shown."""
+    found = search.conclude()
+    ended = search.reached or "budget"
+    low, high = search.interval
+    inside = ended in {"precision", "budget"}
+    return Limit(
+        over=over,
+        objective=objective,
+        limit=floor(found.quantile(0.5)) if inside else None,
+        low=None if low < search.lowest else floor(low),
+        high=None if high > search.highest else ceil(high),
+        ended=ended,
+        precision=search.precision,
+        lowest=search.lowest,
+        highest=search.highest,
+        blocks=len(blocks),
+        rounds=search.rounds,
+        block_s=block_s,
+        settle_s=settle_s,
+        took_s=took_s,
+        dispersion=found.dispersion,
+        rows=tuple(
+            _row([block for block in blocks if block.level == level], objective, found)
+            for level in sorted({block.level for block in blocks})
+        ),
+        knee=_knee(blocks),
+    )
+
+
+def _row(blocks: Sequence[Block], objective: Objective, found: Posterior) -> LevelRow:
+    level = blocks[0].level
+    undone = sum(block.failed + block.overdue for block in blocks)
+    took_s = np.sort(np.concatenate([block.took_s for block in blocks]))
+    due = len(took_s) + undone
+    slopes = [block.growth.per_s for block in blocks if block.growth is not None]
+    around = _Z * sqrt(found.dispersion * 0.99 * 0.01 / max(due, 1))
+    return LevelRow(
+        level=level,
+        blocks=len(blocks),
+        due=due,
+        failed=sum(block.failed for block in blocks),
+        overdue=sum(block.overdue for block in blocks),
+        achieved_per_s=float(np.mean([block.achieved_per_s for block in blocks])),
+        p50_s=_at(took_s, due, 0.5),
+        p99_s=_at(took_s, due, 0.99),
+        p99_low_s=_at(took_s, due, 0.99 - around),
+        p99_high_s=_at(took_s, due, 0.99 + around),
+        errors=undone / max(due, 1),
+        growing=sum(block.grows(objective) for block in blocks),
+        later_per_s=float(np.mean(slopes)) if slopes else None,
+        holds=found.above(level),
+    )
+
+
+def _at(took_s: Floats, due: int, share: float) -> float | None:
+    """Return a percentile of all that was due, where what was not done took for ever."""
+    place = max(0, ceil(share * due) - 1)
+    return float(took_s[place]) if place < len(took_s) else None
+
+
+def _knee(blocks: Iterable[Block]) -> Knee | None:
+    rates: dict[int, list[float]] = {}
+    for block in blocks:
+        if block.achieved_per_s > 0:
+            rates.setdefault(block.level, []).append(block.achieved_per_s)
+    if len(rates) < MIN_NUMBERS:
+        return None
+    scaling = fit_scaling(rates, resamples=0)
+    reach = REACH * max(rates)
+
+    def within(value: float) -> float | None:
+        return None if value in {inf, 0.0} or value > reach else value
+
+    return Knee(
+        capped=within(scaling.capped.law.knee),
+        usl=within(scaling.usl.law.knee),
+        most_per_s=max(row.median for row in scaling.rows),
+    )

@@ -1,0 +1,1 @@
+"""Settings of a job: one declaration for flags, files, Python and docs."""

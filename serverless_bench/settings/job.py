@@ -1,0 +1,365 @@
+"""What a user says of a job: plain settings, the same on the command line, in files and in Python.
+
+A setting is called like its flag, with underscores. The fields of a specification
+(``JobSpec`` and what it holds) are other names for the same: ``object_bytes = 4096`` is
+``size = "4096B"``. What is said of a setting, in help texts and in docs/settings.md, is said
+here. msgspec checks types and choices; what values can be is checked where specifications
+are made, in ``job.spec``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Final, Literal
+
+from serverless_bench.arrays import ARRAYS
+from serverless_bench.job.defaults import (
+    CONTROL_PREFIX,
+    DEFAULT_EXECUTOR,
+    DEFAULT_MB,
+    DEFAULT_MIX,
+    DEFAULT_NUMBER,
+    DEFAULT_OBJECTS,
+    DEFAULT_PREFIX,
+    USUAL_NUMBER,
+)
+from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.shared_keys import Pattern
+from serverless_bench.job.target import Addressing
+from serverless_bench.job.transfer import Stat, Verify
+from serverless_bench.settings.meaning import WORKLOADS, Harmless, Meaning
+from serverless_bench.settings.schema import checked
+from serverless_bench.units import KIB, MIB, parse_size
+
+_PACED: Final = ("write", "read", "mixed")
+_THREADED: Final = (*_PACED, "contend")
+_MAKING: Final = ("write", "mixed", OWN_FUNCTION)
+_KEYED: Final = ("write", "mixed", "contend", "array", OWN_FUNCTION)
+_ARRAY: Final = ("array",)
+_SHARED: Final = ("contend",)
+_ENDED: Final = ("mixed", "contend")
+
+
+def _as_text(size: object) -> str:
+    return f"{size}B" if isinstance(size, int) else str(size)
+
+
+def _in(unit: int) -> Callable[[Any], object]:
+    """Return what turns bytes, a number or a text with a unit, into ``unit``."""
+    return lambda size: (parse_size(size) if isinstance(size, str) else size) / unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """Settings of one job, of the right types; docs/settings.md has them as a table.
+
+    Raises
+    ------
+    UsageError
+        If a value is of another type.
+    """
+
+    workload: Annotated[
+        str, Meaning("What functions do: write, read, contend ...; no flag, but the command.")
+    ]
+    name: Annotated[str | None, Harmless("Name of the run directory; a time stamp without it.")] = (
+        None
+    )
+    number: Annotated[
+        int | None,
+        Harmless(
+            "Functions.",
+            also="invocations",
+            otherwise={
+                "write": USUAL_NUMBER,
+                "read": "as many as read all keys",
+                **DEFAULT_NUMBER,
+            },
+        ),
+    ] = None
+    objects: Annotated[
+        int | None,
+        Harmless(
+            "Objects per function.", otherwise={**dict.fromkeys(WORKLOADS, 1), **DEFAULT_OBJECTS}
+        ),
+    ] = None
+
+    # Where objects are.
+    bucket: Annotated[
+        str | None,
+        Meaning(
+            "Bucket: NAME, or az://CONTAINER or gs://BUCKET on another cloud; without it, and"
+            " without an endpoint, a store starts here."
+        ),
+    ] = None
+    endpoint_url: Annotated[
+        str | None,
+        Meaning(
+            "Any S3-compatible store; the cloud's own if only a bucket is named. Of several, with"
+            " commas between them, functions take turns."
+        ),
+    ] = None
+    region: Annotated[str | None, Meaning("Where the bucket lives; found out if not given.")] = None
+    addressing: Annotated[Addressing, Meaning("Bucket in the host name or in the path.")] = (
+        Addressing.AUTO
+    )
+    client: Annotated[
+        str | None,
+        Harmless(
+            "Library that moves the bytes.",
+            otherwise=dict.fromkeys(WORKLOADS, "wire; obstore for az:// and gs://"),
+        ),
+    ] = None
+    client_option: Annotated[
+        str | tuple[str, ...] | dict[str, str | int | float | bool],
+        Meaning("An option of that library; docs/clients.md has them.", also="options"),
+    ] = ()
+    prefix: Annotated[str, Meaning("Goes before every random key.", of=_KEYED)] = DEFAULT_PREFIX
+
+    # How an object is moved.
+    connections: Annotated[int, Harmless("Connections of each function.")] = 1
+    part_mb: Annotated[
+        float | None,
+        Harmless(
+            "MiB of a part or range; whole objects without it.",
+            also="part_bytes",
+            of_field=_in(MIB),
+        ),
+    ] = None
+    block_kib: Annotated[
+        float, Harmless("KiB moved at a time.", also="block_bytes", of_field=_in(KIB))
+    ] = 1024
+    verify: Annotated[Verify, Harmless("How much of what is read is compared.")] = Verify.FULL
+    retries: Annotated[
+        int, Harmless("Further attempts of what failed for a passing reason; 15 s if throttled.")
+    ] = 4
+    timeout: Annotated[
+        float, Harmless("Seconds without a byte that end an attempt.", also="timeout_s")
+    ] = 60.0
+    min_split_mb: Annotated[
+        float | None,
+        Harmless("MiB; smaller objects are read whole.", also="min_split_bytes", of_field=_in(MIB)),
+    ] = None
+    stat: Annotated[
+        Stat,
+        Harmless(
+            "How sizes are learned before a read: from the key, by a HEAD each, or all before."
+        ),
+    ] = Stat.KEY
+
+    # How a function goes through its operations.
+    threads: Annotated[int, Harmless("Operations at once, in each function.", of=_THREADED)] = 1
+    rate: Annotated[
+        float | None,
+        Harmless(
+            "Operations due per second, of the functions that run at once (open loop).",
+            of=_PACED,
+            also="rate_per_s",
+        ),
+    ] = None
+    arrivals: Annotated[
+        Literal["uniform", "poisson"], Harmless("When they begin, with --rate.", of=_PACED)
+    ] = "uniform"
+
+    # New objects.
+    mb: Annotated[
+        int | None,
+        Harmless(
+            "Size of an object in MiB.",
+            of=_MAKING,
+            otherwise=dict.fromkeys(("write", "mixed"), DEFAULT_MB),
+        ),
+    ] = None
+    size: Annotated[
+        str | None,
+        Harmless(
+            "Size of an object with its unit, as in 2GB or 64MiB.",
+            of=_MAKING,
+            also="object_bytes",
+            of_field=_as_text,
+        ),
+    ] = None
+    sizes: Annotated[
+        str | None,
+        Meaning("Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.", of=_MAKING),
+    ] = None
+    layout: Annotated[str, Harmless("Keys: random, sharded:N or sequential.", of=_MAKING)] = (
+        "random"
+    )
+    compressibility: Annotated[
+        float, Harmless("How many times smaller a compressor makes the bytes.", of=_MAKING)
+    ] = 1.0
+    duplication: Annotated[
+        float, Harmless("How often each 4 KiB block stands in an object.", of=_MAKING)
+    ] = 1.0
+
+    # Reads.
+    key: Annotated[str | None, Meaning("Read this one object in every function.", of=("read",))] = (
+        None
+    )
+    key_file: Annotated[
+        str | None,
+        Meaning(
+            "Read the objects listed here, one key per line.", of=("read", "array", OWN_FUNCTION)
+        ),
+    ] = None
+    read_times: Annotated[
+        int, Harmless("Reads of each object.", of=("read", "array"), also="repeats")
+    ] = 1
+    split: Annotated[
+        int | None,
+        Harmless("Functions that share each object; each reads a range.", of=("read",)),
+    ] = None
+
+    # Operations of several kinds.
+    mix: Annotated[
+        str | dict[str, float], Harmless("Operations and their weights.", of=("mixed",))
+    ] = DEFAULT_MIX
+    operations: Annotated[int | None, Harmless("Per function; or --duration.", of=_ENDED)] = None
+    range_kib: Annotated[
+        float,
+        Harmless(
+            "KiB that a get_range reads.", of=("mixed",), also="range_bytes", of_field=_in(KIB)
+        ),
+    ] = 1024
+
+    # Keys that all functions write to.
+    pattern: Annotated[Pattern, Harmless("What functions contend for.", of=_SHARED)] = (
+        Pattern.INCREMENT
+    )
+    backoff: Annotated[
+        float, Harmless("Seconds to wait after a conflict, at most.", of=_SHARED, also="backoff_s")
+    ] = 0.01
+
+    # Arrays.
+    operation: Annotated[
+        Literal["write", "append", "read"] | None,
+        Meaning("What to do with arrays; behind `sbench array`.", of=_ARRAY),
+    ] = None
+    library: Annotated[str, Harmless(f"What writes or reads: {', '.join(ARRAYS)}.", of=_ARRAY)] = (
+        "tensorstore"
+    )
+    driver: Annotated[str, Harmless("Format: zarr (2) or zarr3.", of=_ARRAY)] = "zarr"
+    shape: Annotated[
+        str | tuple[int, ...], Harmless("Of an array, or of what one append adds.", of=_ARRAY)
+    ] = "4096,4096"
+    chunks: Annotated[str | tuple[int, ...], Harmless("Shape of a chunk.", of=_ARRAY)] = "1024,1024"
+    shards: Annotated[
+        str | tuple[int, ...] | None,
+        Harmless("Shape of what becomes one object; a chunk without it.", of=_ARRAY),
+    ] = None
+    dtype: Annotated[str, Harmless("uint8, uint16, uint32 or float32.", of=_ARRAY)] = "float32"
+    codec: Annotated[
+        str, Harmless("none, blosc-lz4, blosc-zstd or zstd, all at level 1.", of=_ARRAY)
+    ] = "none"
+    source: Annotated[str, Harmless("Who holds the data: numpy or jax.", of=_ARRAY)] = "numpy"
+    path: Annotated[
+        str | None,
+        Meaning("Directory for arrays in files; the bucket without it.", of=_ARRAY),
+    ] = None
+    library_option: Annotated[
+        str | tuple[str, ...] | dict[str, str | int | float | bool],
+        Meaning("An option of the library; docs/arrays.md has them.", of=_ARRAY),
+    ] = ()
+
+    code: Annotated[
+        str | None,
+        Meaning(
+            "The function of `sbench call`, as `driver.pickling.pack` makes it.",
+            of=(OWN_FUNCTION,),
+        ),
+    ] = None
+
+    # Where functions run, and for how long.
+    executor: Annotated[str, Meaning("Where functions run.")] = DEFAULT_EXECUTOR
+    concurrency: Annotated[int | None, Harmless("Functions at once; see docs/executors.md.")] = None
+    deadline: Annotated[
+        float,
+        Harmless(
+            "Seconds after which a function stops by itself; the driver's own requests have 40.",
+            also="deadline_s",
+        ),
+    ] = 900.0
+    duration: Annotated[
+        float | None,
+        Harmless("Seconds to go through the objects again and again.", also="duration_s"),
+    ] = None
+    until_stable: Annotated[
+        str | float | None,
+        Harmless(
+            "End before --duration, once an interval of the rate is this narrow: half its width"
+            " over the rate, as in 2%; docs/limit.md."
+        ),
+    ] = None
+    warm_up: Annotated[
+        int,
+        Harmless("Rounds through the objects that come first and do not count.", also="warmup"),
+    ] = 0
+    gate: Annotated[
+        float | None, Harmless("Begin together, once this share of functions is there.")
+    ] = None
+    gate_timeout: Annotated[
+        float,
+        Harmless("Seconds after which the gate opens, whoever is there.", also="gate_timeout_s"),
+    ] = 60.0
+    link: Annotated[
+        str | float | None,
+        Harmless(
+            "What the network carries at most, as in 20Gbit: more is not believed.",
+            also="link_bytes_per_s",
+        ),
+    ] = None
+    seed: Annotated[int, Harmless("Seed of everything random.")] = 0
+
+    # Functions elsewhere.
+    stack: Annotated[str | None, Meaning("What `sam deploy` made: its functions, its buckets.")] = (
+        None
+    )
+    memory: Annotated[
+        int | None,
+        Harmless(
+            "MB of a function: chooses among the stack's; others must have as much. Decides the"
+            " cost.",
+            also="memory_mib",
+        ),
+    ] = None
+    arch: Annotated[
+        Literal["arm64", "x86_64"] | None,
+        Harmless("Processor of the functions, as the memory.", also="architecture"),
+    ] = None
+    function: Annotated[
+        str | tuple[str, ...],
+        Meaning("Deployed function to invoke; several share the load.", also="functions"),
+    ] = ()
+    function_region: Annotated[
+        str | None, Meaning("Where the functions are, if not where the bucket is.")
+    ] = None
+    probe: Annotated[
+        bool, Harmless("Ask each function, or Dask worker, first what it is and may do.")
+    ] = True
+    scheduler: Annotated[
+        str | None,
+        Meaning("Of a Dask cluster, as in tls://HOST:8786; without it one is started here."),
+    ] = None
+    slots: Annotated[
+        int | None,
+        Harmless("Functions at once of a Dask cluster that is started."),
+    ] = None
+    control_prefix: Annotated[
+        str | None,
+        Meaning(
+            "Where functions leave records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
+            otherwise=dict.fromkeys(WORKLOADS, CONTROL_PREFIX),
+        ),
+    ] = None
+    start_timeout: Annotated[
+        float,
+        Harmless(
+            "Seconds after which a function that has not begun is launched again.",
+            also="start_timeout_s",
+        ),
+    ] = 60.0
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = checked(JobSettings, one.name, getattr(self, one.name))
+            object.__setattr__(self, one.name, value)

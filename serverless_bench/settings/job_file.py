@@ -1,0 +1,202 @@
+"""Job files: stages that run one after the other, as TOML.
+
+This module knows how a job file is built, and nothing of what may be set in it: that is
+what the commands' flags are, and ``cli`` knows those.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.errors import UsageError
+from serverless_bench.escaping import for_toml
+from serverless_bench.settings.schema import checked, converted, located
+from serverless_bench.user_files import read_toml
+
+Setting = str | int | float | bool | tuple[str, ...]
+"""What a flag can be set to in a job file."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_STAGES: Final = 200
+"""A stage is a run; each is planned before the first begins."""
+_TOP: Final = ("name", "target", "run", "stages")
+_OWN: Final = ("name", "kind", "workload", "keys")
+"""Keys of a stage that are no flags."""
+
+
+class Kind(StrEnum):
+    """What a stage is for."""
+
+    PREPARE = "prepare"
+    """Makes what later stages need: without it they do not run."""
+    EXECUTE = "execute"
+    CLEANUP = "cleanup"
+    """Deletes what the stages before it wrote; it runs whatever happened to them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One run, or one deletion of what earlier runs wrote."""
+
+    name: str
+    kind: Kind
+    workload: str | None = None
+    """What the functions do; None for a cleanup."""
+    keys: str | None = None
+    """Name of the earlier stage whose objects this one reads."""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """Flags of this stage, as the file spells them."""
+
+    @property
+    def where(self) -> str:
+        """The stage as a message names it."""
+        return f"stage {self.name!r}"
+
+    @property
+    def title(self) -> str:
+        """The stage, and what it is."""
+        kind = f"{self.kind}, {self.workload}" if self.workload else self.kind
+        return f"{self.name} ({kind})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFile:
+    """Stages, and what holds for all of them."""
+
+    name: str
+    target: Mapping[str, Setting] = field(default_factory=dict)
+    """Flags that say where objects are, for every stage that has them."""
+    run: Mapping[str, Setting] = field(default_factory=dict)
+    """All other flags, the same way."""
+    stages: tuple[Stage, ...]
+    path: Path = field(default=Path(), compare=False)
+    """The file, for messages."""
+
+
+def load_job_file(path: Path) -> JobFile:
+    """Return what a job file says.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, lacks something, or has a key that means nothing.
+    """
+    data = read_toml(path, "the job file", hint="docs/job-files.md has an example")
+    with located(f"{path}: the top of the file"):
+        _refuse_others(data, _TOP)
+        tables = data.get("stages")
+        if not tables or not isinstance(tables, list) or {*map(type, tables)} != {dict}:
+            raise UsageError("there are no [[stages]]", hint="docs/job-files.md has an example")
+        if len(tables) > MAX_STAGES:
+            raise UsageError(f"there are {len(tables)} [[stages]], at most {MAX_STAGES} go")
+        name = _plain_name(data)
+    stages = tuple(_stage(path, number, table) for number, table in enumerate(tables, start=1))
+    _check_order(path, stages)
+    return JobFile(
+        name=name,
+        target=_settings(path, "[target]", data.get("target", {})),
+        run=_settings(path, "[run]", data.get("run", {})),
+        stages=stages,
+        path=path,
+    )
+
+
+def dump_job_file(job: JobFile, remarks: Iterable[str] = ()) -> str:
+    """Return the text that ``load_job_file`` reads ``job`` from, below remarks.
+
+    Parameters
+    ----------
+    job
+        What to write.
+    remarks
+        Lines of comment for the top.
+    """
+    # A remark may quote something with line breaks, and must not become a setting.
+    lines = [f"# {_printable(remark)}".rstrip() for remark in remarks]
+    lines += [""] if lines else []
+    lines.append(f"name = {_value(job.name)}")
+    for title, settings in (("target", job.target), ("run", job.run)):
+        if settings:
+            lines += ["", f"[{title}]", *_lines(settings)]
+    for stage in job.stages:
+        own = {name: getattr(stage, name) for name in _OWN if getattr(stage, name) is not None}
+        lines += ["", "[[stages]]", *_lines(own), *_lines(stage.settings)]
+    return "\n".join(lines) + "\n"
+
+
+def _stage(path: Path, number: int, table: Mapping[str, Any]) -> Stage:
+    with located(f"{path}: stage {number}"):
+        where = f"stage {_plain_name(table)!r}"
+    with located(f"{path}: {where}"):
+        own = {key: checked(Stage, key, table[key]) for key in _OWN if key in table}
+        cleanup = own.get("kind") is Kind.CLEANUP
+        for key, example in (("kind", "execute"), ("workload", "write")):
+            if not own.get(key) and not cleanup:
+                raise UsageError(f"{key} is missing", hint=f'as in {key} = "{example}"')
+        if cleanup:
+            _refuse_others(table, ("name", "kind"))
+    settings = {key: value for key, value in table.items() if key not in _OWN}
+    return Stage(**own, settings=_settings(path, where, settings))
+
+
+def _check_order(path: Path, stages: Iterable[Stage]) -> None:
+    """Refuse names that stand twice, and keys of a stage that is not there by then."""
+    # By name, whether what a stage wrote is there still.
+    there: dict[str, bool] = {}
+    for stage in stages:
+        with located(f"{path}: {stage.where}"):
+            if stage.name in there:
+                raise UsageError("this name stands twice")
+            if stage.keys is not None and not there.get(stage.keys):
+                gone = stage.keys in there
+                why = "whose objects are deleted by then" if gone else "which is no earlier stage"
+                raise UsageError(
+                    f"keys names {stage.keys!r}, {why}",
+                    hint='keys = "NAME" reads the objects of an earlier stage',
+                )
+        if stage.kind is Kind.CLEANUP:
+            there = dict.fromkeys(there, False)
+        there[stage.name] = stage.kind is not Kind.CLEANUP
+
+
+def _plain_name(table: Mapping[str, Any]) -> str:
+    name = table.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"name is {name!r}" if "name" in table else "name is missing",
+            hint="letters, digits, dots, hyphens and underscores: it names a directory",
+        )
+    return name
+
+
+def _settings(path: Path, where: str, table: object) -> dict[str, Setting]:
+    with located(f"{path}: {where}"):
+        if not isinstance(table, dict):
+            raise UsageError(f"it must be a table, got {table!r}")
+        return {key: converted(Setting, key, value) for key, value in table.items()}
+
+
+def _refuse_others(table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in known:
+            raise UsageError(f"unknown key {key!r}", hint=f"known: {', '.join(known)}")
+
+
+def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
+    for key, value in settings.items():
+        bare = re.fullmatch(r"[A-Za-z0-9_-]+", key)
+        yield f"{key if bare else _value(key)} = {_value(value)}"
+
+
+def _value(value: Setting) -> str:
+    if isinstance(value, float):
+        # JSON has no infinity.
+        return repr(value)
+    return for_toml(value)
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text)

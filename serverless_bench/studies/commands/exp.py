@@ -1,0 +1,252 @@
+"""``sbench exp``: published studies, run again."""
+
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.analysis.requirements import require_scipy
+from serverless_bench.cli.commands.plot import load_matplotlib
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import (
+    HarmlessOption,
+    choose_format,
+    harmless,
+    new_name,
+    run_dir_option,
+)
+from serverless_bench.cli.output.help import Group
+from serverless_bench.cli.output.pages import PAGE, require_pages
+from serverless_bench.cli.output.terminal import say, working
+from serverless_bench.clock import utc_stamp
+from serverless_bench.driver.location import check_room
+from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.studies import MAX_REPEATS
+from serverless_bench.studies.commands.exp_plan import (
+    cell_options,
+    make_plan,
+    placed,
+    show_plan,
+    where_options,
+)
+
+if TYPE_CHECKING:
+    from serverless_bench.studies.plan import Plan
+
+_FORMATS: Final = ("text", "markdown", "json")
+_AS_THE_FILE: Final = {"bucket": None, "repeats": None, "seconds": None, "seed": 0}
+"""Flags of a run that what is only shown does not have."""
+
+_format_option = choose_format(*_FORMATS)
+_result_option = choose_format(*_FORMATS, PAGE)
+_plot_option = click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also draw it into this file.",
+)
+
+
+@click.group("exp", cls=Group)
+def command() -> None:
+    """Run published studies again, and show measured next to published.
+
+    NAME is one of `sbench exp list`, or a TOML file; docs/experiments/README.md.
+    """
+
+
+@command.command("list")
+def list_command() -> int:
+    """List the experiments that come with sbench."""
+    from serverless_bench.studies.loading import load_experiment, names
+
+    known = names()
+    width = max(map(len, known), default=0)
+    for name in known:
+        say(f"{name:<{width}}  {load_experiment(name).title}")
+    return ExitCode.OK
+
+
+@command.command("show")
+@click.argument("name")
+@click.option(
+    "--reference", is_flag=True, cls=HarmlessOption, help="The published rows, and nothing else."
+)
+@cell_options
+@_format_option
+def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
+    """Show what an experiment asks and would run, or what was published; runs nothing."""
+    from serverless_bench.studies.loading import load_experiment
+    from serverless_bench.studies.writer import Writer
+
+    experiment = load_experiment(name)
+    if reference:
+        from serverless_bench.studies.report import show_reference
+
+        show_reference(experiment, sys.stdout, format)
+        return ExitCode.OK
+    if format == "json":
+        raise UsageError("what would be run has no JSON", hint="--reference has, and `run` has")
+    plan = make_plan(experiment, {**flags, **_AS_THE_FILE})
+    write = Writer(sys.stdout, markdown=False)
+    write.title(f"{experiment.name}: {experiment.title}", top=True)
+    write.line(experiment.question)
+    write.line(f"null hypothesis: {experiment.null_hypothesis}")
+    show_plan(plan, write)
+    return ExitCode.OK
+
+
+@command.command("run")
+@click.argument("name", required=False)
+@cell_options
+@harmless(
+    "--repeats",
+    type=click.IntRange(1, MAX_REPEATS),
+    help="Runs of each cell.  [default: the file's, or 5]",
+)
+@harmless(
+    "--seconds", type=float, help="Longest run; 0: until it is through.  [default: the file's]"
+)
+@harmless("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
+@harmless("--keep", is_flag=True, help="Leave the objects in the store.")
+@click.option(
+    "--dry-run", is_flag=True, cls=HarmlessOption, help="Say what would be run, and run nothing."
+)
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Go on with the experiment in this directory.",
+)
+@run_dir_option
+@click.option(
+    "--name",
+    "label",
+    cls=HarmlessOption,
+    help="Name of the directory; NAME and a time stamp without it.",
+)
+@where_options
+@_result_option
+@_plot_option
+def run_command(
+    name: str | None,
+    resume: Path | None,
+    format: str,  # noqa: A002 - the flag's name
+    plot: Path | None,
+    *,
+    keep: bool,
+    dry_run: bool,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Run all cells in turns, each several times, and report.
+
+    Every run has a run directory, and its objects are deleted after it.
+    """
+    from serverless_bench.studies.loading import load_experiment
+    from serverless_bench.studies.plan import load_plan, save_plan
+    from serverless_bench.studies.runner import run
+
+    require_scipy()
+    require_pages(format)
+    if (name is None) == (resume is None):
+        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list")
+    quiet = format != "text"
+    if resume is not None:
+        plan, root = load_plan(resume), resume
+    else:
+        experiment = load_experiment(name or "")
+        plan = make_plan(experiment, flags)
+        made_up = f"exp-{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
+        root = flags["run_dir"] / new_name("exp", flags["label"] or made_up)
+    here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
+    largest = plan.check()
+    if here and not dry_run:
+        check_room(largest, "the objects of one run")
+    if dry_run:
+        from serverless_bench.studies.writer import Writer
+
+        show_plan(plan, Writer(sys.stdout, markdown=False))
+        return ExitCode.OK
+    if resume is None:
+        plan = placed(plan, flags)
+        save_plan(plan, root)
+    say(f"experiment directory: {root}", err=quiet)
+    try:
+        plan = run(plan, root, keep=keep, say=lambda text: say(text, err=quiet))
+    except SbenchError as exc:
+        if exc.exit_code == INTERRUPTED:
+            exc.hint = f"sbench exp run --resume {root}"
+        raise
+    except KeyboardInterrupt:
+        say(f"hint: sbench exp run --resume {root}", err=True)
+        raise
+    return _report(plan, root, format, plot)
+
+
+@command.command("report")
+@click.argument("name", metavar="NAME-or-DIR")
+@run_dir_option
+@_result_option
+@_plot_option
+def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
+    """Report on an experiment, finished or not: a directory, a --name, or the last of a kind."""
+    from serverless_bench.studies.plan import load_plan
+
+    require_scipy()
+    require_pages(format)
+    root = _find(name, run_dir)
+    return _report(load_plan(root), root, format, plot)
+
+
+def _find(name: str, run_dir: Path) -> Path:
+    """Return the directory of an experiment: itself, of that name, or the last one of a kind.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    from serverless_bench.studies.loading import load_experiment
+    from serverless_bench.studies.plan import STATE, load_plan
+
+    if Path(name).is_dir():
+        return Path(name)
+    if (run_dir / name / STATE).is_file():
+        return run_dir / name
+    states = sorted(run_dir.glob(f"*/{STATE}"), key=lambda state: state.stat().st_mtime_ns)
+    wanted = Path(name).stem
+    for state in reversed(states):
+        if load_plan(state.parent).experiment.name == wanted:
+            return state.parent
+    load_experiment(name)
+    raise UsageError(
+        f"{run_dir} has no experiment {name!r}",
+        hint="sbench exp report DIR, or --run-dir for where it lies; sbench exp list has the names",
+    )
+
+
+def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
+    from serverless_bench.studies.observations import observe
+    from serverless_bench.studies.report import make_report, show
+
+    scale = plan.experiment.scales[plan.scale]
+    observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=scale.min_bytes)
+    report = make_report(plan, observed)
+    if style == PAGE:
+        from serverless_bench.studies.page import page
+
+        sys.stdout.write(page(report))
+    else:
+        show(report, sys.stdout, style)
+    sys.stdout.flush()
+    if plot is not None:
+        load_matplotlib()
+        from serverless_bench.studies.plot import save_plot
+
+        with working("drawing the picture"):
+            save_plot(report, plot)
+        say(f"plot: {plot}", err=style != "text")
+    if report.complete:
+        return ExitCode.OK
+    say(f"hint: sbench exp run --resume {root} makes the runs that are missing", err=True)
+    return ExitCode.INCOMPLETE

@@ -1,0 +1,191 @@
+"""From the flags of ``sbench exp`` to a plan, and a plan for people."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from serverless_bench.cli.flags.of_jobs import (
+    addressing_options,
+    bucket_option,
+    executor_type,
+    remote_options,
+)
+from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
+from serverless_bench.driver.location import open_target
+from serverless_bench.errors import UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.target import parse_bucket
+from serverless_bench.studies import DESIGNS, SCALES
+from serverless_bench.user_files import parse_toml
+
+if TYPE_CHECKING:
+    from serverless_bench.studies.definition import Experiment, Setting
+    from serverless_bench.studies.plan import Plan
+    from serverless_bench.studies.writer import Writer
+
+cell_options = group(
+    harmless(
+        "--scale", type=click.Choice(SCALES), default="small", show_default=True, help="How large."
+    ),
+    harmless("--design", type=click.Choice(DESIGNS), help="Which cells.  [default: the file's]"),
+    click.option(
+        "--only",
+        multiple=True,
+        metavar="AXIS=VALUE[,...]",
+        cls=HarmlessOption,
+        help="Only these cells.",
+    ),
+    click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="In every cell."),
+)
+where_options = group(
+    bucket_option,
+    option("--endpoint-url", help="Any S3-compatible store; AWS if only a bucket is named."),
+    addressing_options,
+    option(
+        "--executor",
+        type=executor_type,
+        help="Where functions run.  [default: the file's, or local]",
+    ),
+    remote_options,
+)
+
+
+def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
+    """Return what the flags say of an experiment.
+
+    Parameters
+    ----------
+    experiment
+        Which.
+    flags
+        Of ``cell_options``, and ``repeats``, ``seconds`` and ``seed``.
+
+    Raises
+    ------
+    UsageError
+        If one is wrong.
+    """
+    from serverless_bench.studies.plan import Plan
+
+    repeats = flags["repeats"]
+    if flags["seconds"] is not None and not 0 <= flags["seconds"] < inf:
+        raise UsageError(f"--seconds must be at least 0, got {flags['seconds']:g}")
+    scale = experiment.scales[flags["scale"]]
+    plan = Plan(
+        experiment=experiment,
+        scale=flags["scale"],
+        repeats=repeats or scale.repeats,
+        minutes=0.0 if repeats else scale.minutes,
+        seed=flags["seed"],
+        seconds=flags["seconds"],
+        design=flags["design"] or "",
+        only=_only(flags["only"]),
+        changes=_changes(flags),
+        protocol=parse_bucket(flags["bucket"] or "")[0],
+    )
+    plan.cells()
+    return plan
+
+
+def _only(texts: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not values:
+            raise UsageError(f"--only {text!r} is not AXIS=VALUE", hint="--only threads=8,16")
+        found.setdefault(name, []).extend(values.split(","))
+    return found
+
+
+def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+    from serverless_bench.settings.schema import located
+    from serverless_bench.studies.loading import as_settings
+
+    found: dict[str, Setting] = {}
+    for text in flags["changes"]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text!r} is not NAME=VALUE", hint="--set objects=10")
+        try:
+            data = {name: parse_toml(f"value = {value}")["value"]}
+        except ValueError:
+            # A text without quotes, as the shell leaves it.
+            data = {name: value}
+        with located("--set"):
+            found |= as_settings(data)
+    for name in ("executor", "memory", "arch"):
+        if flags.get(name):
+            found[name] = flags[name]
+    return found
+
+
+def show_plan(plan: "Plan", write: "Writer") -> None:
+    """Write the cells of a plan."""
+    cells = plan.cells()
+    runs = sum(not cell.skipped for cell in cells) * plan.repeats
+    about = plan.experiment.scales[plan.scale].about
+    lasting = f", of {plan.most_s:g} s at most" if plan.most_s else ""
+    if plan.most_s and plan.minutes:
+        lasting += f"; more in {plan.minutes:g} minutes"
+    write.line(
+        f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
+        f" {plan.repeats} runs of each, {runs} in all{lasting}"
+    )
+    common = {
+        name: value
+        for name, value in cells[0].settings.items()
+        if all(cell.settings.get(name) == value for cell in cells)
+    }
+    write.line(f"all: {_shown(common)}", deep=1)
+    for cell in cells:
+        own = {name: value for name, value in cell.settings.items() if name not in common}
+        write.line(f"{cell.label}: {cell.skipped or _shown(own)}", deep=1)
+
+
+def _shown(settings: "Mapping[str, Setting]") -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
+    """Return the plan with the user's target, functions and control prefix.
+
+    Raises
+    ------
+    UsageError
+        If the flags do not fit each other or the cells.
+    StoreError
+        If the store does not answer.
+    """
+    from serverless_bench.driver.remote import locate
+    from serverless_bench.settings.job import JobSettings
+
+    executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
+    if len(executors) > 1:
+        raise UsageError("the cells have different executors", hint="--executor NAME")
+    names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")
+    location, remote = locate(
+        JobSettings(
+            workload="write",
+            executor=executors.pop(),
+            control_prefix=flags["control_prefix"],
+            **{name: flags[name] for name in names},
+        )
+    )
+    if len(location.endpoints) > 1:
+        raise UsageError(
+            f"an experiment has one endpoint, got {len(location.endpoints)}",
+            hint="--endpoint-url URL; sbench write and read take several",
+        )
+    changes = {**plan.changes}
+    if remote.functions:
+        changes["start_timeout_s"] = flags["start_timeout"]
+    plan = replace(plan, functions=remote.functions, deployed=remote.deployed, changes=changes)
+    for cell in plan.runnable():
+        plan.functions_of(cell.settings)
+    if location.embedded:
+        return plan
+    with open_target(location) as target:
+        return replace(plan, target=target, control=remote.control(target))

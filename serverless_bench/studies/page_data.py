@@ -1,0 +1,84 @@
+"""The figures of an experiment's runs, small enough to lie beside its page.
+
+With them a page and its picture can be made again without a run, tests can hold one
+against the other, and simulations know the noise of the machine.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.errors import ArchiveError
+from serverless_bench.studies.definition import Experiment
+from serverless_bench.studies.observations import CellRun, CellRuns
+from serverless_bench.studies.plan import Plan
+
+SCHEMA: Final = 1
+_ALWAYS: Final = ("bytes", "elapsed_s")
+
+
+def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
+    """Return what each run of an experiment came to, as values for JSON."""
+    names = sorted({*_ALWAYS, *(metric.of for metric in plan.experiment.metrics)})
+    return {
+        "schema": SCHEMA,
+        "scale": plan.scale,
+        "repeats": plan.repeats,
+        "seed": plan.seed,
+        "design": plan.design,
+        "cells": {
+            one.cell.slug: {
+                "skipped": one.cell.skipped,
+                "runs": [_run(result, names) for result in one.results],
+            }
+            for one in observed
+        },
+    }
+
+
+def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tuple[CellRuns, ...]]:
+    """Return the plan and the cells with their runs.
+
+    Raises
+    ------
+    ArchiveError
+        If the data are of other cells than the experiment has.
+    """
+    plan = Plan(
+        experiment=experiment,
+        scale=str(data["scale"]),
+        repeats=int(data["repeats"]),
+        seed=int(data["seed"]),
+        design=str(data["design"]),
+    )
+    cells, known = plan.cells(), data["cells"]
+    if {cell.slug for cell in cells} != set(known):
+        raise ArchiveError(
+            f"the runs kept of {experiment.name} are of other cells than its file has",
+            hint=f"docs/make_experiments.py {experiment.name}",
+        )
+    scale = experiment.scales[plan.scale]
+    return plan, tuple(
+        CellRuns(
+            # Where they were run decides what could not be, not where they are read.
+            cell=replace(cell, skipped=known[cell.slug]["skipped"]),
+            planned=plan.repeats,
+            results=tuple(_result(run) for run in known[cell.slug]["runs"]),
+            min_bytes=scale.min_bytes,
+        )
+        for cell in cells
+    )
+
+
+def _run(result: CellRun, names: Sequence[str]) -> dict[str, float | str]:
+    if result.figures is None:
+        return {"problem": result.problem}
+    found = result.figures
+    return {name: float(f"{found[name]:.6g}") for name in names if name in found}
+
+
+def _result(run: Mapping[str, Any]) -> CellRun:
+    if "problem" in run:
+        return CellRun(path=Path(), figures=None, problem=str(run["problem"]))
+    return CellRun(path=Path(), figures={name: float(value) for name, value in run.items()})

@@ -1,0 +1,222 @@
+"""What is to be run of an experiment, kept so that it can go on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from math import prod
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+import numpy as np
+import orjson
+
+from serverless_bench.aws.stack.functions import DeployedFunction, choose
+from serverless_bench.errors import ArchiveError, PluginError, UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.job.types import wrong
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.schema import checked, converted
+from serverless_bench.studies import DESIGNS, SCALES
+from serverless_bench.studies.cells import Cell, make_cells
+from serverless_bench.studies.definition import Experiment, Setting, Settings, check_repeats
+from serverless_bench.studies.loading import parse
+from serverless_bench.studies.pilot import is_fixed, replace_json
+from serverless_bench.studies.settings import check_cell, job_of, prepared_by, workload_of
+from serverless_bench.user_files import read_text, reason
+from serverless_bench.workloads import open_workload
+
+STATE: Final = "experiment.json"
+FILE: Final = "experiment.toml"
+SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is run: kept in the directory of an experiment, so that it can go on."""
+
+    experiment: Experiment
+    scale: str
+    repeats: int
+    seed: int = 0
+    """Of the order of the runs."""
+    seconds: float | None = None
+    """How long a run lasts at most; None for what the scale says."""
+    minutes: float = 0.0
+    """More than ``repeats`` rounds, as many as the pilots say that fit; 0 once that is known."""
+    design: str = ""
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    changes: Mapping[str, Setting] = field(default_factory=dict)
+    """Settings that take the place of the cells' own."""
+    protocol: StoreProtocol = StoreProtocol.S3
+    """Of the bucket that the user names; cells for another one are left out."""
+    target: Target | None = None
+    """The user's own; None for the embedded store."""
+    control: Target | None = None
+    functions: tuple[str, ...] = ()
+    """As in ``JobSpec``; of a stack those of a cell that asks for nothing else."""
+    deployed: tuple[DeployedFunction, ...] = ()
+    """What the stack has, if there is one: cells choose by memory and processor."""
+
+    @property
+    def most_s(self) -> float:
+        """How long a run lasts at most; 0 for as long as its objects take."""
+        if is_fixed(self.changes):
+            return 0.0
+        return self.experiment.scales[self.scale].seconds if self.seconds is None else self.seconds
+
+    @property
+    def one_factor(self) -> bool:
+        """Whether one axis is changed at a time."""
+        return (self.design or self.experiment.design) == "one-factor"
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Return the cells, those that cannot run included."""
+        return make_cells(
+            self.experiment,
+            self.scale,
+            design=self.design,
+            only=self.only,
+            changes=self.changes,
+            protocol=self.protocol,
+        )
+
+    def runnable(self) -> list[Cell]:
+        """Return the cells that are not skipped."""
+        return [cell for cell in self.cells() if not cell.skipped]
+
+    def order(self) -> Iterator[tuple[Cell, int]]:
+        """Yield every cell and repeat: each cell once in random order, then again, and so on."""
+        cells, rng = self.runnable(), np.random.default_rng(self.seed)
+        for repeat in range(1, self.repeats + 1):
+            for index in rng.permutation(len(cells)):
+                yield cells[int(index)], repeat
+
+    def prepared(self, cell: Cell) -> dict[str, Setting] | None:
+        """Return the settings of the write that makes what a cell reads; None for no such."""
+        prepare = self.experiment.prepare
+        if prepare is None or open_workload(workload_of(cell.settings)).creates_objects:
+            return None
+        return prepared_by(prepare[self.scale], cell.settings)
+
+    def check(self) -> int:
+        """Refuse cells that make no job, before anything runs.
+
+        Returns
+        -------
+        int
+            Bytes that the largest cell has in the embedded store at once.
+
+        Raises
+        ------
+        UsageError
+            With the first of them.
+        PluginError
+            If an executor is unknown, or lacks its library. Cells whose client or array
+            library is missing are rows of the table.
+        """
+        cells, largest = self.runnable(), 0
+        for executor in {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}:
+            check_cell({"executor": executor})
+        for cell in cells:
+            with suppress(PluginError):
+                found = check_cell(cell.settings, functions=self.functions_of(cell.settings))
+                prepared = self.prepared(cell)
+                written = found if prepared is None else check_cell(prepared)
+                if cell.settings.get("store") != "loopback":
+                    largest = max(largest, prod(written.new_objects()))
+        return largest
+
+    def job(
+        self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
+    ) -> JobSpec:
+        """Return a job of the experiment, of a cell or of what is written for it."""
+        functions = self.functions_of(settings)
+        job = job_of(settings, target, name=name, keys=keys, functions=functions)
+        return replace(job, control=self.control)
+
+    def functions_of(self, settings: Settings) -> tuple[str, ...]:
+        """Return the functions that a job with these settings invokes.
+
+        Raises
+        ------
+        UsageError
+            If the stack has none of this memory and processor, or there is no stack to choose
+            from.
+        """
+        memory, arch = (
+            checked(JobSettings, name, settings.get(name)) for name in ("memory", "arch")
+        )
+        if memory is None and arch is None:
+            return self.functions
+        if not self.deployed:
+            if not self.functions:
+                return ()
+            raise wrong(
+                "memory" if arch is None else "arch",
+                "chooses among the functions of a stack, and `function` names one",
+                hint="`stack` NAME; `sbench aws stack` writes one",
+            )
+        return tuple(one.name for one in choose(self.deployed, memory=memory, arch=arch))
+
+
+def save_plan(plan: Plan, root: Path) -> None:
+    """Write a plan into the directory of its experiment, which must be new.
+
+    Raises
+    ------
+    ArchiveError
+        If the directory cannot be written, or holds an experiment.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        (root / FILE).write_text(plan.experiment.text, encoding="utf-8")
+        with (root / STATE).open("xb") as file:
+            file.write(orjson.dumps(_data(plan), option=orjson.OPT_INDENT_2))
+    except FileExistsError as exc:
+        raise ArchiveError(
+            f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
+        ) from exc
+    except OSError as exc:
+        raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
+
+
+def overwrite_plan(plan: Plan, root: Path) -> None:
+    """Write a plan in the place of the one that is there, whole or not at all."""
+    replace_json(root / STATE, _data(plan))
+
+
+def _data(plan: Plan) -> dict[str, Any]:
+    data = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "experiment"}
+    return {**data, "schema": SCHEMA, "name": plan.experiment.name}
+
+
+def load_plan(root: Path) -> Plan:
+    """Return the plan of an experiment that was begun.
+
+    Raises
+    ------
+    ArchiveError
+        If there is none in this directory.
+    """
+    try:
+        data: Any = orjson.loads(read_text(root / STATE))
+        text = read_text(root / FILE)
+    except (OSError, ValueError) as exc:
+        raise ArchiveError(
+            f"{root} is no directory of an experiment: {reason(exc)}",
+            hint="sbench exp run names the one it makes",
+        ) from exc
+    if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
+        raise ArchiveError(f"{root} was written by another version of sbench")
+    experiment = parse(text, str(data.pop("name", root.name)))
+    try:
+        plan = msgspec.convert({**data, "experiment": experiment}, Plan)
+        check_repeats(plan.repeats)
+        converted(Literal[SCALES], "scale", plan.scale)
+        converted(Literal[("", *DESIGNS)], "design", plan.design)
+    except (msgspec.ValidationError, UsageError) as exc:
+        raise ArchiveError(f"{root / STATE} says what no plan says: {exc}") from exc
+    return plan

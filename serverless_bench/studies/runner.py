@@ -1,0 +1,242 @@
+"""Run the cells of an experiment in turns, and go on with one that was interrupted."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.clean import clean
+from serverless_bench.driver.cleanup import give_space_back
+from serverless_bench.driver.run import run_job
+from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.studies import pilot
+from serverless_bench.studies.cells import Cell
+from serverless_bench.studies.definition import Setting, Settings
+from serverless_bench.studies.observations import failure_path, run_path
+from serverless_bench.studies.plan import Plan, overwrite_plan
+from serverless_bench.studies.settings import merged
+from serverless_bench.studies.stores import Stores, on_processors
+from serverless_bench.units import GIB, NS_PER_S
+
+GARBAGE_BYTES: Final = 4 * GIB
+"""The embedded store gives space back after so much was deleted; in the end, from a
+sixteenth of it on. That takes seconds, and its data directory may grow by as much."""
+
+
+def run(
+    plan: Plan,
+    root: Path,
+    *,
+    keep: bool = False,
+    say: Callable[[str], object] = lambda _: None,
+) -> Plan:
+    """Run what is not there yet, and keep every run below ``root``.
+
+    A run that fails is noted beside its directory, and the others go on.
+
+    Parameters
+    ----------
+    plan, root
+        What, and where to; ``save`` has written the plan there.
+    keep
+        Whether the objects of the runs stay where they are.
+    say
+        Gets a line about every run.
+
+    Returns
+    -------
+    Plan
+        With as many rounds as the pilots leave time for.
+
+    Raises
+    ------
+    SbenchError
+        If the store does not start, or the user interrupts.
+    """
+    with ExitStack() as stack:
+        stores = Stores(stack, plan.target)
+        runner = _Runner(plan, root, stores, keep=keep)
+        if any("store" not in cell.settings for cell, _ in _todo(plan, root)):
+            # What is wrong with it is told once, and not by each run.
+            stores.target({})
+        try:
+            if plan.most_s and _todo(plan, root):
+                plan = runner.find_lengths(say)
+            order, todo = list(plan.order()), _todo(plan, root)
+            if todo and not plan.most_s:
+                runner.warm_up(todo[0][0])
+            for done, (cell, repeat) in enumerate(todo, 1 + len(order) - len(todo)):
+                about = runner.perform(cell, repeat) or "done"
+                say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {about}")
+        finally:
+            runner.clean_up(say)
+    return plan
+
+
+def _todo(plan: Plan, root: Path) -> list[tuple[Cell, int]]:
+    return [(cell, n) for cell, n in plan.order() if not _is_done(root, cell, n)]
+
+
+class _Runner:
+    """Runs single cells."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        root: Path,
+        stores: Stores,
+        *,
+        keep: bool,
+    ) -> None:
+        self._plan = plan
+        self._root = root
+        self._stores = stores
+        self._keep = keep
+        self._deleted_bytes = 0
+        self._lengths = pilot.load_lengths(root)
+        self._prepared: dict[str, Run | SbenchError] = {}
+
+    def warm_up(self, cell: Cell) -> None:
+        """Run a cell once for nothing: a store that has just started is slow."""
+        self._attempt(cell, _free(self._root / "warm-up"), {})
+
+    def find_lengths(self, say: Callable[[str], object]) -> Plan:
+        """Run a pilot of each cell that has none; return the plan with its rounds.
+
+        How long runs are to be, and how many rounds, is kept before the first that counts.
+        """
+        plan, cells = self._plan, self._plan.runnable()
+        for cell in cells:
+            if cell.slug not in self._lengths:
+                found = self._lengths[cell.slug] = self._pilot(cell)
+                pilot.save_lengths(self._root, self._lengths)
+                error = found.standard_error
+                known = "" if error is None else f", standard error {error:.1%}"
+                say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
+        if plan.minutes:
+            here = [self._lengths[cell.slug] for cell in cells]
+            rounds = pilot.rounds_within(plan.minutes, here, plan.repeats)
+            self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
+            overwrite_plan(plan, self._root)
+            say(f"{rounds} rounds")
+        return plan
+
+    def _pilot(self, cell: Cell) -> pilot.RunLength:
+        scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
+        path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
+        done = self._attempt(cell, path, pilot.pilot_settings(cell.settings, most_s))
+        took_s = (monotonic_ns() - begun_ns) / NS_PER_S
+        spread = pilot.spread_of(done) if isinstance(done, Run) else (None, None)
+        found = pilot.length_of(spread, cell.settings, most_s, scale.standard_error)
+        return replace(found, around_s=max(0.0, took_s - (spread[0] or 0.0)))
+
+    def perform(self, cell: Cell, repeat: int) -> str:
+        """Run a cell; return what went wrong, or nothing."""
+        path = run_path(self._root, cell, repeat)
+        failure = failure_path(path)
+        failure.unlink(missing_ok=True)
+        if path.exists():
+            path.rename(_free(self._root / "cut-off"))
+        length = self._lengths.get(cell.slug)
+        done = self._attempt(cell, path, length.settings if length else {})
+        if isinstance(done, Run):
+            return ""
+        text = f"{type(done).__name__}: {done}"
+        failure.parent.mkdir(parents=True, exist_ok=True)
+        failure.write_text(f"{text}\n", encoding="utf-8")
+        return text
+
+    def clean_up(self, say: Callable[[str], object]) -> None:
+        """Delete what was prepared; all runs are done, so what cannot be deleted is only said."""
+        for prepared in self._prepared.values():
+            if isinstance(prepared, Run):
+                try:
+                    self._delete(prepared)
+                except SbenchError as exc:
+                    say(f"not deleted: {exc}; sbench clean {prepared.path} does it later")
+        self._give_back(GARBAGE_BYTES // 16)
+
+    def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:
+        return _or_problem(lambda: self._run(cell, path, length))
+
+    def _run(self, cell: Cell, path: Path, length: Settings) -> Run:
+        target = self._stores.target(cell.settings)
+        keys, place = self._keys(cell), dict[str, Setting]()
+        files = path.with_name(f"{path.name}.arrays")
+        if cell.settings.get("store") == "files":
+            files.mkdir(parents=True)
+            place["path"] = str(files)
+        settings = merged(cell.settings, length, place)
+        job = self._plan.job(settings, target, name=cell.slug, keys=keys)
+        try:
+            with on_processors(cell.settings.get("cpus")):
+                return run_job(job, path, keys=keys)
+        finally:
+            if not self._keep:
+                shutil.rmtree(files, ignore_errors=True)
+            if not place and (path / "run.json").exists():
+                self._delete(load_run(path, detail=False))
+
+    def _delete(self, run: Run) -> None:
+        # A loopback store keeps nothing.
+        if self._keep or self._stores.keeps_nothing(run.job.target):
+            return
+        clean(run, give_back=False)
+        if run.job.target.store is not None:
+            self._deleted_bytes += int(run.operations["bytes"].sum())
+            self._give_back(GARBAGE_BYTES)
+
+    def _give_back(self, least: int) -> None:
+        """Have the store give back the space of what was deleted, if it is so much."""
+        if self._deleted_bytes >= least:
+            give_space_back()
+            self._deleted_bytes = 0
+
+    def _keys(self, cell: Cell) -> list[str]:
+        """Return what a cell reads: written once for all cells with objects like its own."""
+        settings = self._plan.prepared(cell)
+        if settings is None:
+            return []
+        name = repr(sorted((n, str(v)) for n, v in settings.items()))
+        if name not in self._prepared:
+            self._prepared[name] = _or_problem(lambda: self._prepare(settings))
+        prepared = self._prepared[name]
+        if isinstance(prepared, SbenchError):
+            raise UsageError(f"what it reads could not be written: {prepared}", hint=prepared.hint)
+        return prepared.keys()
+
+    def _prepare(self, settings: dict[str, Setting]) -> Run:
+        job = self._plan.job(settings, self._stores.target(settings), name="prepare")
+        return run_job(job, _free(self._root / "prepare"))
+
+
+def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
+    """Return a run, or why there is none; what interrupts one interrupts all."""
+    try:
+        return run_one()
+    except SbenchError as exc:
+        if exc.exit_code == INTERRUPTED:
+            raise
+        return exc
+
+
+def _is_done(root: Path, cell: Cell, repeat: int) -> bool:
+    """Tell whether a run has come to its end; one that failed is made again."""
+    path = run_path(root, cell, repeat)
+    if failure_path(path).exists() or not (path / "run.json").exists():
+        return False
+    try:
+        return load_run(path, detail=False).ended
+    except SbenchError:
+        return False
+
+
+def _free(folder: Path) -> Path:
+    """Return a path in a folder that is not there yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = {path.name for path in folder.iterdir()}
+    return folder / next(name for n in range(len(taken) + 1) if (name := f"{n + 1}") not in taken)

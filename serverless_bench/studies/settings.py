@@ -1,0 +1,202 @@
+"""What a cell may set, and the job that comes of it.
+
+Settings are those of any job (docs/settings.md), by their own names or by the fields of
+``JobSpec``; the entries of a table have dotted names. A few are of experiments only.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
+
+from serverless_bench.driver.checked_job import CheckedJob, check_job
+from serverless_bench.driver.remote import settings_of
+from serverless_bench.errors import UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.names import setting_names, setting_of
+from serverless_bench.studies.definition import Setting, Settings
+
+STORES: Final = ("embedded", "loopback", "files")
+"""Where objects go: the store that sbench runs, one that keeps nothing, a directory."""
+OWN: Final = ("cpus", "protocol", "store", "total_objects")
+"""Settings that are none of a job; docs/experiments/README.md has what they mean."""
+SERVE: Final = (
+    "check",
+    "connection_rate",
+    "express",
+    "function_burst",
+    "function_memory",
+    "function_rate",
+    "function_scale",
+    "get_limit",
+    "latency",
+    "network_quota",
+    "put_limit",
+    "reset_get",
+)
+"""Flags of ``sbench serve`` that shape the loopback store, below ``serve.``."""
+_CONTENT: Final = (
+    "mb",
+    "size",
+    "sizes",
+    "layout",
+    "compressibility",
+    "duplication",
+    "block_kib",
+)
+"""What says how objects are made, which a write in preparation takes over from its cells."""
+_OTHERS: Final = (
+    *("name", "bucket", "endpoint_url", "region", "stack", "function", "control_prefix"),
+    *("key", "key_file", "code"),
+)
+"""Settings of a job that are no cell's: where it runs, what it is called, what it reads."""
+_KNOWN: Final = frozenset(
+    {"workload", *setting_names(), *OWN, *(f"serve.{name}" for name in SERVE)}
+    | {f"{table}.*" for table in ("client_option", "library_option", "mix")}
+) - {*_OTHERS}
+"""All settings; a star stands for whatever a library, or the workload, knows."""
+_MAY_BE_NONE: Final = frozenset(
+    name for name, kind in get_type_hints(JobSettings).items() if NoneType in get_args(kind)
+)
+
+
+def is_setting(name: str) -> bool:
+    """Tell whether there is a setting of this name."""
+    table, dot, _ = name.partition(".")
+    return name in _KNOWN or setting_of(table) + ".*" * len(dot) in _KNOWN
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that no job has.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown, or a store or a protocol is.
+    """
+    for name in settings:
+        if not is_setting(name):
+            raise UsageError(f"there is no setting {name!r}", hint=", ".join(sorted(_KNOWN)))
+    store = settings.get("store", STORES[0])
+    if store not in STORES:
+        raise UsageError(f"store is one of {', '.join(STORES)}, not {store!r}")
+    protocol = settings.get("protocol", StoreProtocol.S3)
+    if protocol not in set(StoreProtocol):
+        raise UsageError(f"protocol is one of {', '.join(StoreProtocol)}, not {protocol!r}")
+
+
+def merged(*tables: Settings) -> dict[str, Setting]:
+    """Return one table of several; the last word counts, by whichever name it is said."""
+    found: dict[str, tuple[str, Setting]] = {}
+    for table in tables:
+        for name, value in table.items():
+            head, *rest = name.split(".", 1)
+            found[".".join([setting_of(head), *rest])] = name, value
+    return dict(found.values())
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+
+
+def check_cell(
+    settings: Settings,
+    *,
+    name: str = "cell",
+    keys: Sequence[str] = (),
+    functions: tuple[str, ...] = (),
+) -> CheckedJob:
+    """Return the job of a cell, checked as far as that can be without a store.
+
+    Parameters
+    ----------
+    settings
+        All of the cell, by dotted name.
+    name
+        Of the job.
+    keys
+        Objects that it reads.
+    functions
+        To be invoked, by executors that invoke such, as far as they are known.
+
+    Raises
+    ------
+    UsageError
+        If a value is none that the job can have.
+    PluginError
+        If a library is missing.
+    """
+    workload = workload_of(settings)
+    given: dict[str, Any] = {"workload": workload, "name": name, "bucket": "any"}
+    # Objects that are read were made as their cell says.
+    left_out = {*OWN, "serve", *(set(_CONTENT) - set(setting_names(workload)))}
+    for name_in_cell, value in settings.items():
+        table, _, entry = name_in_cell.partition(".")
+        setting = setting_of(table)
+        if entry:
+            given.setdefault(table, {})[entry] = value
+        else:
+            given[table] = None if value == "none" and setting in _MAY_BE_NONE else value
+    given = {name: value for name, value in given.items() if setting_of(name) not in left_out}
+    number = given.setdefault("number", given.pop("invocations", 1))
+    given.setdefault("concurrency", number)
+    total = settings.get("total_objects")
+    if isinstance(total, int) and isinstance(number, int):
+        given["objects"] = max(1, total // max(1, number))
+    if settings.get("store") == "files":
+        given.setdefault("path", ".")
+    if "function" in settings_of(given.get("executor", DEFAULT_EXECUTOR)):
+        given["function"] = functions or ("any",)
+    return check_job(given, keys)
+
+
+def job_of(
+    settings: Settings,
+    target: Target,
+    *,
+    name: str,
+    keys: Sequence[str] = (),
+    functions: tuple[str, ...] = (),
+) -> JobSpec:
+    """Return the job of a cell, see ``check_cell``.
+
+    Parameters
+    ----------
+    settings, name, keys, functions
+        As for ``check_cell``.
+    target
+        Where its objects go; the cell may name a client, its options and a prefix.
+    """
+    job = check_cell(settings, name=name, keys=keys, functions=functions).job
+    place: dict[str, Any] = {
+        name: settings[name] for name in ("client", "prefix", "addressing") if name in settings
+    }
+    target = replace(target, **place, options=job.target.options)
+    return replace(job, target=target, functions=functions)
+
+
+def workload_of(settings: Settings) -> str:
+    """Return the name of a cell's workload."""
+    return str(settings.get("workload", "write"))
+
+
+def prepared_by(prepare: Settings, cell: Settings) -> dict[str, Setting]:
+    """Return the settings of the write that makes what a cell reads."""
+    content = {name: value for name, value in cell.items() if setting_of(name) in _CONTENT}
+    # A loopback store makes what is read from its key: a plain one can prepare for any.
+    place = {name: cell[name] for name in ("executor", "store") if name in cell}
+    if place.get("store") == "files":
+        # Only arrays are in files; objects to be read are in a bucket.
+        del place["store"]
+    return merged({"workload": "write"}, place, content, prepare)
+
+
+def inner(settings: Settings, table: str) -> dict[str, Setting]:
+    """Return the settings of a table, as in ``serve``, by their names in it."""
+    start = f"{table}."
+    return {n.removeprefix(start): v for n, v in settings.items() if n.startswith(start)}

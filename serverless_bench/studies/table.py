@@ -1,0 +1,260 @@
+"""An experiment's table: what was measured, and beside it what was published. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from serverless_bench.statistics.paired import paired_ratio
+from serverless_bench.statistics.unpaired import Interval
+from serverless_bench.studies.cells import CELL, Cell, published_row
+from serverless_bench.studies.contradictions import contradictions, is_doubted
+from serverless_bench.studies.definition import (
+    UNITS,
+    Experiment,
+    Figure,
+    Metric,
+    PublishedRow,
+    Value,
+)
+from serverless_bench.studies.observations import CellRuns, Estimate, median_of
+
+PUBLISHED: Final = "published"
+ABSENT: Final = "-"
+DOUBTFUL: Final = " (!)"
+"""Behind a published figure that contradicts others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCell:
+    """One metric of one cell."""
+
+    measured: Estimate | None
+    """In the metric's unit; None if no run has it."""
+    published: Figure | None
+    words: str = ""
+    """In place of a figure: why there is none."""
+    doubted: bool = False
+    """Whether a check of the published rows says that the published figure cannot be."""
+
+
+_NOTHING: Final = TableCell(measured=None, published=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One row of the table."""
+
+    observed: CellRuns
+    row: PublishedRow | None
+    entries: Mapping[str, TableCell]
+    """By metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTable:
+    """A table as text."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    named: int
+    """Columns from the left that tell which row it is."""
+
+
+def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[TableRow, ...]:
+    """Return a line for every cell, those that have no figures included."""
+    rows = [published_row(experiment, one.cell) for one in observed]
+    doubts = contradictions(experiment)
+    return tuple(
+        TableRow(
+            observed=one,
+            row=row,
+            entries={
+                metric.name: TableCell(
+                    measured=_measured(metric, one, observed),
+                    published=None if row is None else row.values.get(metric.name),
+                    words=one.cell.skipped,
+                    doubted=is_doubted(doubts, row, metric.name),
+                )
+                for metric in experiment.metrics
+            },
+        )
+        for one, row in zip(observed, rows, strict=True)
+    )
+
+
+def grid(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
+    """Return the published table's columns, with one of published figures where any are.
+
+    An axis that the file calls its pivot makes a column of each of its values; without one,
+    each cell has a row.
+    """
+    pivot = experiment.pivot
+    named = any(line.observed.cell.name for line in found)
+    names = [*([CELL] if named else []), *(a.name for a in experiment.axes if a.name != pivot)]
+    groups: dict[tuple[str, ...], dict[str, TableRow]] = {}
+    for place, line in enumerate(found):
+        key = tuple(_shown(line.observed.cell.value(name)) for name in names)
+        key = key if pivot else (*key, str(place))
+        groups.setdefault(key, {})[_level(line, pivot)] = line
+    levels = list(dict.fromkeys(_level(line, pivot) for line in found))
+    columns = list(_columns(experiment, found, levels))
+    header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
+    for metric, level, published in columns:
+        alone = not pivot or (len(levels) == 2 and metric.relative and metric.to == pivot)
+        header.append(title_of(metric) if alone else f"{level} {title_of(metric)}")
+        header += [PUBLISHED] * published
+    rows = []
+    for key, group in groups.items():
+        cells = list(key[: len(names)])
+        for metric, level, published in columns:
+            entry = group[level].entries[metric.name] if level in group else _NOTHING
+            cells.append(_measured_text(metric, entry.measured))
+            text = _published_text(metric, entry.published, doubtful=entry.doubted)
+            cells += [text] * published
+        rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
+    return TextTable(header=(*header, "runs"), rows=tuple(rows), named=_naming(rows, len(names)))
+
+
+def _level(line: TableRow, pivot: str) -> str:
+    return str(line.observed.cell.at.get(pivot)) if pivot else ""
+
+
+def _columns(
+    experiment: Experiment, found: Sequence[TableRow], levels: Sequence[str]
+) -> Iterator[tuple[Metric, str, bool]]:
+    """Yield each column: its metric, its value of the pivot, and whether any is published."""
+    pivot = experiment.pivot
+    for metric in experiment.metrics:
+        for level in levels:
+            if pivot and metric.relative and metric.to == pivot and level == levels[0]:
+                continue
+            here = [line for line in found if _level(line, pivot) == level]
+            published = any(line.entries[metric.name].published is not None for line in here)
+            yield metric, level, published
+
+
+def reference(experiment: Experiment) -> TextTable:
+    """Return the published rows alone."""
+    return left_over(experiment, ())
+
+
+def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
+    """Return the published rows that stand beside no cell."""
+    shown = [line.row for line in found]
+    rows = [row for row in experiment.published if row not in shown]
+    doubts = contradictions(experiment)
+    names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
+    metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
+    naming = [("experiment", [row.cell for row in rows])] if any(row.cell for row in rows) else []
+    naming += [(experiment.axis(n).header, [_shown(r.at.get(n)) for r in rows]) for n in names]
+    columns = [
+        *naming,
+        *(
+            (
+                title_of(m),
+                [
+                    _published_text(m, r.values.get(m.name), doubtful=is_doubted(doubts, r, m.name))
+                    for r in rows
+                ],
+            )
+            for m in metrics
+        ),
+        *([("note", [row.note for row in rows])] if any(row.note for row in rows) else []),
+    ]
+    body = tuple(zip(*(texts for _, texts in columns), strict=True))
+    header = tuple(title for title, _ in columns)
+    return TextTable(header=header, rows=body, named=_naming(body, len(naming)))
+
+
+def title_of(metric: Metric) -> str:
+    """Return the published column with its unit, unless it names one."""
+    named = not metric.unit or metric.unit in metric.header
+    title = metric.header if named else f"{metric.header} ({metric.unit})"
+    return f"{title} for {metric.for_bytes / 1e9:.3g} GB" if metric.for_bytes else title
+
+
+def number(metric: Metric, value: float) -> str:
+    """Return a figure in the metric's digits."""
+    if metric.digits is not None:
+        return f"{value:,.{metric.digits}f}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
+    """Return how many columns it takes to tell rows apart."""
+    counts = (n for n in range(1, most) if len({tuple(row[:n]) for row in rows}) == len(rows))
+    return next(counts, most)
+
+
+def _runs(line: TableRow) -> str:
+    one = line.observed
+    if one.cell.skipped:
+        return "skipped" if one.cell.not_here else "unsupported"
+    return str(one.counted) if one.counted == one.planned else f"{one.counted} of {one.planned}"
+
+
+def _measured_text(metric: Metric, found: Estimate | None) -> str:
+    if found is None:
+        return ABSENT
+    text = number(metric, found.at)
+    low, high = number(metric, found.low), number(metric, found.high)
+    return text if low == high else f"{text} ({low} to {high})"
+
+
+def _published_text(metric: Metric, value: Figure | None, *, doubtful: bool) -> str:
+    mark = DOUBTFUL if doubtful else ""
+    if value is None:
+        return ABSENT
+    if isinstance(value, str):
+        return value + mark
+    if isinstance(value, tuple):
+        return f"{number(metric, value[0])} to {number(metric, value[1])}{mark}"
+    # As it was printed, unless the file says how.
+    shown = f"{value:,.10g}" if metric.digits is None else number(metric, value)
+    return shown + mark
+
+
+def _shown(value: Value | None) -> str:
+    return ABSENT if value in {None, ""} else str(value)
+
+
+def _measured(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> Estimate | None:
+    unit = UNITS[metric.unit]
+    if not metric.relative:
+        return median_of([value / unit for value in one.by_round(metric).values()])
+    base = _base(metric, one, observed)
+    found = None if base is None else _ratio(metric, one, base)
+    if base is None or found is None:
+        return None
+    if metric.relative == "efficiency":
+        value, first = one.cell.at.get(metric.to), base.cell.at.get(metric.to)
+        if not isinstance(value, int | float) or not isinstance(first, int | float):
+            return None
+        return found.scaled(first / value / unit) if value and first else None
+    return found.scaled(1 / unit, less=1.0 if metric.relative == "change" else 0.0)
+
+
+def _base(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> CellRuns | None:
+    """Return the first cell that differs from one in the axis of a relation only."""
+
+    def rest(cell: Cell) -> tuple[bool, dict[str, str]]:
+        return cell.control, {n: str(v) for n, v in cell.at.items() if n != metric.to}
+
+    cells = (other for other in observed if metric.to in other.cell.at)
+    return next((other for other in cells if rest(other.cell) == rest(one.cell)), None)
+
+
+def _ratio(metric: Metric, one: CellRuns, base: CellRuns) -> Estimate | None:
+    """Return one over the base within rounds; a gain, unless it is a change."""
+    found = paired_ratio(base.by_round(metric), one.by_round(metric))
+    if found is None:
+        return None
+    if one is base:
+        return Estimate(at=1.0, low=1.0, high=1.0, confidence=1.0)
+    if metric.better == "less" and metric.relative != "change":
+        found = found.inverse()
+    at = found.ratio
+    within = found.interval() or Interval(low=at, high=at, confidence=0.0)
+    return Estimate(at=at, low=within.low, high=within.high, confidence=within.confidence)

@@ -1,0 +1,56 @@
+"""AWS SAM CLI, from the environment that ``make .venv-sam/ready`` makes for it."""
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from serverless_bench.aws.stack.folder import write_folder
+from serverless_bench.aws.stack.template import DEFAULT_MEMORY, template
+
+ROOT = Path(__file__).parents[2]
+SAM = ROOT / ".venv-sam" / "bin" / "sam"
+WITH_UV = f"{SAM.parent}:{os.environ['PATH']}"
+"""Where the recipe of the function finds uv, and a Python."""
+RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
+"""What can be imported here."""
+ARCHITECTURE = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
+def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
+    """Run ``sam`` in a scratch directory, and return what it says."""
+    assert SAM.exists(), "make .venv-sam/ready"
+    own = {
+        "PATH": WITH_UV,
+        "SAM_CLI_TELEMETRY": "0",
+        "SAM_CLI_POLL_DELAY": "1",
+        # What it would keep in the user's home directory.
+        "__SAM_CLI_APP_DIR": str(scratch / "sam"),
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    done = subprocess.run(
+        [str(SAM), *map(str, arguments)],
+        cwd=scratch,
+        env={**os.environ, **own, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def build(scratch: Path, *memory: int) -> Path:
+    """Run ``sam build`` for this machine and return the folder that it made.
+
+    ``memory`` are the sizes of its functions, if it is to have others than a stack usually has.
+    """
+    folder, stack = scratch / "build", scratch / "stack"
+    text = template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME)
+    write_folder(stack, text, [ARCHITECTURE], runtime=RUNTIME)
+    sam(scratch, "build", "--build-dir", folder, "--template", stack / "template.yaml")
+    return folder

@@ -1,0 +1,93 @@
+"""What a document names is there: paths, modules, functions; and CONTRIBUTING.md has every room."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.documents.named import FOLDERS, dotted, exists, names_something, paths, rooms
+from tests.documents.quoted import PAGES, ROOT
+
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+BY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@BY_PAGE
+def test_every_path_is_there(page: Path) -> None:
+    assert [name for name in paths(page) if not exists(name, page)] == []
+
+
+@BY_PAGE
+def test_every_dotted_name_is_something(page: Path) -> None:
+    assert [name for name in dotted(page) if not names_something(name)] == []
+
+
+def test_sources_name_pages_that_are_there() -> None:
+    named = {
+        (path, name)
+        for path in SOURCES
+        for name in re.findall(r"\bdocs/[a-z\d/-]+\.(?:md|toml)\b", path.read_text())
+    }
+    assert len(named) > 10
+    assert [(path, name) for path, name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_record_lists_every_kind_of_request() -> None:
+    worker = ROOT / "serverless_bench" / "worker"
+    made = {
+        kind
+        for path in worker.glob("*.py")
+        for kind in re.findall(r"\.run\(\s*\"(\w+)\"", path.read_text())
+    }
+    source = (ROOT / "serverless_bench" / "rundir" / "record.py").read_text()
+    listed = re.search(r'    request: str\n    """(.*?)"""', source, re.DOTALL)
+    assert listed
+    filling = {"an", "array", "in", "of", "or", "parts", "upload"}
+    assert made == set(re.findall(r"\w+", listed[1])) - filling
+
+
+def test_there_are_many() -> None:
+    assert sum(len(list(paths(page))) for page in PAGES) > 100
+    assert sum(len(list(dotted(page))) for page in PAGES) > 5
+
+
+def test_what_is_not_there_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`worker/retry.py` `worker/nothing.py` `nothing.py` `clients/NAME.py` `arrays/NAME.cc`\n"
+        "`s3_benchmark.py` `claims/INDEX` `serverless_bench/worker/` serverless_bench.worker.no\n"
+        "serverless_bench.testing.clients.ClientContract serverless_bench.FAMILY\n"
+        "serverless_bench.no\n"
+    )
+    assert [name for name in paths(page) if not exists(name, page)] == [
+        "worker/nothing.py",
+        "nothing.py",
+        "arrays/NAME.cc",
+    ]
+    assert [name for name in dotted(page) if not names_something(name)] == [
+        "serverless_bench.worker.no",
+        "serverless_bench.no",
+    ]
+
+
+def test_the_map_has_a_line_for_every_room() -> None:
+    the_map = CONTRIBUTING.read_text().partition("## The map")[2].partition("\n## ")[0]
+    lines = re.findall(r"^\| `(\w+(?:/\w+)?)/` \|", the_map, re.MULTILINE)
+    package = ROOT / "serverless_bench"
+    inner = {
+        path.parent.relative_to(package).as_posix() for path in package.glob("*/*/__init__.py")
+    }
+    assert sorted(lines) == sorted({*rooms(), *inner})
+
+
+def test_every_file_of_the_root_is_on_the_map() -> None:
+    named = set(paths(CONTRIBUTING))
+    assert {path.name for path in (ROOT / "serverless_bench").glob("*.py")} <= named
+
+
+def test_at_least_ten_questions_are_answered_by_paths() -> None:
+    rows = re.findall(r"^\| ([^|`]+\?) \| (.+) \|$", CONTRIBUTING.read_text(), re.MULTILINE)
+    assert len(rows) >= 10
+    for question, answer in rows:
+        assert re.search(r"`[\w/.-]+\.(py|toml)`", answer), question

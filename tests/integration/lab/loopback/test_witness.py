@@ -1,0 +1,207 @@
+"""What the loopback store writes down of each request, and how it is read again."""
+
+import json
+from collections import Counter
+from http.client import HTTPConnection
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from serverless_bench import JobSpec, Run, Target, Transfer, run_job
+from serverless_bench.driver.cleanup import delete
+from serverless_bench.errors import UsageError
+from serverless_bench.lab.audit.witness import StoreRequest, read_witness
+from serverless_bench.lab.loopback.faults import FaultKind
+from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.units import MIB
+from tests.stores import servers
+from tests.stores.servers import KEYS, credentials
+
+SIZE = 300_000
+
+
+def target(server: LoopbackServer, client: str = "wire", prefix: str = "sbench/") -> Target:
+    return Target(client=client, bucket="any", endpoint_url=server.endpoint_url, prefix=prefix)
+
+
+def written(where: Target, path: Path, **more: object) -> Run:
+    job = JobSpec(
+        workload="write",
+        target=where,
+        executor="inline",
+        **{"invocations": 2, "objects": 3, "object_bytes": SIZE, **more},  # type: ignore[arg-type]
+    )
+    with credentials(KEYS):
+        return run_job(job, path)
+
+
+def read(where: Target, path: Path, keys: list[str], **more: object) -> Run:
+    job = JobSpec(
+        workload="read",
+        target=where,
+        executor="inline",
+        **{"invocations": 1, "objects": len(keys), **more},  # type: ignore[arg-type]
+    )
+    with credentials(KEYS):
+        return run_job(job, path, keys=keys)
+
+
+def of(seen: list[StoreRequest], operation: str) -> list[StoreRequest]:
+    return [one for one in seen if one.operation == operation]
+
+
+def test_every_request_is_written_down(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    with serving(LoopbackSettings(witness=path)) as server:
+        run = written(target(server), tmp_path / "w")
+        keys = run.keys()
+        again = read(target(server), tmp_path / "r", keys)
+        with credentials(KEYS):
+            delete(target(server), run.ledger())
+        server.state.witness.settle()
+        said, seen = server.state.statistics(), read_witness(path)
+    assert Counter(one.operation for one in seen) == said["requests"]
+    assert sum(one.in_bytes for one in seen) == said["in_bytes"] == 6 * SIZE
+    assert sum(one.out_bytes for one in seen) == said["out_bytes"]
+    assert len({one.request for one in seen}) == len(seen)
+    assert {one.key for one in of(seen, "put")} == {one.key for one in of(seen, "delete")}
+    for one in of(seen, "put"):
+        assert (one.bucket, one.offset, one.in_bytes, one.status) == ("any", 0, SIZE, 200)
+    whole = [one for one in of(seen, "get") if one.status == 200]
+    assert {(one.size, one.offset, one.length, one.out_bytes) for one in whole} == {
+        (SIZE, 0, SIZE, SIZE)
+    }
+    # What a client knows a request by.
+    ids = {one.request_id: one for one in seen}
+    for run_of, operation in ((run, "put"), (again, "get")):
+        for request_id in run_of.attempts["request_id"]:
+            assert ids[request_id].operation == operation
+    worker = str(run.functions["worker_id"][0]).replace("/", ".")
+    assert {one.worker for one in of(seen, "put")} == {worker}
+    assert {one.worker for one in of(seen, "head_bucket")} == {None}
+
+
+def test_instants_are_in_their_order_and_on_the_wall_clock(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    with serving(LoopbackSettings(witness=path)) as server:
+        run = written(target(server), tmp_path / "w")
+        again = read(target(server), tmp_path / "r", run.keys())
+        server.state.witness.settle()
+        ids = {one.request_id: one for one in read_witness(path)}
+    for run_of in (run, again):
+        tries = run_of.attempts
+        for request_id, begin_ns, end_ns in zip(
+            tries["request_id"], tries["start_ns"], tries["end_ns"], strict=True
+        ):
+            one = ids[request_id]
+            inside = (one.head_ns, one.first_in_ns, one.last_in_ns, one.answered_ns)
+            instants = [ns for ns in (*inside, one.first_out_ns, one.last_out_ns) if ns is not None]
+            assert len(instants) == 4
+            assert all(first <= second for first, second in pairwise(instants))
+            # Two clocks that were read at different times: a busy machine, no stepped clock.
+            assert begin_ns - 10**9 < instants[0] <= instants[-1] < end_ns + 10**9
+
+
+@pytest.mark.parametrize("prefix", ["sbench/", "ä" * 200 + "/", "x" * 900, ""])
+def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> None:
+    path = tmp_path / "witness"
+    with serving(LoopbackSettings(witness=path)) as server:
+        run = written(target(server, prefix=prefix), tmp_path / "w", objects=20, object_bytes=1)
+        server.state.witness.settle()
+        keys = {one.key for one in of(read_witness(path), "put")}
+    assert keys == set(run.ledger())
+    names = [line for line in path.read_text().splitlines() if line.startswith('{"name"')]
+    rows = [line for line in path.read_text().splitlines() if line.startswith("[")]
+    assert max(map(len, rows)) < 300
+    # The names come once, however many requests there are.
+    assert len(names) < 8
+
+
+def test_faults_and_what_was_cut_off_are_seen(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    rates = {FaultKind.TRUNCATE: 1.0}
+    with serving(LoopbackSettings(witness=path, rates=rates)) as server:
+        run = written(target(server), tmp_path / "w", invocations=1, objects=1)
+        again = read(target(server), tmp_path / "r", run.keys(), transfer=Transfer(retries=1))
+        server.state.witness.settle()
+        seen = of(read_witness(path), "get")
+    assert [one.fault for one in seen] == ["truncate"] * 2
+    assert [one.out_bytes for one in seen] == again.attempts["bytes"].tolist()
+    assert all(one.out_bytes < SIZE for one in seen)
+
+
+def test_parts_say_where_they_belong(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    parts = Transfer(part_bytes=5 * MIB, connections=2)
+    with serving(LoopbackSettings(witness=path)) as server:
+        written(
+            target(server), tmp_path / "w", invocations=1, objects=1, object_bytes=6 * MIB,
+            transfer=parts,
+        )  # fmt: skip
+        server.state.witness.settle()
+        seen = read_witness(path)
+    found = {(one.part, one.offset, one.in_bytes) for one in of(seen, "upload_part")}
+    assert found == {(1, 0, 5 * MIB), (2, 5 * MIB, MIB)}
+    assert [one.status for one in of(seen, "complete_multipart")] == [200]
+
+
+def test_another_store_goes_on_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    keys = []
+    for name in ("a", "b"):
+        with serving(LoopbackSettings(witness=path)) as server:
+            run = written(target(server, prefix=f"{name}/"), tmp_path / name)
+            keys += run.ledger()
+    assert {one.key for one in of(read_witness(path), "put")} == set(keys)
+
+
+def test_half_a_line_is_no_request_yet(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    with serving(LoopbackSettings(witness=path)) as server:
+        written(target(server), tmp_path / "w")
+    count = len(read_witness(path))
+    path.write_text(path.read_text()[:-10])
+    assert len(read_witness(path)) == count - 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no JSON\n", '{"witness": 2, "columns": []}\n', "[1]\n", "3\n"]
+)
+def test_what_is_no_witness_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "witness"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="no witness"):
+        read_witness(path)
+    with pytest.raises(UsageError, match="cannot read --witness"):
+        read_witness(tmp_path / "absent")
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match="cannot write --witness"),
+        serving(LoopbackSettings(witness=tmp_path / "no" / "such")),
+    ):
+        pass
+
+
+def test_nothing_is_lost_when_the_store_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    with servers.loopback("--witness", str(path), log=tmp_path / "log") as server:
+        address = urlsplit(server.endpoint_url)
+        connection = HTTPConnection(address.hostname or "", address.port)
+        for _ in range(3):
+            connection.request("GET", f"/any/{'0' * 32}.17")
+            connection.getresponse().read()
+        # The connection stays open while SIGTERM ends the store.
+    connection.close()
+    assert [one.out_bytes for one in read_witness(path)] == [17] * 3
+
+
+def test_columns_are_named_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "witness"
+    with serving(LoopbackSettings(witness=path)):
+        pass
+    assert "head_ns" in json.loads(path.read_text().splitlines()[0])["columns"]

@@ -1,0 +1,346 @@
+"""``sbench exp``: tiny experiments on real stores, interrupted and gone on with."""
+
+import json
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench.cli.main import main
+from serverless_bench.cli.output import terminal
+from serverless_bench.driver.clean import clean
+from serverless_bench.driver.cleanup import Deleted
+from serverless_bench.rundir.run import load_run
+from serverless_bench.stores.embedded import Lease
+from serverless_bench.studies.commands import exp as cli_exp
+from serverless_bench.studies.loading import parse
+from serverless_bench.studies.observations import observe
+from serverless_bench.studies.plan import Plan, load_plan, save_plan
+from serverless_bench.studies.runner import run
+from tests.commands.command import Done, Sbench
+from tests.stores.servers import Server
+
+Exp = Callable[..., Done]
+
+TINY = """
+title = "Two sizes"
+question = "Is a larger object written faster?"
+null_hypothesis = "It is not."
+[seed]
+source = "nobody"
+date = 2026-11-21
+[settings]
+executor = "inline"
+objects = 2
+[small]
+min_bytes = "8kB"
+[paper]
+min_bytes = "1GB"
+[[axes]]
+name = "size"
+setting = "object_bytes"
+small = ["4KiB", "256KiB"]
+paper = ["1GiB", "2GiB"]
+paired = true
+[[metrics]]
+name = "rate"
+header = "MB/s"
+of = "whole_bytes_per_s"
+unit = "MB/s"
+[[hypotheses]]
+id = "H0"
+text = "A larger object is not written faster."
+test = "no-gain"
+metric = "rate"
+along = "size"
+[[published]]
+at = { size = "1GiB" }
+rate = 100
+[plot]
+x = "size"
+y = "rate"
+kind = "bars"
+"""
+
+READS = """
+title = "Reads"
+question = "?"
+null_hypothesis = "None."
+[seed]
+source = "nobody"
+date = 2026-11-21
+[settings]
+workload = "read"
+executor = "inline"
+objects = 2
+object_bytes = "8KiB"
+[small]
+min_bytes = "16KiB"
+repeats = 1
+[paper]
+min_bytes = "16KiB"
+[prepare]
+invocations = 1
+objects = 2
+[[axes]]
+name = "where"
+values = ["here", "delayed", "nowhere"]
+[axes.levels.here]
+cpus = 1
+[axes.levels.delayed]
+store = "loopback"
+"serve.latency" = "fixed:30"
+[axes.levels.nowhere]
+client = "none"
+[[unsupported]]
+at = { where = "here" }
+reason = "replaced by the test"
+[[metrics]]
+name = "rate"
+of = "latency_s.p50"
+unit = "ms"
+better = "less"
+"""
+
+
+HERE_AND_THERE = """
+[[axes]]
+name = "threads"
+values = [1, 2]
+[[metrics]]
+name = "rate"
+of = "latency_s.p50"
+unit = "ms"
+better = "less"
+"""
+TWO = "http://127.0.0.1:1,http://127.0.0.1:2"
+
+
+@pytest.fixture
+def exp(
+    tmp_path: Path,
+    embedded: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Exp:
+    """``sbench exp`` in an empty directory, in this process: SciPy is slow to import."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in embedded.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def call(*arguments: object) -> Done:
+        capsys.readouterr()
+        code = main(["exp", *map(str, arguments)])
+        told = capsys.readouterr()
+        return Done(code, told.out, told.err)
+
+    return call
+
+
+def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> None:
+    tiny = tmp_path / "tiny.toml"
+    tiny.write_text(TINY, encoding="utf-8")
+    done = exp("run", tiny, "--name", "e", "--plot", "p.png", "--format", "json", "--seed", 3)
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["complete"]
+    assert [cell["counted"] for cell in found["cells"]] == [5, 5]
+    assert found["cells"][0]["metrics"]["rate"]["published"] == 100
+    (judgement,) = found["hypotheses"][0]["judgements"]
+    assert judgement["segment"] == ["4KiB", "256KiB"]
+    assert judgement["outcome"] == "rejected"
+    assert judgement["interval"]["low"] > 1
+    assert (tmp_path / "p.png").stat().st_size > 5000
+
+    # In turns: each round holds both cells once.
+    order = [line for line in done.err.splitlines() if line.startswith("run ")]
+    assert [line.split("repeat ")[1][0] for line in order] == list("1122334455")
+    assert len({line.split("size=")[1].split(",")[0] for line in order[:2]}) == 2
+
+    root = tmp_path / "sbench-runs" / "e"
+    (one,) = sorted((root / "cells").iterdir())[:1]
+    first = load_run(one / "01")
+    assert len(first.keys()) == 2
+    # Nothing is left to be deleted.
+    cleaned = clean(first)
+    assert replace(cleaned.deleted, requests=Counter()) == Deleted()
+
+    # What is gone is reported, and made again by --resume; nothing else is.
+    kept = (one / "02" / "run.json").read_bytes()
+    shutil.rmtree(one / "01")
+    report = exp("report", root)
+    assert report.code == 6
+    assert "size=4KiB: 1 of 5 runs: not run" in report.out
+    # By its directory's name, or as the last one of its kind.
+    assert exp("report", "e").out == exp("report", "tiny").out == report.out
+    again = exp("run", "--resume", root, "--format", "markdown")
+    assert again.code == 0, again.err
+    assert again.err.count("run ") == 1
+    assert "| 4KiB |" in again.out
+    assert (one / "02" / "run.json").read_bytes() == kept
+
+
+def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> None:
+    path = tmp_path / "reads.toml"
+    path.write_text(READS, encoding="utf-8")
+    done = exp("run", path, "--format", "json")
+    assert done.code == 6, done.err
+    here, delayed, nowhere = done.json["cells"]
+    assert here["skipped"] == "replaced by the test"
+    assert (here["runs"], delayed["counted"], nowhere["counted"]) == ([], 1, 0)
+    assert delayed["metrics"]["rate"]["measured"]["at"] > 30
+    assert "PluginError" in nowhere["runs"][0]["problem"]
+    assert "'none'" in nowhere["runs"][0]["problem"]
+    # The last one of this name.
+    report = exp("report", path)
+    assert "unsupported" in report.out
+    assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
+
+
+@pytest.mark.parametrize(
+    ("after", "code"), [("run 2 of 2", 0), ("run 1 of 2", 6)], ids=["at the end", "half-way"]
+)
+def test_a_store_that_ends_costs_no_report(
+    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, code: int
+) -> None:
+    monkeypatch.setenv("SBENCH_STORE_DIR", str(tmp_path / "store"))
+    path = tmp_path / "reads.toml"
+    path.write_text(READS.partition("[[axes]]")[0] + HERE_AND_THERE)
+    printed = terminal.say
+
+    def say(text: str, **style: Any) -> None:
+        if text.startswith(after):
+            lease = Lease.take(tmp_path / "store", start=False)
+            assert lease is not None
+            os.kill(lease.address.store_pid, signal.SIGKILL)
+            lease.release()
+        printed(text, **style)
+
+    monkeypatch.setattr(cli_exp, "say", say)
+    done = exp("run", path, "--name", "e", "--repeats", 1)
+    assert done.code == code, done.err
+    assert "threads=1" in done.out
+    # If the store had a successor by then, it has deleted the objects.
+    not_deleted = "sbench clean sbench-runs/e/prepare/1 does it later"
+    cleaned = Sbench(tmp_path, {})("clean", "sbench-runs/e/prepare/1")
+    assert cleaned.code == 0, cleaned.err
+    assert (not_deleted in done.out) is ("deleted 0 objects" not in cleaned.out)
+    hint = "hint: sbench exp run --resume sbench-runs/e makes the runs that are missing"
+    assert (hint in done.err) is (code == 6)
+    again = exp("run", "--resume", "sbench-runs/e")
+    assert again.code == 0, again.err
+
+
+def test_an_interrupted_experiment_goes_on_where_it_was(exp: Exp, tmp_path: Path) -> None:
+    del exp
+    plan = Plan(experiment=parse(TINY, "tiny"), scale="small", repeats=2)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, tmp_path / "e", say=say)
+    run(plan, tmp_path / "e", say=said.append)
+    assert [text.split(":")[0] for text in said] == [f"run {n} of 4" for n in (1, 2, 3, 4)]
+    observed = observe(tmp_path / "e", plan.cells(), repeats=2, min_bytes=1)
+    assert [one.counted for one in observed] == [2, 2]
+
+
+def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_path: Path) -> None:
+    del exp
+    lasting = '[small]\nmin_bytes = "8kB"\nseconds = 0.2\nminutes = 0.03\nrepeats = 2'
+    experiment = parse(TINY.replace('[small]\nmin_bytes = "8kB"', lasting), "tiny")
+    plan = Plan(experiment=experiment, scale="small", repeats=2, minutes=0.03)
+    root, said = tmp_path / "e", list[str]()
+    save_plan(plan, root)
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, root, say=say)
+    done = run(load_plan(root), root, say=said.append)
+    pilots = [text for text in said if text.startswith("pilot: ")]
+    assert [text.split(":")[1] for text in pilots] == [" size=4KiB", " size=256KiB"]
+    # Decided before the first run that counts, and kept.
+    assert said[2] == f"{done.repeats} rounds"
+    assert 2 <= done.repeats <= 20
+    assert load_plan(root) == done
+    assert len([text for text in said if text.startswith("run ")]) == 2 * done.repeats
+    for one in observe(root, done.cells(), repeats=done.repeats, min_bytes=1):
+        assert one.counted == done.repeats
+        # The last operation begins before the time is over, and may end a little before, too.
+        assert one.run_s > 0.19
+    # All is there: nothing is run again.
+    run(load_plan(root), root, say=pytest.fail)
+
+
+def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:
+    listed = exp("list")
+    assert "s3-client-threads " in listed.out
+    shown = exp("show", "s3-client-threads", "--scale", "paper")
+    assert "threads=128" in shown.out
+    reference = exp("show", "s3-client-threads", "--reference")
+    assert "31.84" in reference.out
+    assert "errata" in reference.out
+    assert json.loads(exp("show", "s3-client-threads", "--reference", "--format", "json").out)[
+        "published"
+    ]
+    dry = exp("run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
+    assert "2 cells, 5 runs of each, 10 in all, of 5 s at most; more in 4 minutes" in dry.out
+    assert not (tmp_path / "sbench-runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["show", "nope"], 2, "there is no experiment 'nope'"),
+        (["run"], 2, "give a NAME, or --resume DIR"),
+        (["run", "nope.toml"], 2, "cannot read the experiment nope.toml"),
+        (["run", "s3-client-threads", "--only", "threads"], 2, "is not AXIS=VALUE"),
+        (["run", "s3-client-threads", "--only", "threads=3"], 2, "no cell has that"),
+        (["run", "s3-client-threads", "--only", "colour=3"], 2, "there is no axis 'colour'"),
+        (["run", "s3-client-threads", "--set", "bogus=1"], 2, "no setting 'bogus'"),
+        (["run", "s3-client-threads", "--set", "threads"], 2, "is not NAME=VALUE"),
+        (["run", "s3-client-threads", "--set", "objects=0"], 2, "--objects must be at least 1"),
+        (["run", "s3-client-threads", "--set", "threads=x"], 2, "--threads must be a whole number"),
+        (["run", "s3-client-threads", "--set", "mix={get=true}"], 2, "has no setting 'mix'"),
+        (["run", "s3-client-threads", "--set", "client_option={x=1}"], 2, "has no option 'x'"),
+        (["run", "s3-client-threads", "--repeats", "0"], 2, "is not in the range 1<=x<=1000"),
+        (["run", "s3-client-threads", "--design", "list"], 2, "has no cells by this design"),
+        (["run", "s3-client-threads", "--scale", "huge"], 2, "'huge' is not one of"),
+        (["run", "s3-client-threads", "--executor", "nope"], 3, "nope"),
+        (["run", "zarr-writers-write", "--endpoint-url", TWO, "--bucket", "b"], 2, "one endpoint"),
+        (["run", "--resume", "nowhere"], 8, "no directory of an experiment"),
+        (["report", "s3-client-threads"], 2, "has no experiment"),
+        (["report", "nope"], 2, "there is no experiment 'nope'"),
+        (["report", "."], 8, "no directory of an experiment"),
+    ],
+)
+def test_bad_input_is_one_line(exp: Exp, arguments: list[str], code: int, says: str) -> None:
+    done = exp(*arguments)
+    assert (done.code, done.out) == (code, ""), done.err
+    assert says in done.err
+    assert done.err.startswith("sbench: ")
+    assert len(done.err.splitlines()) <= 2
+
+
+def test_the_embedded_store_is_not_measured_where_another_one_is_named(
+    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    (tmp_path / "tiny.toml").write_text(TINY)
+    done = exp("run", "tiny.toml", "--repeats", "1")
+    assert done.code == 2
+    assert "AWS_ENDPOINT_URL_S3 names http://127.0.0.1:1" in done.err

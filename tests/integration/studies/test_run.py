@@ -1,0 +1,71 @@
+"""Every experiment runs at its small scale on real parts, and prints the seed's table.
+
+CI runs parts of three of them, all of them are in ``make full``.
+"""
+
+import json
+
+import pytest
+
+from serverless_bench.studies.loading import load_experiment, names
+from tests.commands.command import Done, Sbench
+
+
+def judged(name: str, done: Done) -> None:
+    """Check what any report of an experiment has to have."""
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    experiment = load_experiment(name)
+    assert report["name"] == name
+    assert report["complete"]
+    columns = {metric.name for metric in experiment.metrics}
+    ran = [cell for cell in report["cells"] if not cell["skipped"]]
+    assert ran
+    for cell in ran:
+        assert cell["counted"] == cell["planned"] >= 5
+        assert set(cell["metrics"]) == columns
+
+
+@pytest.mark.parametrize(
+    ("name", "only"),
+    [
+        ("s3-client-threads", ("threads=8",)),
+        ("express-latency", ("size=64KiB", "operation=GET")),
+        ("sai3-prestat", ("size=1MiB", "stat=on")),
+        ("zarr-writers-append", ("target=s3", "library=tensorstore")),
+    ],
+)
+def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
+    flags = [word for part in only for word in ("--only", part)]
+    short = ("--seconds", "0.3", "--repeats", "5")
+    judged(name, sbench("exp", "run", name, *flags, *short, "--format", "json"))
+
+
+@pytest.mark.parametrize(
+    ("size", "quota", "law"),
+    [
+        ("24MiB", 625, "the law: flat"),
+        ("48MiB", 3000, "the law: in proportion"),
+        ("8MiB", 3000, "the burst hides the rate"),
+    ],
+)
+def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -> None:
+    """Both laws are told from each other; of objects within the burst nothing is said.
+
+    Where other work makes the rates scatter, as on a busy machine, that is said, and never the
+    other law. What decides is tested with figures that are given, in tests/unit.
+    """
+    smaller = ("--set", "serve.function_scale=0.05", "--set", f"size={size}", "--repeats", 4)
+    ends = ("--only", "memory=2048,10240", "--only", f"quota={quota}")
+    done = sbench("exp", "run", "lambda-network", *ends, *smaller, "--format", "json")
+    assert done.code == 0, done.err
+    first, _ = json.loads(done.out)["hypotheses"]
+    (found,) = first["judgements"]
+    busy = ("too much spread",) if law.startswith("the law") else ()
+    assert any(why in found["why"] for why in (law, *busy)), found["why"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", names())
+def test_a_whole_experiment(sbench: Sbench, name: str) -> None:
+    judged(name, sbench("exp", "run", name, "--seconds", "1", "--format", "json"))

@@ -1,0 +1,72 @@
+"""Stores that exist as arithmetic only: how long a queue takes, exactly."""
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from serverless_bench.series.limit.block import Block
+from serverless_bench.statistics.growth import LASTS_S, growth_of
+
+SETTLING = 0.2
+"""Share of a block that does not count, as in ``sbench limit``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """Requests wait for one of several servers, first come, first served.
+
+    Service takes equally long, and requests come at even distances: a store shaped to so many
+    operations per second. Or both are random, with one server (M/M/1): its latency grows with
+    the load.
+    """
+
+    per_s: float
+    """What it can do."""
+    servers: int
+    p99_s: float
+    """The objective."""
+    random: bool = False
+    block_s: float = 5.0
+    noise_s: float = 0.0
+    """What machine and network add to each operation, on average (exponential)."""
+
+    @property
+    def limit_per_s(self) -> float:
+        """The rate at which exactly one in a hundred operations of a lasting run is slow."""
+        if self.random:
+            # A sojourn is above t with probability exp(-(mu - lambda) t).
+            return self.per_s - log(100) / self.p99_s
+        # Above what it can do the wait grows evenly, and the last hundredth is slow.
+        slack_s = self.p99_s - self.servers / self.per_s
+        return self.per_s * (1 + slack_s / (LASTS_S * (1 - 0.01 * (1 - SETTLING))))
+
+    def block(self, rate: float, rng: np.random.Generator) -> Block:
+        """Return a block at this rate."""
+        if self.random:
+            count = rng.poisson(rate * self.block_s)
+            due = np.asarray(np.sort(rng.random(count)) * self.block_s, dtype=np.float64)
+            service = rng.exponential(1 / self.per_s, count)
+        else:
+            instants = (np.arange(round(rate * self.block_s)) + rng.random()) / rate
+            due = np.asarray(instants, dtype=np.float64)
+            service = np.full(len(due), self.servers / self.per_s)
+        ends = np.empty_like(due)
+        for server in range(self.servers):
+            # Dealt in turn: with equal service whoever is next is free first.
+            own = slice(server, None, self.servers)
+            done = np.cumsum(service[own])
+            ends[own] = done + np.maximum.accumulate(due[own] - (done - service[own]))
+        counted = due >= SETTLING * self.block_s
+        took_s = (ends - due)[counted]
+        if self.noise_s:
+            took_s = took_s + rng.exponential(self.noise_s, len(took_s))
+        return Block(
+            level=round(rate),
+            path=None,
+            took_s=np.sort(took_s),
+            failed=0,
+            overdue=0,
+            achieved_per_s=0.0,
+            growth=growth_of(due[counted], took_s),
+        )

@@ -1,0 +1,42 @@
+"""Simulations of few functions, under conditions that a test knows."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.lab.simulation.limits import Deployed
+from serverless_bench.lab.simulation.model import LOOPBACK, Function, Launch, Model, Store
+from serverless_bench.lab.simulation.simulated_run import simulate
+from serverless_bench.rundir.run import Run
+from serverless_bench.units import MIB
+
+PLAIN = Model(name="plain", launch=Launch(), function=Function(core_s_per_gib=0.01), store=Store())
+"""Nothing takes time but what a test adds."""
+
+
+def changed(base: Model = PLAIN, **parts: dict[str, Any]) -> Model:
+    """Return a model with other parameters, by part."""
+    made = {name: replace(getattr(base, name), **values) for name, values in parts.items()}
+    return replace(base, **made)
+
+
+def shaped(**parts: dict[str, Any]) -> Model:
+    """Return the loopback model with other parameters; its kernel takes nothing ahead."""
+    function = {"buffer_bytes": 0.0, **parts.pop("function", {})}
+    return changed(LOOPBACK, function=function, **parts)
+
+
+def job(functions: int = 4, *, mib: int = 16, **settings: Any) -> JobSpec:
+    """Return a write."""
+    given = {"concurrency": functions, "object_bytes": mib * MIB, "workload": "write", **settings}
+    return JobSpec(target=Target(bucket="b"), invocations=functions, **given)
+
+
+def simulated(
+    where: Path, model: Model, functions: int = 4, deployed: Deployed | None = None, **settings: Any
+) -> Run:
+    """Return the run of a simulated write."""
+    keys = settings.pop("keys", ())
+    return simulate(job(functions, **settings), where, model=model, keys=keys, deployed=deployed)

@@ -1,0 +1,136 @@
+"""A simulated run says that it is one, wherever a run is shown."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import orjson
+import pytest
+from matplotlib.figure import Figure
+
+from serverless_bench.analysis.run_comparison import compare
+from serverless_bench.analysis.samples import measured_run
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.driver.check import check
+from serverless_bench.driver.clean import clean
+from serverless_bench.driver.run import resume_job
+from serverless_bench.errors import UsageError
+from serverless_bench.formats.export import export
+from serverless_bench.formats.exporters import EXPORTERS
+from serverless_bench.lab.simulation.model import AWS_LAMBDA
+from serverless_bench.reporters import REPORTERS
+from serverless_bench.reporters.comparison import lines
+from serverless_bench.reporters.plots.figure import figure
+from serverless_bench.reporters.plots.jobs import draw_jobs
+from serverless_bench.reporters.plots.latency import draw_latency
+from serverless_bench.reporters.plots.rates import draw_rates
+from serverless_bench.reporters.plots.throughput import draw_throughput
+from serverless_bench.reporters.render import render
+from serverless_bench.rundir.run import Run, load_run
+from tests.commands.command import Call
+from tests.unit.lab.simulation.models import simulated
+
+MARK = "simulated"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return load_run(simulated(tmp_path_factory.mktemp("runs") / "one", AWS_LAMBDA, 3).path)
+
+
+def test_the_run_directory_is_marked_and_so_is_what_python_shows(run: Run) -> None:
+    header = orjson.loads((run.path / "run.json").read_bytes())
+    assert header["simulated"] == run.simulated == "aws-lambda"
+    assert header["job"]["executor"] == MARK
+    assert header["provenance"]["model"]["store"]["put_per_s"] == 3500
+    assert "simulated with aws-lambda" in repr(run)
+
+
+@pytest.mark.parametrize("name", REPORTERS.names())
+def test_every_reporter_says_so(run: Run, name: str) -> None:
+    assert MARK in render(summarize(run), name).lower()
+
+
+def test_the_headline_begins_with_it_and_the_bill_and_the_store_have_it(run: Run) -> None:
+    text = render(summarize(run), "text")
+    assert text.startswith("write: SIMULATED with the model aws-lambda, nothing of it was measured")
+    assert "simulated, as if on AWS Lambda" in " ".join(text.split())
+    assert "none: simulated with aws-lambda" in text
+
+
+@pytest.mark.parametrize("name", EXPORTERS.names())
+def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
+    out = io.BytesIO()
+    if name == "pywren":
+        with pytest.raises(UsageError, match="no place to say that its run was simulated"):
+            export(run, out, format=name)
+        return
+    export(run, out, format=name)
+    if name == "parquet":
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.read_parquet(io.BytesIO(out.getvalue()))
+        assert set(frame["simulated"]) == {"aws-lambda"}
+        return
+    text = out.getvalue().decode().splitlines()
+    assert all("simulated" in line for line in text[1:]), name
+    assert "aws-lambda" in text[-1]
+
+
+@pytest.mark.parametrize("draw", [draw_jobs, draw_rates, draw_throughput, draw_latency])
+def test_every_plot_says_so(run: Run, draw: Callable[..., None]) -> None:
+    axes = Figure().add_subplot()
+    draw(run, axes)
+    legend = axes.get_legend()
+    texts = [] if legend is None else [text.get_text() for text in legend.get_texts()]
+    assert any("simulated write" in text for text in (axes.get_title(loc="left"), *texts))
+
+
+def test_a_picture_of_several_panels_says_so_at_its_top(run: Run) -> None:
+    assert "SIMULATED with the model aws-lambda" in figure([run]).get_suptitle()
+    assert figure([replace(run, simulated=None)]).get_suptitle() == ""
+
+
+def test_a_comparison_says_which_side_is_simulated(run: Run, tmp_path: Path) -> None:
+    other = simulated(tmp_path / "other", AWS_LAMBDA, 3, seed=1)
+    found = compare(run, other)
+    assert [side["simulated"] for side in found.to_json()["sides"]] == [1, 1]
+    for style in ("text", "markdown"):
+        assert sum("1 run (1 SIMULATED)" in line for line in lines(found, style)) == 2
+    assert measured_run(run).settings["executor"] == MARK
+
+
+def test_a_check_says_so(run: Run) -> None:
+    found = check(run)
+    assert found.passed
+    assert str(found).startswith("simulated with the model aws-lambda: no store was asked")
+    assert found.to_json()["simulated"] == "aws-lambda"
+
+
+def test_the_list_of_runs_says_so(run: Run, call: Call) -> None:
+    assert "write, simulated" in call("ls", "--run-dir", run.path.parent)[1]
+    line = call("ls", "--run-dir", run.path.parent, "--format", "json")[1]
+    assert json.loads(line)["simulated"] == "aws-lambda"
+
+
+def test_a_fit_of_simulated_runs_says_so(tmp_path: Path, call: Call) -> None:
+    for number in (1, 2, 4):
+        simulated(tmp_path / "scale" / f"{number}", AWS_LAMBDA, number)
+    text = call("scale", "--report", tmp_path / "scale")[1]
+    assert "whole_bytes_per_s, 3 runs SIMULATED" in text
+    found = json.loads(call("scale", "--report", tmp_path / "scale", "--format", "json")[1])
+    assert found["whole_bytes_per_s"]["simulated"] == 3
+
+
+def test_nothing_is_deleted_or_launched_for_it(run: Run, tmp_path: Path) -> None:
+    text = (run.path / "records.jsonl").read_text().splitlines()
+    unfinished = tmp_path / "unfinished"
+    unfinished.mkdir()
+    (unfinished / "run.json").write_bytes((run.path / "run.json").read_bytes())
+    (unfinished / "records.jsonl").write_text(text[0] + "\n")
+    for trust in (False, True):
+        for act in (partial(resume_job, unfinished), partial(clean, run.path)):
+            with pytest.raises(UsageError, match="simulated: sbench has written nothing of it"):
+                act(trust=trust)

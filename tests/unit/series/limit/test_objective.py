@@ -1,0 +1,42 @@
+"""What a user says that a level has to hold."""
+
+import pytest
+
+from serverless_bench.errors import UsageError
+from serverless_bench.series.limit.objective import Objective, parse_seconds
+from serverless_bench.units import parse_share
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("50ms", 0.05), ("1.5 s", 1.5), ("250us", 250e-6), ("10min", 600), ("2h", 7200)],
+)
+def test_times_have_units(text: str, seconds: float) -> None:
+    assert parse_seconds("--p99", text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "30", "fast", "-1s", "0ms", "5 m", "1e3", "nan", "1" * 13])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no time"):
+        parse_seconds("--p99", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("5 %", 0.05), (".05", 0.05)]
+)
+def test_shares_may_be_percent(text: str, share: float) -> None:
+    assert parse_share("--errors", text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "0", "0%", "50%", "1", "few", "-1%"])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no share above 0% and below 50%"):
+        parse_share("--errors", text)
+
+
+def test_an_objective_has_a_part_for_each_thing_that_is_asked() -> None:
+    assert Objective(p99_s=0.05).allowed == {"p99": 0.01}
+    assert Objective(p99_s=0.05, errors=0.002).allowed == {"p99": 0.01, "errors": 0.002}
+    with pytest.raises(UsageError, match="no objective to hold") as found:
+        Objective()
+    assert found.value.hint == "as in --p99 50ms --errors 0.1%"

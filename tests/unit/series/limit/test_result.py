@@ -1,0 +1,164 @@
+"""What a run says of its level, and what a report says of a search."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from serverless_bench.job.load import Load
+from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.record import InvocationRecord, Lost, Overdue
+from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.series.limit.block import Block, block_of
+from serverless_bench.series.limit.objective import Objective
+from serverless_bench.series.limit.report import lines
+from serverless_bench.series.limit.result import Limit, result_of
+from serverless_bench.series.limit.search import Search
+from serverless_bench.statistics.growth import Growth
+from tests.data.runs import S, header, job, lost, operation, outcome, record
+
+MS = S // 1000
+OBJECTIVE = Objective(p99_s=0.05, errors=0.001)
+
+
+def saved(path: Path, results: Sequence[InvocationRecord | Lost]) -> Run:
+    of = replace(job(invocations=len(results)), load=Load(rate_per_s=2.0))
+    with Archive(path, header=header(of), ledger=()) as archive:
+        for result in results:
+            archive.append(outcome(result))
+    return load_run(path)
+
+
+def test_a_block_is_what_was_due_after_it_had_settled(tmp_path: Path) -> None:
+    def due(index: int, *, at: int, took: int, error: str | None = None) -> object:
+        one = operation(index, start_ns=at + took // 2, end_ns=at + took, error=error)
+        return replace(one, intended_ns=at)
+
+    ops = [
+        due(0, at=0, took=900 * MS),
+        due(1, at=S, took=40 * MS),
+        due(2, at=2 * S, took=60 * MS),
+        due(3, at=3 * S, took=10 * MS, error="SlowDown"),
+        due(4, at=4 * S, took=20 * MS),
+    ]
+    never = Overdue(first_ns=5 * S, last_ns=6 * S, count=2, until_ns=7 * S)
+    one = replace(record(0, ops), overdue=(never,))  # type: ignore[arg-type] # operations
+    block = block_of(saved(tmp_path / "r", [one]), 2, 0.5)
+    assert block.took_s.tolist() == [0.02, 0.04, 0.06]
+    assert (block.failed, block.overdue, block.due) == (1, 2, 6)
+    assert block.bad(OBJECTIVE) == {"p99": 4, "errors": 3}
+    assert block.bad(Objective(errors=0.1)) == {"errors": 3}
+    # From 0.5 s to the last that was due, at 6 s.
+    assert block.achieved_per_s == 4 / 5.5
+
+
+def test_a_lost_function_takes_its_share_of_the_operations_with_it(tmp_path: Path) -> None:
+    ops = [
+        replace(operation(n, start_ns=n * S, end_ns=n * S + MS), intended_ns=n * S)
+        for n in range(4)
+    ]
+    block = block_of(saved(tmp_path / "r", [record(0, ops), lost(1)]), 2, 0.0)
+    assert (block.failed, block.due) == (4, 8)
+    nothing = block_of(saved(tmp_path / "n", [lost(0)]), 2, 0.0)
+    assert nothing.bad(OBJECTIVE) == {"p99": 1, "errors": 1}
+
+
+def test_operations_longer_than_a_block_are_seen(tmp_path: Path) -> None:
+    ops = [operation(n, start_ns=n * MS, end_ns=60 * S) for n in range(3)]
+    block = block_of(saved(tmp_path / "r", [record(0, ops)]), 3, 1.0)
+    assert block.bad(OBJECTIVE) == {"p99": 3, "errors": 0}
+    assert block.due == 3
+
+
+def test_a_queue_that_grows_breaks_the_objective_before_it_is_too_long(tmp_path: Path) -> None:
+    def block(name: str, later: int, intended: int | None = 0) -> Block:
+        ops = [
+            replace(
+                operation(n, start_ns=n * 50 * MS, end_ns=n * 50 * MS + 10 * MS + n * later),
+                intended_ns=None if intended is None else n * 50 * MS,
+            )
+            for n in range(80)
+        ]
+        return block_of(saved(tmp_path / name, [record(0, ops)]), 20, 0.0)
+
+    # 1 % more than it can do: a twentieth of a second later, each by half a millisecond.
+    growing, steady = block("growing", MS // 2), block("steady", 0)
+    assert growing.took_s[-1] < 0.05
+    assert growing.bad(OBJECTIVE) == {"p99": 80, "errors": 0}
+    assert growing.bad(Objective(errors=0.1)) == {"errors": 0}
+    assert steady.bad(OBJECTIVE) == {"p99": 0, "errors": 0}
+    # In a closed loop nothing waits but what was begun.
+    assert block("closed", MS // 2, None).bad(OBJECTIVE) == {"p99": 0, "errors": 0}
+
+
+def made(*, lowest: int = 10, highest: int = 1000, limit: int = 100, blocks: int = 200) -> Limit:
+    """Search on a store that is at 10 ms up to a limit, and never begins a fifth above it."""
+    search = Search(
+        allowed=OBJECTIVE.allowed, lowest=lowest, highest=highest, precision=0.05, seed=1
+    )
+    found: list[Block] = []
+    while len(found) < blocks and (level := search.next_level()) is not None:
+        late = 0 if level <= limit else 1000
+        block = Block(
+            level=level,
+            path=None,
+            took_s=np.full(5000 - late, 0.01),
+            failed=0,
+            overdue=late,
+            achieved_per_s=float(min(level, limit)),
+            growth=Growth(per_s=(slope := max(0.0, level / limit - 1)), low_per_s=slope),
+        )
+        search.add(level, block.bad(OBJECTIVE), block.due)
+        found.append(block)
+    return result_of(
+        search, found, OBJECTIVE, over="rate", block_s=5, settle_s=1, took_s=5 * len(found)
+    )
+
+
+def test_a_report_has_every_level_with_what_was_seen_there() -> None:
+    limit = made()
+    assert limit.ended == "precision"
+    assert limit.low is not None
+    assert limit.high is not None
+    assert limit.low <= 100 < limit.high
+    assert sum(row.blocks for row in limit.rows) == limit.blocks
+    below = [row for row in limit.rows if row.level < limit.low]
+    above = [row for row in limit.rows if row.level > limit.high]
+    assert {row.verdict for row in below} == {"holds"}
+    assert {row.verdict for row in above} == {"does not hold"}
+    assert all(row.p50_s == row.p99_s == 0.01 for row in below)
+    assert all(row.p99_s is None and row.errors == 0.2 for row in above)
+    assert all((row.growing, row.later_per_s) == (0, 0.0) for row in below)
+    assert all(row.growing == row.blocks for row in above)
+    assert limit.knee is not None
+    assert limit.knee.most_per_s == 100
+    text = "\n".join(lines(limit, "text"))
+    assert f"holds up to {limit.limit} operations per second" in text
+    assert f"95% interval {limit.low} to {limit.high}" in text
+    assert "ended: within 5.0% of the limit" in text
+    assert "p99 50 ms and errors 0.100%" in text
+    assert re.search(r"160 .* grows 600 ms/s  +1  does not hold", text), text
+    assert re.search(r"  40 .* steady  +1  holds", text), text
+    markdown = list(lines(limit, "markdown"))
+    assert markdown[1].count(" --: |") == 9
+    assert sum(line.startswith("| ") for line in markdown) == 2 + len(limit.rows)
+    data = json.loads(orjson.dumps(limit.to_json()))
+    assert data["limit"] == limit.limit
+    assert data["objective"] == {"p99_s": 0.05, "errors": 0.001}
+    assert [row["verdict"] for row in data["rows"]] == [row.verdict for row in limit.rows]
+
+
+def test_a_report_says_why_there_is_no_limit() -> None:
+    below, above, short = made(lowest=200), made(highest=50), made(blocks=6)
+    assert (below.ended, below.limit, below.low) == ("lowest", None, None)
+    assert "does not hold even at 200 operations per second" in "\n".join(lines(below, "text"))
+    assert (above.ended, above.limit, above.high) == ("highest", None, None)
+    assert "holds up to 50 operations per second, the most" in "\n".join(lines(above, "text"))
+    assert short.ended == "budget"
+    assert "the budget is spent, and 5.0% of the limit is not reached" in "\n".join(
+        lines(short, "text")
+    )
