@@ -255,10 +255,8 @@ def _concurrency(settings: JobSettings, invocations: int) -> int:
     info = info_of(settings.executor)
     if info.in_process:
         return 1
-    most = invocations
-    if info.per_processor is not None:
-        most = min(most, info.per_processor * (os.cpu_count() or 1))
-    return max(1, most)
+    most, cpus = info.per_processor, os.cpu_count() or 1
+    return max(1, invocations if most is None else min(invocations, most * cpus))
 
 
 def _keys(settings: JobSettings, array: ArraySpec | None) -> Sequence[str]:
