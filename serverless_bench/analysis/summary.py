@@ -163,6 +163,8 @@ class Summary(Displayed):
     contention: Contention | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
+    polled: bool = False
+    """Whether workers looked for events by themselves: nothing was launched. No figure."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
@@ -172,6 +174,7 @@ class Summary(Displayed):
         if there are.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
+        del data["polled"]
         for name in ("bill", "deliveries", "neighbours"):
             if data[name] is None:
                 del data[name]
@@ -265,6 +268,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "store": _store(run),
         "client": job.target.client if array is None else array.library,
         "executor": job.executor,
+        "polled": run.provenance.get("polled", False),
         "simulated": run.simulated,
         "requested": job.invocations,
         "planned_concurrency": min(job.concurrency, job.invocations),

@@ -38,6 +38,7 @@ class _Client(msgspec.Struct):
 
 class _Provenance(msgspec.Struct):
     client: _Client = msgspec.field(default_factory=_Client)
+    polled: bool = False
 
 
 class _ProbedFunction(msgspec.Struct):

@@ -66,7 +66,7 @@ def hints(kind: type) -> dict[str, Any]:
     found = get_type_hints(kind, localns={"Bill": Bill})
     there = {field.name: found[field.name] for field in dataclasses.fields(kind)}
     if kind is Summary:
-        del there["attempt_stats"]
+        del there["attempt_stats"], there["polled"]
         done = there.pop("done_s")
         (_, second) = get_args(done)
         there |= {"report_schema": int, **hints(AttemptStats)}

@@ -23,7 +23,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import BadRange, Found, InvocationRecord, OperationRecord, Step
 from serverless_bench.rundir.run import Run
-from tests.data.runs import S, job, lost, operation, outcome, record, saved
+from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, record, saved
 
 GET, PUT = OperationKind.GET, OperationKind.PUT
 
@@ -170,10 +170,10 @@ def test_the_gate(tmp_path: Path) -> None:
 def test_names_are_those_of_the_job(
     tmp_path: Path, change: Callable[[JobSpec], JobSpec], store: str, client: str
 ) -> None:
-    of = replace(change(job(invocations=1)), name="mine", workload="write", executor="inline")
+    of = replace(change(job(invocations=1)), name="mine", workload="write", executor=OTHER_EXECUTOR)
     found = summarize(saved(tmp_path, [outcome(record(0, [operation()]))], of=of))
     assert (found.run_id, found.name, found.workload) == ("run", "mine", "write")
-    assert (found.store, found.client, found.executor) == (store, client, "inline")
+    assert (found.store, found.client, found.executor) == (store, client, OTHER_EXECUTOR)
     assert found.planned_concurrency == 1
 
 

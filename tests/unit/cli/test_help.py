@@ -123,7 +123,7 @@ def complete(words: list[str], begun: str) -> list[str]:
         (["store"], "st", ["start", "stop", "status"]),
         (["write"], "--num", ["--number"]),
         (["write", "--client"], "s3", ["s3dlio", "s3torchconnector"]),
-        (["write", "--executor"], "l", ["lambda", "lithops", "local"]),
+        (["write", "--executor"], "l", [name for name in EXECUTORS if name[0] == "l"]),
         (["report", "--format"], "m", ["markdown"]),
         (["check", "--format"], "", ["text", "json"]),
         (["report"], "small", ["small-2", "small-1"]),

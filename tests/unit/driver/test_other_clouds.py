@@ -39,7 +39,7 @@ def test_obstore_moves_the_bytes_there() -> None:
         (["--bucket", "az://mine/a"], "--bucket 'az://mine/a' goes on behind the bucket"),
         (["--bucket", "az://"], "'az://' names no bucket"),
         (["--bucket", "wasb://mine"], "known: s3://, az://, gs://"),
-        (["--executor", "workers", "--control-prefix", "az://c"], "'az://c' is no prefix"),
+        (["--executor", "lambda", "--control-prefix", "az://c"], "'az://c' is no prefix"),
         (["--bucket", "az://mine"], "no storage account is named"),
     ],
 )

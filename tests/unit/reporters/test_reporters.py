@@ -231,11 +231,11 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
 
 
 @pytest.mark.parametrize(
-    ("executor", "words"), [("lambda", "launch 100%"), ("workers", "waiting for a worker 100%")]
+    ("polled", "words"), [(False, "launch 100%"), (True, "waiting for a worker 100%")]
 )
-def test_nobody_launches_workers(healthy: Summary, executor: str, words: str) -> None:
+def test_nobody_launches_workers(healthy: Summary, words: str, *, polled: bool) -> None:
     slow = Bottleneck(functions={"launch": 2})
     out = io.StringIO()
-    open_reporter("text")(replace(healthy, executor=executor, bottleneck=slow), out)
+    open_reporter("text")(replace(healthy, polled=polled, bottleneck=slow), out)
     (line,) = [line for line in out.getvalue().splitlines() if "bounded by" in line]
     assert line.endswith(f"  {words}")
