@@ -26,7 +26,7 @@ from serverless_bench.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wave:
+class RelaunchWave:
     """What was launched again at one time."""
 
     number: int
@@ -41,7 +41,7 @@ class Deliveries:
     received: int
     refusals: int
     never_began: int
-    waves: tuple[Wave, ...]
+    waves: tuple[RelaunchWave, ...]
     requests_per_function: float | None
     lag_s: Mapping[str, float] | None
     import_s: Mapping[str, float] | None
@@ -65,7 +65,7 @@ def deliveries(run: Run) -> Deliveries | None:
         refusals=refusals,
         never_began=int((functions["never_began"] == 1).sum()),
         waves=tuple(
-            Wave(
+            RelaunchWave(
                 number=wave["number"],
                 count=wave["count"],
                 after_s=(wave["created_ns"] - run.created_ns) / NS_PER_S,

@@ -10,7 +10,7 @@ from serverless_bench.units import whole_number
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ObjectVersion:
     """One version of an object, or one delete marker."""
 
     key: str
@@ -26,7 +26,7 @@ class Version:
         return urlencode({"versionId": self.version_id}, safe="", quote_via=quote)
 
 
-def versions_query(prefix: str, after: Version | None) -> str:
+def versions_query(prefix: str, after: ObjectVersion | None) -> str:
     """Return the query of a listing of the versions below ``prefix`` and after ``after``."""
     wanted = {"versions": "", "prefix": prefix, "encoding-type": "url"}
     if after is not None:
@@ -35,7 +35,7 @@ def versions_query(prefix: str, after: Version | None) -> str:
     return urlencode(sorted(wanted.items()), safe="", quote_via=quote)
 
 
-def read_versions(text: bytes, prefix: str) -> tuple[list[Version], Version | None]:
+def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], ObjectVersion | None]:
     """Return a page of versions, and after which one the next page begins.
 
     Raises
@@ -53,7 +53,7 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[Version], Version | No
         return unquote_plus(text) if is_encoded else text
 
     versions = [
-        Version(
+        ObjectVersion(
             key=key_of(first(each, "Key")),
             version_id=first(each, "VersionId"),
             size=whole_number(first(each, "Size")) or 0,
@@ -65,5 +65,7 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[Version], Version | No
     check_page([version.key for version in versions], prefix, more=False)
     if "true" not in texts(listed, "IsTruncated"):
         return versions, None
-    marker = Version(key_of(first(listed, "NextKeyMarker")), first(listed, "NextVersionIdMarker"))
+    marker = ObjectVersion(
+        key_of(first(listed, "NextKeyMarker")), first(listed, "NextVersionIdMarker")
+    )
     return versions, marker

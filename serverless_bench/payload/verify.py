@@ -9,7 +9,7 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.transfer import Verify
 from serverless_bench.payload.coverage import Coverage
 from serverless_bench.payload.keystream import PIECE, Keystream, identify
-from serverless_bench.rundir.record import BadRange, Found
+from serverless_bench.rundir.record import BadRange, FoundBytes
 
 MAX_BAD_RANGES: Final = 16
 """Ranges that a record lists of one operation; all are counted."""
@@ -141,9 +141,9 @@ class RangeSink:
             return
         for begin, end in self._covered().gaps(length):
             self.missing += end - begin
-            self.bad.add(absent(Found.MISSING, self._offset + begin, end - begin))
+            self.bad.add(absent(FoundBytes.MISSING, self._offset + begin, end - begin))
         if self._end > length:
-            self.bad.add(absent(Found.EXTRA, self._offset + length, self._end - length))
+            self.bad.add(absent(FoundBytes.EXTRA, self._offset + length, self._end - length))
 
     def _out_of_order(self, begin: int, end: int) -> int:
         """Note what came; return how many of its bytes had not come before."""
@@ -180,14 +180,16 @@ class RangeSink:
                 offset=difference.offset,
                 length=difference.length,
                 bad_bytes=difference.bad_bytes,
-                found=Found.UNKNOWN,
+                found=FoundBytes.UNKNOWN,
             )
             self.bad.add(diagnose(blank, wrong, keystream))
         # What has come before is not verified twice.
         self.verified_bytes += max(0, fresh - bad_bytes)
 
 
-def absent(found: Found, offset: int, length: int, *, bad_bytes: int | None = None) -> BadRange:
+def absent(
+    found: FoundBytes, offset: int, length: int, *, bad_bytes: int | None = None
+) -> BadRange:
     """Return the range of bytes that are missing, or that were never written.
 
     ``bad_bytes`` are those of them that count; None for all.
@@ -215,16 +217,16 @@ def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange
         What should have been delivered.
     """
     if not any(wrong):
-        return replace(bad, found=Found.ZEROS)
+        return replace(bad, found=FoundBytes.ZEROS)
     origin = identify(wrong)
     if origin is None:
         return bad
     if origin.key_hash != keystream.key_hash:
-        found = Found.OTHER_OBJECT
+        found = FoundBytes.OTHER_OBJECT
     elif origin.generation != keystream.generation:
-        found = Found.OTHER_GENERATION
+        found = FoundBytes.OTHER_GENERATION
     else:
-        found = Found.OTHER_OFFSET
+        found = FoundBytes.OTHER_OFFSET
     return replace(
         bad,
         found=found,

@@ -29,24 +29,24 @@ Count = Annotated[int, msgspec.Meta(ge=0, lt=LIMIT)]
 Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
 
 
-class _Client(msgspec.Struct):
+class _ClientLine(msgspec.Struct):
     attempts: str = ""
     progress: str = ""
     shows: list[str] = []
 
 
 class _Provenance(msgspec.Struct):
-    client: _Client = msgspec.field(default_factory=_Client)
+    client: _ClientLine = msgspec.field(default_factory=_ClientLine)
 
 
-class _ProbedFunction(msgspec.Struct):
+class _ProbedFunctionLine(msgspec.Struct):
     billed_ms: Count
     memory_mib: Count | None
     requests: dict[str, Requests]
 
 
-class _Probe(msgspec.Struct):
-    functions: list[_ProbedFunction]
+class _ProbeLine(msgspec.Struct):
+    functions: list[_ProbedFunctionLine]
 
 
 class FileState(msgspec.Struct):
@@ -65,7 +65,7 @@ class _Header(msgspec.Struct):
     created_ns: Count
     job: dict[str, Any]
     provenance: _Provenance
-    probe: _Probe | None = None
+    probe: _ProbeLine | None = None
     limits: dict[str, Any] | None = None
     simulated: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)] | None = None
     files: Files = {}
@@ -79,7 +79,7 @@ class _Gate(msgspec.Struct):
     waited_s: float | None = None
 
 
-class _Stability(msgspec.Struct):
+class _StabilityLine(msgspec.Struct):
     asked: float
     reached: bool
     of: Annotated[str, msgspec.Meta(max_length=16)]
@@ -94,7 +94,7 @@ class _Stability(msgspec.Struct):
     block_s: float | None = None
 
 
-class _Neighbours(msgspec.Struct):
+class _NeighboursLine(msgspec.Struct):
     commands: Count
     shared_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
 
@@ -104,16 +104,16 @@ class End(msgspec.Struct):
 
     ended_ns: Count = 0
     probes: list[tuple[Count, Count, Count]] = []
-    probed: list[_ProbedFunction] = []
+    probed: list[_ProbedFunctionLine] = []
     requests: Requests = {}
     store_requests: Requests = {}
     gate: _Gate | None = None
-    stability: _Stability | None = None
-    neighbours: _Neighbours | None = None
+    stability: _StabilityLine | None = None
+    neighbours: _NeighboursLine | None = None
     files: Files = {}
 
 
-class Wave(msgspec.Struct):
+class WaveLine(msgspec.Struct):
     """What the line says that comes before what is launched again."""
 
     number: Count
@@ -122,7 +122,7 @@ class Wave(msgspec.Struct):
     files: Files = {}
 
 
-class Cleaning(msgspec.Struct):
+class CleaningLine(msgspec.Struct):
     """What the line says that comes before the first deletion of ``sbench clean``."""
 
     began_ns: Count

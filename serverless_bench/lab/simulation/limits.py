@@ -27,7 +27,7 @@ class Deployed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits:
+class FunctionLimits:
     """Of each function, in the direction that the job moves bytes."""
 
     burst_bytes: float
@@ -54,7 +54,7 @@ def limits_of(
     at_once: int,
     client: str,
     rng: np.random.Generator,
-) -> Limits:
+) -> FunctionLimits:
     """Return the limits of the functions.
 
     Parameters
@@ -96,7 +96,7 @@ def limits_of(
     alone_s = moved / usual if np.isfinite(usual) else 0.0
     if np.isfinite(rate):
         alone_s = max(alone_s, (moved - burst) / rate)
-    return Limits(
+    return FunctionLimits(
         burst_bytes=burst,
         bytes_per_s=rate,
         line=top,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Final
 
-from serverless_bench.analysis.activity import Activity, activity, status_counts
+from serverless_bench.analysis.activity import ActivityOverTime, activity, status_counts
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.reporters.base import problems, rows
@@ -100,14 +100,14 @@ def _problems(summary: Summary) -> Part | None:
     return Part(title="Problems", content=content)
 
 
-def _over_time(found: Activity, summary: Summary) -> Iterator[Chart | None]:
+def _over_time(found: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
     yield from time_charts.time_charts(found, summary.workload)
     if found.bounded:
         yield time_charts.bounded_chart(found)
     yield time_charts.latency_chart(summary.latencies, time_charts.length_s(found.timeline))
 
 
-def _functions(found: Activity, summary: Summary) -> Iterator[Html]:
+def _functions(found: ActivityOverTime, summary: Summary) -> Iterator[Html]:
     yield from _figures([time_charts.function_map(found)])
     yield from _figures([other_charts.rate_chart(found, summary.workload)])
     if found.slowest:

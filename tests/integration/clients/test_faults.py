@@ -18,7 +18,7 @@ from serverless_bench.errors import OperationError
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
@@ -159,7 +159,7 @@ def test_a_flipped_byte_is_found(client_name: str, opened: list[Client]) -> None
     with FaultServer([fault.flips_a_byte_at(2_000_000)]) as server:
         done = Store(server, client_name, opened).run(GET)
     (bad,) = done.bad_ranges
-    assert (bad.offset, bad.length, bad.found) == (2_000_000, 1, Found.UNKNOWN)
+    assert (bad.offset, bad.length, bad.found) == (2_000_000, 1, FoundBytes.UNKNOWN)
     assert (done.operation.error, done.operation.verified_bytes) == ("corrupt", SIZE - 1)
 
 
