@@ -12,7 +12,7 @@ from botocore import exceptions as boto
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.boto3 import ERRORS
-from serverless_bench.clients.wire_connect import _tls_context
+from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import OperationError
 from serverless_bench.job.operations import OperationKind, OperationSpec

@@ -15,7 +15,7 @@ import pytest
 
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
-from serverless_bench.clients.wire_connect import _tls_context
+from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.errors import OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from serverless_bench.clients import CLIENTS, open_client
-from serverless_bench.clients.wire_connect import _tls_context
+from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import SIZE, Collector, RangeOf, content, new_meter

@@ -15,8 +15,8 @@ from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.wire_response import END_OF_HEAD, Response
-from serverless_bench.clients.wire_tls import TlsStream
+from serverless_bench.clients.wire.response import END_OF_HEAD, Response
+from serverless_bench.clients.wire.tls import TlsStream
 from serverless_bench.errors import ConnectionLost
 from serverless_bench.units import KIB
 
