@@ -21,8 +21,14 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import ControlClient, open_control_client
-from serverless_bench.clients.object_versions import ObjectVersion, read_versions, versions_query
-from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
+from serverless_bench.clients.listings import (
+    ObjectVersion,
+    OpenUpload,
+    read_uploads,
+    read_versions,
+    uploads_query,
+    versions_query,
+)
 from serverless_bench.clients.s3_http import NO_HEADERS, byte_range
 from serverless_bench.clients.s3_xml import document, texts
 from serverless_bench.clients.wire import WireClient

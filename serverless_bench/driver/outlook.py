@@ -11,8 +11,16 @@ from serverless_bench.analysis.display import Printed
 from serverless_bench.aws.cost.expected import CostConditions, Expected, at_most, expected
 from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
 from serverless_bench.aws.cost.places import is_foreign, regions
-from serverless_bench.aws.cost.prices import Prices, needed_prices, origin
-from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price, transfer_text
+from serverless_bench.aws.cost.prices import (
+    BilledUsage,
+    Dollars,
+    Prices,
+    format_money,
+    needed_prices,
+    origin,
+    price,
+    transfer_text,
+)
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.plan import check

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from serverless_bench.clients.object_versions import ObjectVersion
+from serverless_bench.clients.listings import ObjectVersion
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import HEAD_BYTES, control_folders, names_run, ownership
 from serverless_bench.errors import OperationError

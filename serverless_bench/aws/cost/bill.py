@@ -17,9 +17,15 @@ import numpy as np
 from serverless_bench.aws.cost.expected import CostConditions, at_most, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES, VCPU_MIB
 from serverless_bench.aws.cost.places import leaving, regions, stores
-from serverless_bench.aws.cost.prices import Prices, prices_for
+from serverless_bench.aws.cost.prices import (
+    HOURS_PER_MONTH,
+    BilledUsage,
+    Dollars,
+    Prices,
+    price,
+    prices_for,
+)
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
-from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollars, price
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome

@@ -25,7 +25,7 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.places import leaving, stores
-from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind

@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, FunctionNetwork, function_network
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.operations import OperationKind

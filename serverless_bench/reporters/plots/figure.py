@@ -7,9 +7,12 @@ from matplotlib.figure import Figure
 
 from serverless_bench.escaping import for_picture
 from serverless_bench.palette import LIGHT
-from serverless_bench.reporters.plots.jobs import draw_jobs
-from serverless_bench.reporters.plots.latency import draw_latency, latencies_of
-from serverless_bench.reporters.plots.rates import draw_rates
+from serverless_bench.reporters.plots.panels import (
+    draw_jobs,
+    draw_latency,
+    draw_rates,
+    latencies_of,
+)
 from serverless_bench.reporters.plots.style import styles_of, unit_for
 from serverless_bench.reporters.plots.throughput import draw_timeline, peak_of, timeline_of
 from serverless_bench.rundir.run import Run

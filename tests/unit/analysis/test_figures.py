@@ -13,8 +13,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from docs.make_report import FIGURES, PAGES, made, sections
-from serverless_bench.analysis.attempt_stats import AttemptStats
-from serverless_bench.analysis.delivery_stats import Deliveries
+from serverless_bench.analysis.attempt_stats import AttemptStats, Deliveries
 from serverless_bench.analysis.summary import Neighbours, Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind

@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 
 from serverless_bench.analysis.clock_offsets import Clocks
-from serverless_bench.analysis.elapsed import Elapsed, elapsed, span, span_ns
-from serverless_bench.analysis.missing_functions import missing_functions
 from serverless_bench.analysis.summary import (
     MAX_REPORTED_RANGES,
     REPORT_SCHEMA,
     GateSummary,
     summarize,
 )
-from serverless_bench.analysis.throughput import whole_and_peak
+from serverless_bench.analysis.throughput import (
+    Elapsed,
+    elapsed,
+    missing_functions,
+    span,
+    span_ns,
+    whole_and_peak,
+)
 from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.operations import OperationKind

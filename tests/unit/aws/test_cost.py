@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
+from serverless_bench.aws.account import network_mbps
 from serverless_bench.aws.cost.advice import traps, warnings
 from serverless_bench.aws.cost.bill import bill, outcome_usage
 from serverless_bench.aws.cost.expected import CostConditions, expected
@@ -22,9 +23,15 @@ from serverless_bench.aws.cost.forecast import (
     moved_bytes,
     transfer_s,
 )
-from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
-from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
-from serverless_bench.aws.lambda_account import network_mbps
+from serverless_bench.aws.cost.prices import (
+    BilledUsage,
+    Dollars,
+    Prices,
+    format_money,
+    load_prices,
+    price,
+    price_text,
+)
 from serverless_bench.aws.lambda_network import function_network
 from serverless_bench.errors import UsageError
 from serverless_bench.job.load import ArraySpec

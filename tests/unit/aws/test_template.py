@@ -3,7 +3,7 @@
 import pytest
 
 import serverless_bench
-from serverless_bench.aws.cloudformation import _OUTPUTS
+from serverless_bench.aws.account import _OUTPUTS
 from serverless_bench.aws.stack.functions import DeployedFunction, choose, functions_in
 from serverless_bench.aws.stack.template import template
 from serverless_bench.errors import ExecutorError, UsageError

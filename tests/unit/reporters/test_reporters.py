@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.bottleneck import Bottleneck
-from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters import REPORTERS, open_reporter
 from serverless_bench.reporters.base import rows

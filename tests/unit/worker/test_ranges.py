@@ -15,9 +15,8 @@ from serverless_bench.errors import BadRequest
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload import verify as verify_module
-from serverless_bench.payload.coverage import Coverage
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.payload.verify import RangeSink
+from serverless_bench.payload.verify import Coverage, RangeSink
 from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import MIB

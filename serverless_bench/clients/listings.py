@@ -1,4 +1,4 @@
-"""Versions of objects, as S3 lists them in a bucket that keeps what was deleted or overwritten."""
+"""Listings of a bucket besides that of its objects: their versions, and open uploads in parts."""
 
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
@@ -69,3 +69,41 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], Object
         key_of(first(listed, "NextKeyMarker")), first(listed, "NextVersionIdMarker")
     )
     return versions, marker
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """One of them."""
+
+    key: str
+    upload_id: str
+
+
+def uploads_query(prefix: str, marker: OpenUpload | None) -> str:
+    """Return the query of a listing of the uploads below ``prefix`` and behind ``marker``."""
+    wanted = {"uploads": "", "prefix": prefix}
+    if marker is not None:
+        wanted |= {"key-marker": marker.key, "upload-id-marker": marker.upload_id}
+    # In the order of their names, as a signature has them.
+    return urlencode(sorted(wanted.items()), safe="", quote_via=quote)
+
+
+def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload | None]:
+    """Return a page of open uploads, and behind which one the next page begins.
+
+    Raises
+    ------
+    BadResponse
+        If the text is no such page.
+    """
+    listed = document(text, "ListMultipartUploadsResult", "which uploads are open")
+    found = [
+        OpenUpload(*(next(iter(texts(each, name)), "") for name in ("Key", "UploadId")))
+        for each in listed
+        if local_name(each) == "Upload"
+    ]
+    check_page([upload.key for upload in found], prefix, more=False)
+    if "true" not in texts(listed, "IsTruncated"):
+        return found, None
+    names = ("NextKeyMarker", "NextUploadIdMarker")
+    return found, OpenUpload(*(next(iter(texts(listed, name)), "") for name in names))
