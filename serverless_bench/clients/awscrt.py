@@ -110,6 +110,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
         forkable=False,
         express=True,
         options=AwsCrtOptions,
+        quirks=frozenset({"looks_up_names", "own_attempts", "ranges_always", "takes_all"}),
     )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:

@@ -60,6 +60,7 @@ class MinioClient(LibraryClient[MinioOptions]):
         signing="SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https",
         checksum="none over http, Content-MD5 over https",
         options=MinioOptions,
+        quirks=frozenset({"ignores_proxies"}),
         attempts_hidden_by=frozenset({"part_mb"}),
     )
 

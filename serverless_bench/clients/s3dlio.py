@@ -113,6 +113,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         forkable=False,
         operations=frozenset({"put", "get", "range", "head", "list", "delete"}),
         options=S3dlioOptions,
+        quirks=frozenset({"follows_redirects", "one_store", "own_attempts"}),
     )
 
     def _open(self) -> None:

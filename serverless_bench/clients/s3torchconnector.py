@@ -78,6 +78,16 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         forkable=False,
         operations=frozenset({"put", "get", "range", "head", "list", "delete", "copy"}),
         options=S3TorchConnectorOptions,
+        quirks=frozenset(
+            {
+                "ignores_no_proxy",
+                "looks_up_names",
+                "own_attempts",
+                "ranges_always",
+                "strict_listings",
+                "strict_uploads",
+            }
+        ),
     )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:

@@ -63,6 +63,7 @@ class WireClient(S3HttpClient[WireOptions]):
         signing="SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256",
         checksum="none",
         options=WireOptions,
+        quirks=frozenset({"bare_puts"}),
         express=True,
         conditional=True,
     )

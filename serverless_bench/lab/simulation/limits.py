@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serverless_bench.aws.cost.forecast import CORE_S_PER_GIB, VCPU_MIB
+from serverless_bench.aws.cost.forecast import VCPU_MIB, core_s_per_gib
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
@@ -86,7 +86,7 @@ def limits_of(
     connection = np.full(demand.functions, np.inf) if each is None else each * spread
     core_s = function.core_s_per_gib
     if core_s is None:
-        core_s = CORE_S_PER_GIB.get((client, demand.kind), CORE_S_PER_GIB["boto3", demand.kind])
+        core_s = core_s_per_gib(client, demand.kind)
     vcpus = min(1.0, deployed.memory_mib / VCPU_MIB) if function.on_lambda else 1.0
     processor = vcpus * GIB / core_s if core_s else np.inf
     top = min(np.inf if line is None else line, processor)

@@ -24,6 +24,7 @@ from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.commands.processes import PATIENCE_S
+from tests.contract.declared import clients_without
 from tests.stores import faulty as fault
 from tests.stores.faulty import Answer, FaultServer
 from tests.stores.network import certificate, server_context
@@ -33,10 +34,8 @@ SIZE = 3 * MIB + 5
 KEY = f"{'0' * 32}.{SIZE}"
 PUT, GET = OperationKind.PUT, OperationKind.GET
 
-NATIVE = {"awscrt", "s3dlio", "s3torchconnector"}
-"""They make requests and attempts of their own: test_native_clients.py."""
-
-pytestmark = pytest.mark.parametrize("client_name", [n for n in CLIENTS if n not in NATIVE])
+# The others are in test_native_clients.py.
+pytestmark = pytest.mark.parametrize("client_name", clients_without("own_attempts"))
 
 
 @pytest.fixture(autouse=True)
