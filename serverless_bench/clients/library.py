@@ -1,13 +1,13 @@
 """What clients have in common: options, an endpoint, and how they move to another one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
 from serverless_bench.clients.options import parse
-from serverless_bench.errors import BadResponse, WrongRegion
+from serverless_bench.errors import BadResponse, OperationError, WrongRegion
 from serverless_bench.job.endpoint import redirected
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -112,6 +112,17 @@ class LibraryClient(Generic[K]):
             room = bytearray(size)
         yield memoryview(room)[:size]
         self._rooms.append(room)
+
+
+@contextmanager
+def translating(
+    raised: tuple[type[Exception], ...], error_of: Callable[[str], OperationError]
+) -> Iterator[None]:
+    """Raise what the text of an exception of a library stands for, in its place."""
+    try:
+        yield
+    except raised as exc:
+        raise error_of(str(exc)) from exc
 
 
 def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:

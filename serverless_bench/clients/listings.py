@@ -1,11 +1,11 @@
 """Listings of a bucket besides that of its objects: their versions, and open uploads in parts."""
 
-import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_plus, urlencode
 
 from serverless_bench.clients.library import check_page
-from serverless_bench.clients.s3_xml import document, local_name, texts
+from serverless_bench.clients.s3_http import document, first_text, local_name, texts
 from serverless_bench.units import whole_number
 
 
@@ -28,11 +28,8 @@ class ObjectVersion:
 
 def versions_query(prefix: str, after: ObjectVersion | None) -> str:
     """Return the query of a listing of the versions below ``prefix`` and after ``after``."""
-    wanted = {"versions": "", "prefix": prefix, "encoding-type": "url"}
-    if after is not None:
-        wanted |= {"key-marker": after.key, "version-id-marker": after.version_id}
-    # In the order of their names, as a signature has them.
-    return urlencode(sorted(wanted.items()), safe="", quote_via=quote)
+    marker = after and {"key-marker": after.key, "version-id-marker": after.version_id}
+    return _query({"versions": "", "prefix": prefix, "encoding-type": "url", **(marker or {})})
 
 
 def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], ObjectVersion | None]:
@@ -46,17 +43,14 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], Object
     listed = document(text, "ListVersionsResult", "which versions there are")
     is_encoded = "url" in texts(listed, "EncodingType")
 
-    def first(root: ET.Element, name: str) -> str:
-        return next(iter(texts(root, name)), "")
-
     def key_of(text: str) -> str:
         return unquote_plus(text) if is_encoded else text
 
     versions = [
         ObjectVersion(
-            key=key_of(first(each, "Key")),
-            version_id=first(each, "VersionId"),
-            size=whole_number(first(each, "Size")) or 0,
+            key=key_of(first_text(each, "Key")),
+            version_id=first_text(each, "VersionId"),
+            size=whole_number(first_text(each, "Size")) or 0,
             is_marker=local_name(each) == "DeleteMarker",
         )
         for each in listed
@@ -66,14 +60,14 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], Object
     if "true" not in texts(listed, "IsTruncated"):
         return versions, None
     marker = ObjectVersion(
-        key_of(first(listed, "NextKeyMarker")), first(listed, "NextVersionIdMarker")
+        key_of(first_text(listed, "NextKeyMarker")), first_text(listed, "NextVersionIdMarker")
     )
     return versions, marker
 
 
 @dataclass(frozen=True, slots=True)
 class OpenUpload:
-    """One of them."""
+    """An upload in parts that is neither complete nor given up."""
 
     key: str
     upload_id: str
@@ -81,11 +75,8 @@ class OpenUpload:
 
 def uploads_query(prefix: str, marker: OpenUpload | None) -> str:
     """Return the query of a listing of the uploads below ``prefix`` and behind ``marker``."""
-    wanted = {"uploads": "", "prefix": prefix}
-    if marker is not None:
-        wanted |= {"key-marker": marker.key, "upload-id-marker": marker.upload_id}
-    # In the order of their names, as a signature has them.
-    return urlencode(sorted(wanted.items()), safe="", quote_via=quote)
+    behind = marker and {"key-marker": marker.key, "upload-id-marker": marker.upload_id}
+    return _query({"uploads": "", "prefix": prefix, **(behind or {})})
 
 
 def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload | None]:
@@ -98,7 +89,7 @@ def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload
     """
     listed = document(text, "ListMultipartUploadsResult", "which uploads are open")
     found = [
-        OpenUpload(*(next(iter(texts(each, name)), "") for name in ("Key", "UploadId")))
+        OpenUpload(*(first_text(each, name) for name in ("Key", "UploadId")))
         for each in listed
         if local_name(each) == "Upload"
     ]
@@ -106,4 +97,9 @@ def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload
     if "true" not in texts(listed, "IsTruncated"):
         return found, None
     names = ("NextKeyMarker", "NextUploadIdMarker")
-    return found, OpenUpload(*(next(iter(texts(listed, name)), "") for name in names))
+    return found, OpenUpload(*(first_text(listed, name) for name in names))
+
+
+def _query(wanted: Mapping[str, str]) -> str:
+    """Return parameters in the order of their names, as a signature has them."""
+    return urlencode(sorted(wanted.items()), safe="", quote_via=quote)

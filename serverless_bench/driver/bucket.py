@@ -29,8 +29,7 @@ from serverless_bench.clients.listings import (
     uploads_query,
     versions_query,
 )
-from serverless_bench.clients.s3_http import NO_HEADERS, byte_range
-from serverless_bench.clients.s3_xml import document, texts
+from serverless_bench.clients.s3_http import NO_HEADERS, byte_range, document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (

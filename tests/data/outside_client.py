@@ -14,9 +14,9 @@ from serverless_bench.clients.s3_http import (
     S3HttpClient,
     S3Response,
     byte_range,
+    check_success,
     response_error,
 )
-from serverless_bench.clients.s3_xml import check_success
 from serverless_bench.clients.sigv4 import Signer
 from serverless_bench.errors import BadResponse, ConnectionLost, TimedOut
 from serverless_bench.rundir.record import Shown

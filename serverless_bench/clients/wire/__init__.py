@@ -27,9 +27,9 @@ from serverless_bench.clients.s3_http import (
     S3HttpClient,
     S3Response,
     byte_range,
+    check_success,
     response_error,
 )
-from serverless_bench.clients.s3_xml import check_success
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response

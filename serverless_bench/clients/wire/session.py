@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.s3_http import S3Response
-from serverless_bench.clients.s3_xml import element
+from serverless_bench.clients.s3_http import S3Response, element
 from serverless_bench.clients.sigv4 import Keys, Signer
 from serverless_bench.clock import http_date_s, iso_date_s, wall_ns
 from serverless_bench.errors import BadResponse, OperationError, ServerFault

@@ -45,7 +45,8 @@ def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
         says=f"Bytes that moved in each {step}: the area is all bytes of the run. The light band"
         " is where the line would be if all clocks were as wrong as their evidence allows.",
         spec={
-            "data": values(_closed(rows, end_s)),
+            # The last step has a width, too.
+            "data": values([*rows, {**rows[-1], "t": end_s, "u": end_s}]),
             "layer": [
                 _area(color, "high", "low", opacity=0.3),
                 _area(color, "rate", None, opacity=0.65),
@@ -276,11 +277,6 @@ def _segments(segment_ns: int, count: int) -> list[dict[str, float]]:
     """Return where each segment begins and ends."""
     step = segment_ns / NS_PER_S
     return [{"t": place * step, "u": (place + 1) * step} for place in range(count)]
-
-
-def _closed(rows: list[dict[str, float]], end_s: float) -> list[dict[str, float]]:
-    """Return rows with one more at the end: the last step has a width, too."""
-    return [*rows, {**rows[-1], "t": end_s, "u": end_s}]
 
 
 def length_s(series: Timeline) -> float:
