@@ -158,7 +158,7 @@ def _with_stack(
     """Return both with what a stack says in place of what nobody else did."""
     _check_deployed(settings, location.client)
     # Only a job with a stack waits for AWS, and for what reads its answers.
-    from serverless_bench.aws.cloudformation import read_stack  # noqa: PLC0415
+    from serverless_bench.aws.account import read_stack  # noqa: PLC0415
 
     stack = read_stack(name, region=remote.region or settings.region)
     own = bool(location.bucket or location.endpoint_url)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from serverless_bench.analysis.delivery_stats import Deliveries
+from serverless_bench.analysis.attempt_stats import Deliveries
 from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN

@@ -14,14 +14,15 @@ from typing import Any, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench.aws.client import explained, open_client, open_session
-from serverless_bench.aws.cloudformation import Stack, read_stack
-from serverless_bench.aws.lambda_account import (
+from serverless_bench.aws.account import (
     FunctionSetup,
+    Stack,
     read_function,
     read_network_quota,
     read_quota,
+    read_stack,
 )
+from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.errors import PluginError, SbenchError

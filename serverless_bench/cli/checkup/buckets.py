@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.cli.checkup.base import Patient
-from serverless_bench.clients.s3_xml import texts
+from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver import bucket as driver
 from serverless_bench.driver.bucket import Setting, explained
 from serverless_bench.driver.target import resolve

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 import orjson
 
-from serverless_bench.aws.cloudformation import Stack
+from serverless_bench.aws.account import Stack
 from serverless_bench.cli.checkup.base import (
     Patient,
     credentials,

@@ -122,7 +122,7 @@ def complete(words: list[str], begun: str) -> list[str]:
         ([], "re", ["resume", "read", "report"]),
         (["store"], "st", ["start", "stop", "status"]),
         (["write"], "--num", ["--number"]),
-        (["write", "--client"], "s3", ["s3dlio", "s3torchconnector"]),
+        (["write", "--client"], "s3", [name for name in CLIENTS if name.startswith("s3")]),
         (["write", "--executor"], "l", [name for name in EXECUTORS if name[0] == "l"]),
         (["report", "--format"], "m", ["markdown"]),
         (["check", "--format"], "", ["text", "json"]),

@@ -7,6 +7,7 @@ import pytest
 
 import serverless_bench
 from serverless_bench.cli.main import command_names
+from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from tests.data import runs
 
@@ -31,10 +32,7 @@ def modules_after(statement: str) -> set[str]:
     "module",
     [
         "serverless_bench.worker.invocation",
-        "serverless_bench.clients.wire",
-        "serverless_bench.clients.boto3",
-        "serverless_bench.clients.minio",
-        "serverless_bench.clients.obstore",
+        *(value.partition(":")[0] for value in CLIENTS.builtin.values()),
         "serverless_bench.executors.local_workers",
     ],
 )
