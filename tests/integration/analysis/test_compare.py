@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.run_comparison import compare
+from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
@@ -28,7 +29,9 @@ def make_run(
     path: Path, seconds: float, of: JobSpec = JOB, *, created_ns: int = 0, size: int = 1000
 ) -> Path:
     """Save a run in which every function needs so many seconds."""
+    client = {"attempts": "exact", "shows": sorted(CLIENTS.load(of.target.client).info.shows)}
     about = {**header(of), "run_id": str(path), "created_ns": created_ns}
+    about["provenance"] = {"client": client}
     with Archive(path, header=about, ledger=()) as archive:
         for index in range(of.invocations):
             op = operation(end_ns=round(seconds * S), size=of.object_bytes or size)

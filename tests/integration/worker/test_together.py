@@ -15,7 +15,7 @@ from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Outcome
@@ -106,6 +106,8 @@ def skew_of(index: int) -> int:
 
 class SkewedExecutor:
     """A process per function, and half of their clocks are wrong."""
+
+    info = ExecutorInfo()
 
     def __init__(self, job: JobSpec) -> None:
         del job
