@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.escaping import for_markdown
 from serverless_bench.history.judging import (
@@ -28,8 +29,15 @@ _NOT_IN_TURNS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What a check found."""
+class HistoryCheck(Printed):
+    """What a check of new runs found; ``print`` shows it as ``sbench history check`` does.
+
+    Examples
+    --------
+    >>> found = sbench.history_check(again, "history")
+    >>> [one["figure"] for one in found.to_json()["figures"]]
+    ['whole_bytes_per_s', 't99_s']
+    """
 
     key: str
     in_turns: bool
@@ -42,6 +50,9 @@ class Checked:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
     """Settings and versions that differ, and what was left out, in words."""
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines("text"))
 
     @property
     def verdict(self) -> Verdict:

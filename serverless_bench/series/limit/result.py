@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from serverless_bench.analysis.display import Printed
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block
 from serverless_bench.series.limit.objective import Objective
@@ -64,8 +65,15 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """The highest level that holds an objective, how sure that is, and how it was found."""
+class Limit(Printed):
+    """The highest level that holds an objective; ``print`` shows it as ``sbench limit`` does.
+
+    Examples
+    --------
+    >>> found = sbench.limit(writing, "limit", p99_s=5.0, budget_s=5.0, resume=True, **quick)
+    >>> str(found).splitlines()[0].split()[:3]
+    ['level', 'achieved/s', 'p50']
+    """
 
     over: str
     objective: Objective
@@ -88,6 +96,11 @@ class Limit:
     rows: tuple[LevelRow, ...]
     knee: Knee | None
     confidence: float = CONFIDENCE
+
+    def __str__(self) -> str:
+        from serverless_bench.series.limit.report import lines  # noqa: PLC0415 - it knows this
+
+        return "\n".join(lines(self, "text"))
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``--format json``."""

@@ -260,7 +260,9 @@ def test_a_job_file_is_checked_before_anything_runs(
     assert words in err
 
 
-def test_too_few_blocks_allow_no_verdict(call: Call) -> None:
+def test_too_few_blocks_allow_no_verdict(call: Call, tmp_path: Path) -> None:
+    for name in ("a.toml", "b.toml"):
+        (tmp_path / name).write_text('command = "write"')
     assert "--blocks must be at least 4" in call("ab", "a.toml", "b.toml", "--blocks", "3")[2]
 
 
