@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.analysis.display import Displayed
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.analysis.samples import (
     Sample,
     check_comparable,
@@ -23,6 +22,7 @@ from serverless_bench.analysis.samples import (
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.statistics import unpaired as statistics
+from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.statistics.unpaired import ALPHA, THRESHOLD, Comparison, Verdict
 from serverless_bench.units import format_count
 

@@ -4,10 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.analysis.run_comparison import Runs, load_runs
 from serverless_bench.analysis.samples import Sample, more_is_better, what_differs
-from serverless_bench.driver.run import new_directory
 from serverless_bench.errors import UsageError
 from serverless_bench.history.against import against_recorded
 from serverless_bench.history.folder import History
@@ -15,9 +13,10 @@ from serverless_bench.history.judging import DEFAULT_FIGURES, LOSS, TOLERANCE, b
 from serverless_bench.history.recorded import RecordedRun, record, with_restart
 from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.rundir.run import load_run
-from serverless_bench.series.task import SILENT, JobSeries, Listener
+from serverless_bench.series.task import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
 from serverless_bench.statistics.paired import MIN_ROUNDS
+from serverless_bench.statistics.requirements import require_scipy
 
 HISTORY: Final = ".sbench-history"
 """Where runs are recorded, if nobody says."""
@@ -193,8 +192,7 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
         allow=allow,
         on_run=on_run,
     )
-    root = new_directory(directory, "history")
-    series = JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
+    series = series_in(directory, "history", keep=keep, resume=resume, listener=listener)
     samples = run_in_turns(series, {"old": old, "new": new}, turns, keys)
     a, b = ({name: sample.metric(name) for name in metrics} for sample in samples)
     first = samples[1].runs[0].path

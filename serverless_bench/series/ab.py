@@ -3,12 +3,11 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.analysis.run_comparison import DEFAULT_METRIC, RunComparison, compare_sides
 from serverless_bench.analysis.samples import more_is_better
-from serverless_bench.driver.run import new_directory
-from serverless_bench.series.task import SILENT, JobSeries, Listener
+from serverless_bench.series.task import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
+from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.statistics.unpaired import MIN_RUNS, THRESHOLD
 
 
@@ -91,8 +90,7 @@ def ab(  # noqa: PLR0913 - the flags of the command
         allow=allow,
         on_run=on_run,
     )
-    root = new_directory(directory, "ab")
-    series = JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
+    series = series_in(directory, "ab", keep=keep, resume=resume, listener=listener)
     samples = run_in_turns(series, {"A": a, "B": b}, turns, keys)
     with series.listener.working("comparing the runs"):
         return compare_sides(samples, metric=metric, threshold=threshold, allowed=allow)

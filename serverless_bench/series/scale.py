@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.analysis.samples import (
     MeasuredRun,
     check_comparable,
@@ -17,7 +16,6 @@ from serverless_bench.analysis.samples import (
     run_directories,
     sample_of,
 )
-from serverless_bench.driver.run import new_directory
 from serverless_bench.errors import CORRUPT, INCOMPLETE, WITHHELD, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import load_run
@@ -28,8 +26,10 @@ from serverless_bench.series.task import (
     Task,
     check_cost,
     in_turns,
+    series_in,
     task_of,
 )
+from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.statistics.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
 from serverless_bench.units import format_count
 
@@ -157,8 +157,8 @@ def scale(  # noqa: PLR0913 - the flags of the command
         task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
         check_side_by_side(task.job.executor)
         order = [*in_turns(_checked(numbers), _positive(repeats), seed)]
-        root, planned = new_directory(directory, "scale"), len(order)
-        series = JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
+        series = series_in(directory, "scale", keep=keep, resume=resume, listener=listener)
+        root, planned = series.root, len(order)
         runs = [*_measured(series, task, order, on_run)]
     sample = sample_of(runs, label=str(root), directory=root)
     check_comparable([sample], allowed=_VARIES)

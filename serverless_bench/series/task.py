@@ -16,14 +16,13 @@ from serverless_bench.driver.cleanup import give_space_back
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
 from serverless_bench.driver.link import beyond_the_link
 from serverless_bench.driver.live.display import Display
-from serverless_bench.driver.run import CutShort, run_job
-from serverless_bench.driver.target import embedded_target, relocated
+from serverless_bench.driver.run import CutShort, new_directory, run_job
+from serverless_bench.driver.target import embedded_target, relocated, store_kept_up
 from serverless_bench.driver.versioning import keeps_versions
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec, idle_words
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.stores.embedded import Lease, default_directory
 from serverless_bench.units import GIB
 
 T = TypeVar("T")
@@ -158,9 +157,8 @@ def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SIL
     if task.cost.limit is not None:
         budget = Budget(job, replace(task.cost, spent=task.spending.total), task.keys)
         how["on_outcome"] = budget.watch(live, _ignore)
-    listener.note([*filter(None, (*beyond_the_link(job, task.keys), keeps_versions(job)))])
-    if job.idle_threads:
-        listener.note([f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"])
+    if listener.note is not _ignore:
+        listener.note(_remarks(task, job))
     listener.begin()
     try:
         run = run_job(job, directory, keys=task.keys, progress=task.display, live=live, **how)
@@ -171,6 +169,14 @@ def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SIL
             task.spending.total += budget.billed
     listener.note(live.notes)
     return FinishedRun(run=run, problem=problem)
+
+
+def _remarks(task: Task, job: JobSpec) -> Iterator[str]:
+    yield from beyond_the_link(job, task.keys)
+    if kept := keeps_versions(job):
+        yield kept
+    if job.idle_threads:
+        yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
 
 
 @dataclass(slots=True)
@@ -256,6 +262,14 @@ class JobSeries:
                 self.garbage.give_back(GARBAGE_BYTES // 16)
 
 
+def series_in(
+    directory: str | Path | None, kind: str, *, keep: bool, resume: bool, listener: Listener | None
+) -> JobSeries:
+    """Return a series in a directory, or in a new one that is named after its kind."""
+    root = new_directory(directory, kind)
+    return JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
+
+
 def run_task(task: Task, directory: Path, listener: Listener = SILENT) -> FinishedRun:
     """Run a task once, named after its directory, where its objects belong."""
     with task.place(replace(task.job, name=directory.name)) as job:
@@ -302,10 +316,12 @@ def in_turns(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, 
 
 def ended_run(directory: Path) -> Run | None:
     """Return the run in a directory, if it has come to its end."""
-    if not (directory / "run.json").exists():
-        return None
-    run = load_run(directory)
-    return run if run.ended else None
+    return load_run(directory) if has_ended(directory) else None
+
+
+def has_ended(directory: Path) -> bool:
+    """Tell whether a directory has a run that has come to its end."""
+    return (directory / "run.json").exists() and load_run(directory, detail=False).ended
 
 
 def set_aside(directory: Path, folder: Path) -> None:
@@ -319,18 +335,3 @@ def free_path(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     taken = {path.name for path in folder.iterdir()}
     return folder / next(name for n in range(len(taken) + 1) if (name := f"{n + 1}") not in taken)
-
-
-@contextmanager
-def store_kept_up(*, needed: bool) -> Iterator[None]:
-    """Keep the embedded store up from run to run if one of them uses it.
-
-    Only a lease: its credentials are in the environment during the runs that need them,
-    because another task may go to a store with credentials of its own.
-    """
-    lease = Lease.take(default_directory()) if needed else None
-    try:
-        yield
-    finally:
-        if lease is not None:
-            lease.release()

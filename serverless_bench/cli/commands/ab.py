@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.commands.compare import compare_options, conclude
 from serverless_bench.cli.flags.options import (
     DEFAULT_RUN_DIR,
@@ -19,6 +18,7 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.output.pages import require_pages
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import listener, load_task
+from serverless_bench.statistics.requirements import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
@@ -25,6 +24,7 @@ from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import aside, say, say_json
 from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.statistics.requirements import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun

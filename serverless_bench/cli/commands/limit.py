@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.commands.mixed import command as mixed_command
 from serverless_bench.cli.exit_codes import ExitCode
@@ -19,6 +18,7 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.errors import UsageError
+from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.units import format_per_s, format_seconds, parse_share
 
 if TYPE_CHECKING:

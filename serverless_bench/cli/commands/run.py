@@ -65,7 +65,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
         return ExitCode.OK
     root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")
     check_unused(root)
-    from serverless_bench.series.task import store_kept_up
+    from serverless_bench.driver.target import store_kept_up
 
     with store_kept_up(needed=any(step.prepared.embedded for step in steps.values())):
         return _Progress(job, steps, root, quiet=style != "text").run()

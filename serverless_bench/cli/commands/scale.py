@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FOLDER, choose_format, harmless, new_name, option
@@ -20,6 +19,7 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.errors import UsageError
+from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.units import format_rate
 
 if TYPE_CHECKING:

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.run import new_directory
 from serverless_bench.errors import INCOMPLETE, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
@@ -17,7 +15,8 @@ from serverless_bench.series.limit.objective import Objective
 from serverless_bench.series.limit.result import Limit, result_of
 from serverless_bench.series.limit.search import Search
 from serverless_bench.series.scale import check_side_by_side
-from serverless_bench.series.task import SILENT, JobSeries, Listener, Task, task_of
+from serverless_bench.series.task import JobSeries, Listener, Task, series_in, task_of
+from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.units import NS_PER_S, format_seconds
 
 SETTLING: Final = 0.2
@@ -143,7 +142,6 @@ def limit(  # noqa: PLR0913 - the flags of the command
     _check_times(block_s, budget_s, lowest=first if over == "rate" else None)
     if over == "number":
         check_side_by_side(task.job.executor)
-    root = new_directory(directory, "limit")
     search = _Search(
         task=_for_blocks(task, block_s),
         over=over,
@@ -157,7 +155,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
         ),
         block_s=block_s,
         budget_s=budget_s,
-        series=JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT),
+        series=series_in(directory, "limit", keep=keep, resume=resume, listener=listener),
         on_block=on_block,
     )
     return search.measure()
