@@ -11,7 +11,6 @@ from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
     Finding,
-    Verdict,
     overall,
     ratio_of,
 )
@@ -19,7 +18,7 @@ from serverless_bench.reporters.comparison import format_metric
 from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.paired import MIN_ROUNDS
 from serverless_bench.statistics.power import ENOUGH
-from serverless_bench.statistics.unpaired import ALPHA
+from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count
 
 _NOT_IN_TURNS: Final = (

@@ -8,7 +8,8 @@ from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.series.task import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
 from serverless_bench.statistics.requirements import require_scipy
-from serverless_bench.statistics.unpaired import MIN_RUNS, THRESHOLD
+from serverless_bench.statistics.unpaired import MIN_RUNS
+from serverless_bench.statistics.verdict import THRESHOLD
 
 
 def ab(  # noqa: PLR0913 - the flags of the command

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import structs
 
 from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
-from serverless_bench.statistics.unpaired import ALPHA, Verdict
+from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import TO_PROPORTION, CellComparison, Family, family_of
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value

@@ -15,7 +15,7 @@ import numpy as np
 
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
-from serverless_bench.statistics.unpaired import ALPHA
+from serverless_bench.statistics.verdict import ALPHA
 from serverless_bench.studies.definition import Experiment, Hypothesis, Value
 from serverless_bench.studies.observations import CellRuns
 

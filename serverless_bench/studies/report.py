@@ -11,7 +11,7 @@ from msgspec import structs
 
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS
-from serverless_bench.statistics.unpaired import ALPHA, Interval
+from serverless_bench.statistics.verdict import ALPHA, Interval
 from serverless_bench.studies.checks import kind_of
 from serverless_bench.studies.contradictions import contradictions
 from serverless_bench.studies.definition import Experiment, Value

@@ -11,7 +11,7 @@ from serverless_bench.reporters.page.charts import Chart, Row, figure, number, v
 from serverless_bench.reporters.page.document import Part, document
 from serverless_bench.reporters.page.markup import Html, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
-from serverless_bench.statistics.unpaired import Verdict
+from serverless_bench.statistics.verdict import Verdict
 
 _BAD = frozenset({Verdict.SLOWER})
 

@@ -16,7 +16,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.statistics.unpaired import Verdict
+from serverless_bench.statistics.verdict import Verdict
 from tests.commands.command import Call, Sbench
 from tests.data.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.stores.servers import Server, credentials
