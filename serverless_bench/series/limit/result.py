@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from math import ceil, floor, inf, sqrt
+from math import ceil, floor, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +12,8 @@ from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block
 from serverless_bench.series.limit.objective import Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
+from serverless_bench.statistics.knee import LawKnee, knee_of_laws
 from serverless_bench.statistics.posterior import Posterior
-from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, fit_scaling
 
 _Z: Final = 1.96
 """Standard errors on either side of an interval of ``CONFIDENCE``."""
@@ -53,18 +53,6 @@ class LevelRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knee:
-    """From which level on more brings no more, by the two laws of ``sbench scale``."""
-
-    capped: float | None
-    """Where the line meets the cap; None if no level has met it."""
-    usl: float | None
-    """Where the universal scalability law has its maximum; None beyond the law's reach."""
-    most_per_s: float
-    """Operations per second at the best level."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Limit(Printed):
     """The highest level that holds an objective; ``print`` shows it as ``sbench limit`` does.
 
@@ -94,7 +82,7 @@ class Limit(Printed):
     took_s: float
     dispersion: float
     rows: tuple[LevelRow, ...]
-    knee: Knee | None
+    knee: LawKnee | None
     confidence: float = CONFIDENCE
 
     def __str__(self) -> str:
@@ -180,21 +168,9 @@ def _at(took_s: Floats, due: int, share: float) -> float | None:
     return float(took_s[place]) if place < len(took_s) else None
 
 
-def _knee(blocks: Iterable[Block]) -> Knee | None:
+def _knee(blocks: Iterable[Block]) -> LawKnee | None:
     rates: dict[int, list[float]] = {}
     for block in blocks:
         if block.achieved_per_s > 0:
             rates.setdefault(block.level, []).append(block.achieved_per_s)
-    if len(rates) < MIN_NUMBERS:
-        return None
-    scaling = fit_scaling(rates, resamples=0)
-    reach = REACH * max(rates)
-
-    def within(value: float) -> float | None:
-        return None if value in {inf, 0.0} or value > reach else value
-
-    return Knee(
-        capped=within(scaling.capped.law.knee),
-        usl=within(scaling.usl.law.knee),
-        most_per_s=max(row.median for row in scaling.rows),
-    )
+    return knee_of_laws(rates)
