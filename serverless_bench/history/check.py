@@ -13,7 +13,8 @@ from serverless_bench.history.judging import DEFAULT_FIGURES, LOSS, TOLERANCE, b
 from serverless_bench.history.recorded import RecordedRun, record, with_restart
 from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.rundir.run import load_run
-from serverless_bench.series.task import Listener, series_in
+from serverless_bench.series.runs import series_in
+from serverless_bench.series.task import Listener
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
 from serverless_bench.statistics.paired import MIN_ROUNDS
 from serverless_bench.statistics.requirements import require_scipy

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from serverless_bench.analysis.run_comparison import DEFAULT_METRIC, RunComparison, compare_sides
 from serverless_bench.analysis.samples import more_is_better
-from serverless_bench.series.task import Listener, series_in
+from serverless_bench.series.runs import series_in
+from serverless_bench.series.task import Listener
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
 from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.statistics.unpaired import MIN_RUNS

@@ -14,13 +14,8 @@ from serverless_bench.analysis.samples import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.series.task import (
-    JobSeries,
-    Task,
-    check_cost,
-    in_turns,
-    task_of,
-)
+from serverless_bench.series.runs import JobSeries, check_cost, in_turns
+from serverless_bench.series.task import Task, task_of
 from serverless_bench.series.user_command import run_command, words_of
 
 Side = JobSpec | Task | str

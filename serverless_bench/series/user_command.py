@@ -11,7 +11,8 @@ from typing import Final
 from serverless_bench.analysis.samples import MeasuredRun, measured_run
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import load_run
-from serverless_bench.series.task import CutOff, JobSeries
+from serverless_bench.series.runs import JobSeries
+from serverless_bench.series.task import CutOff
 
 _HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
 

@@ -16,7 +16,7 @@ from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
-from serverless_bench.series.task import in_turns
+from serverless_bench.series.runs import in_turns
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.schema import checked, converted
 from serverless_bench.studies import DESIGNS, SCALES

@@ -10,18 +10,15 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import Run
-from serverless_bench.series.task import (
+from serverless_bench.series.runs import (
     GARBAGE_BYTES,
     JobSeries,
-    Spending,
-    Task,
     check_cost,
     free_path,
     has_ended,
-    make_run,
     set_aside,
-    task_of,
 )
+from serverless_bench.series.task import Spending, Task, make_run, task_of
 from serverless_bench.studies import pilot
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.cost import planned_jobs
