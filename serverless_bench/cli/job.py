@@ -137,10 +137,11 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     found = check_job({**settings, **paths, "workload": workload}, keys)
     # What comes now loads libraries, for which a wrong flag did not have to wait.
+    from serverless_bench.executors import info_of
     from serverless_bench.job.load import OWN_FUNCTION
 
-    if found.job.workload != OWN_FUNCTION or found.job.executor != "inline":
-        # In line, a function of the user's own shares this process.
+    if found.job.workload != OWN_FUNCTION or not info_of(found.job.executor).in_process:
+        # A function of the user's own shares this process then.
         load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit
     from serverless_bench.reporters import open_reporter

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.executors import EXECUTORS
+from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.load import OWN_FUNCTION, is_in_files
@@ -21,8 +21,6 @@ from serverless_bench.workloads import WORKLOADS, open_workload
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
 
-_SEEN: Final = ("local", "inline")
-"""Executors whose functions share memory with the driver."""
 NOT_AGAIN: Final[Mapping[str, str]] = {
     OWN_FUNCTION: "a run directory has no code: to launch what is missing, give resume_job the"
     " function",
@@ -105,11 +103,12 @@ def _check_stable(job: JobSpec) -> None:
             hint="the most that the run may take",
             field="until_stable",
         )
-    if job.executor not in _SEEN:
+    if not info_of(job.executor).shares_memory:
+        seen = executors_where(lambda info: info.shares_memory)
         raise UsageError(
             f"`until_stable` does not work with `executor` {job.executor}: what its functions do"
             " is known when they are through",
-            hint=f"`executor` {' or '.join(_SEEN)}, or a fixed `duration`",
+            hint=f"`executor` {' or '.join(seen)}, or a fixed `duration`",
             field="until_stable",
         )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load, check_meant, load_of
 from serverless_bench.job.target import Target
@@ -92,7 +93,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     concurrency
         Invocations alive at once, at most.
     executor
-        Where functions run: local, inline, dask, lambda, lithops or workers; docs/executors.md.
+        Where functions run; docs/executors.md.
     functions
         Names of the deployed functions to invoke, for executors that invoke such.
     function_region
@@ -141,7 +142,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     gate: float | None = None
     invocations: int
     concurrency: int = 8
-    executor: str = "local"
+    executor: str = DEFAULT_EXECUTOR
     functions: tuple[str, ...] = ()
     function_region: str | None = None
     memory_mib: int | None = None
@@ -281,7 +282,7 @@ def idle_words(idle: int, threads: int) -> str:
 class DescribedJob(JobSpec):
     """A job that need not be one that could be run here: of a saved run, or of another tool.
 
-    It may have names of plugins that are not installed, and lack what older versions left out.
+    It may have names of plugins that are not installed.
     """
 
     def __post_init__(self) -> None:

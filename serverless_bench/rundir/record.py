@@ -18,7 +18,7 @@ from serverless_bench.rundir.access import ACCESS_WORDS, Access
 from serverless_bench.rundir.rows import column, from_columns, to_columns
 
 
-class Found(StrEnum):
+class FoundBytes(StrEnum):
     """What was there instead of the right bytes."""
 
     ZEROS = "zeros"
@@ -60,7 +60,7 @@ class BadRange:
     length: int
     bad_bytes: int
     """Bytes of the range that differ; some may agree by chance."""
-    found: Found
+    found: FoundBytes
     found_key_hash: str | None = None
     """Whose bytes were there: ``keystream.hash_key`` in hexadecimal; None if unknown."""
     found_generation: int | None = None
@@ -299,12 +299,13 @@ class InvocationRecord:
     overdue: Sequence[Overdue] = ()
     """What was due in an open loop and never begun; a few rows, however much it is."""
     gate_puts: int | None = None
-    """Billed requests to announce itself at the gate. None without a gate, or if unknown."""
+    """Billed requests to announce itself at the gate. None without a gate, and if it ended
+    before it came there."""
     gate_gets: int | None = None
     """The same: how often it asked for the start."""
     control_puts: int | None = None
     """Billed requests below the control prefix: its claim, and one for this record, whose
-    further attempts cannot stand in it. None without a control prefix, or if unknown."""
+    further attempts cannot stand in it. None without a control prefix."""
     control_gets: int | None = None
     """The same: looks at the claim of somebody else."""
     measured_cpu_ns: int | None = None
@@ -332,10 +333,8 @@ class InvocationRecord:
         rows: dict[str, Any] = {
             name: from_columns(row_type, data[name], _WORDS.get(row_type, {}))
             for name, row_type in TABLES.items()
-            if name in data
         }
-        rest = {name: value for name, value in data.items() if name != "attempt"}
-        return cls(**{**rest, "launch": launch_of(data), **rows})
+        return cls(**{**data, **rows})
 
 
 TABLES: Mapping[str, type] = {
@@ -386,15 +385,9 @@ class Outcome:
         }
 
 
-def launch_of(data: Mapping[str, Any]) -> int:
-    """Return the launch of a record or of a loss; schema 1 calls it ``attempt``."""
-    launch: int = data["launch"] if "launch" in data else data["attempt"]
-    return launch
-
-
 _WORDS: Mapping[type, Mapping[str, Mapping[str, StrEnum]]] = {
     OperationRecord: {"kind": {str(kind): kind for kind in OperationKind}},
-    BadRange: {"found": {str(found): found for found in Found}},
+    BadRange: {"found": {str(found): found for found in FoundBytes}},
     Access: ACCESS_WORDS,
 }
 """Columns that hold one of a few words, and the words."""

@@ -27,26 +27,28 @@ _HINT: Final = "sbench did not write it so: the file was changed, or is of anoth
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=LIMIT)]
 Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
+Sha256 = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 
 
-class _Client(msgspec.Struct):
+class _ClientLine(msgspec.Struct):
     attempts: str = ""
     progress: str = ""
     shows: list[str] = []
 
 
 class _Provenance(msgspec.Struct):
-    client: _Client = msgspec.field(default_factory=_Client)
+    client: _ClientLine = msgspec.field(default_factory=_ClientLine)
+    polled: bool = False
 
 
-class _ProbedFunction(msgspec.Struct):
+class _ProbedFunctionLine(msgspec.Struct):
     billed_ms: Count
     memory_mib: Count | None
     requests: dict[str, Requests]
 
 
-class _Probe(msgspec.Struct):
-    functions: list[_ProbedFunction]
+class _ProbeLine(msgspec.Struct):
+    functions: list[_ProbedFunctionLine]
 
 
 class FileState(msgspec.Struct):
@@ -54,7 +56,7 @@ class FileState(msgspec.Struct):
 
     bytes: Count
     lines: Count
-    sha256: Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
+    sha256: Sha256
 
 
 Files = dict[Literal["ledger.txt", "keys.txt", "records.jsonl"], FileState]
@@ -65,36 +67,37 @@ class _Header(msgspec.Struct):
     created_ns: Count
     job: dict[str, Any]
     provenance: _Provenance
-    probe: _Probe | None = None
+    files: Files
+    sha256: Sha256
+    probe: _ProbeLine | None = None
     limits: dict[str, Any] | None = None
     simulated: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)] | None = None
-    files: Files = {}
 
 
 class _Gate(msgspec.Struct):
-    expected: Count | None = None
-    announced: Count | None = None
-    batches: Count | None = None
-    opened_ns: Count | None = None
-    waited_s: float | None = None
+    expected: Count
+    announced: Count
+    batches: Count
+    opened_ns: Count
+    waited_s: float
 
 
-class _Stability(msgspec.Struct):
+class _StabilityLine(msgspec.Struct):
     asked: float
     reached: bool
     of: Annotated[str, msgspec.Meta(max_length=16)]
     blocks: Count
     looks: Count
-    after_s: float | None = None
-    mean_per_s: float | None = None
-    low_per_s: float | None = None
-    high_per_s: float | None = None
-    half_width: float | None = None
-    trend: float | None = None
-    block_s: float | None = None
+    after_s: float | None
+    mean_per_s: float | None
+    low_per_s: float | None
+    high_per_s: float | None
+    half_width: float | None
+    trend: float | None
+    block_s: float | None
 
 
-class _Neighbours(msgspec.Struct):
+class _NeighboursLine(msgspec.Struct):
     commands: Count
     shared_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
 
@@ -102,27 +105,27 @@ class _Neighbours(msgspec.Struct):
 class End(msgspec.Struct):
     """What the line says that a driver writes last."""
 
+    files: Files
     ended_ns: Count = 0
     probes: list[tuple[Count, Count, Count]] = []
-    probed: list[_ProbedFunction] = []
+    probed: list[_ProbedFunctionLine] = []
     requests: Requests = {}
     store_requests: Requests = {}
     gate: _Gate | None = None
-    stability: _Stability | None = None
-    neighbours: _Neighbours | None = None
-    files: Files = {}
+    stability: _StabilityLine | None = None
+    neighbours: _NeighboursLine | None = None
 
 
-class Wave(msgspec.Struct):
+class WaveLine(msgspec.Struct):
     """What the line says that comes before what is launched again."""
 
     number: Count
     created_ns: Count
     count: Count
-    files: Files = {}
+    files: Files
 
 
-class Cleaning(msgspec.Struct):
+class CleaningLine(msgspec.Struct):
     """What the line says that comes before the first deletion of ``sbench clean``."""
 
     began_ns: Count
@@ -198,7 +201,7 @@ def _job(data: Mapping[str, Any]) -> JobSpec:
         given[name] = _made(f"job.{name}", kind, data.get(name))
     if data.get("control") is not None:
         given["control"] = _made("job.control", Target, data["control"])
-    load = data.get("load", {})
+    load = data.get("load")
     if isinstance(load, dict) and load.get("array") is not None:
         load = {**load, "array": _made("job.load.array", ArraySpec, load["array"])}
     given["load"] = _made("job.load", Load, load)

@@ -17,6 +17,8 @@ from serverless_bench.analysis.samples import (
     sample_of,
 )
 from serverless_bench.errors import CORRUPT, INCOMPLETE, WITHHELD, UsageError
+from serverless_bench.executors import info_of
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import load_run
 from serverless_bench.series.runs import JobSeries, check_cost, in_turns, series_in
@@ -167,8 +169,10 @@ def check_side_by_side(executor: str) -> None:
     UsageError
         If the executor runs one after the other.
     """
-    if executor == "inline":
-        raise UsageError("inline runs one function at a time", hint="`executor` local")
+    if info_of(executor).in_process:
+        raise UsageError(
+            f"{executor} runs one function at a time", hint=f"`executor` {DEFAULT_EXECUTOR}"
+        )
 
 
 def _checked(numbers: Iterable[int]) -> list[int]:

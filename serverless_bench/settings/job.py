@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from serverless_bench.arrays import ARRAYS
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
+    DEFAULT_EXECUTOR,
     DEFAULT_MB,
     DEFAULT_MIX,
     DEFAULT_NUMBER,
@@ -269,7 +270,7 @@ class JobSettings:
     ] = None
 
     # Where functions run, and for how long.
-    executor: Annotated[str, Meaning("Where functions run.")] = "local"
+    executor: Annotated[str, Meaning("Where functions run.")] = DEFAULT_EXECUTOR
     concurrency: Annotated[int | None, Harmless("Functions at once; see docs/executors.md.")] = None
     deadline: Annotated[
         float,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from serverless_bench.aws.cost.forecast import VCPU_MIB
-from serverless_bench.aws.cost.usage import format_money
+from serverless_bench.aws.cost.prices import format_money
 from serverless_bench.driver.outlook import example_keys
 from serverless_bench.driver.outlook import plan as plan_job
 from serverless_bench.errors import SbenchError

@@ -19,9 +19,6 @@ from serverless_bench.errors import UsageError
 )
 @click.option(
     "--output",
-    # As it was called before every command said the same.
-    "--out",
-    envvar=("SBENCH_OUTPUT", "SBENCH_OUT"),
     type=FILE,
     help="File to write; .zst at its end compresses it.  [default: standard output, for text]",
 )
@@ -35,9 +32,9 @@ def command(directory: Path, style: str, output: Path | None) -> None:
     """
     load_numpy()
     from serverless_bench.formats.export import export
-    from serverless_bench.formats.exporters import open_exporter
+    from serverless_bench.formats.exporters import EXPORTERS
 
-    if output is None and not open_exporter(style).is_text:
+    if output is None and not EXPORTERS.load(style).is_text:
         raise UsageError(f"--format {style} needs a file", hint=f"--output run.{style}")
     check_writable("--output", output)
     export(directory, sys.stdout.buffer if output is None else output, format=style)

@@ -50,14 +50,14 @@ def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
         say_json(orjson.dumps(data))
         return
     if style == PAGE:
-        from serverless_bench.reporters.page.scaling import page
+        from serverless_bench.reporters.page.runs import scaling_page
 
         laws = {
             metric: [" ".join(law.split()) for law in _laws(document)]
             for metric, document in data.items()
         }
         curves = {metric: _curves(scaling) for metric, scaling in fitted.fits.items()}
-        click.echo(page(data, laws, curves), nl=False)
+        click.echo(scaling_page(data, laws, curves), nl=False)
         return
     mark = f", {format_count(simulated, 'run')} SIMULATED" if simulated else ""
     for metric, document in data.items():

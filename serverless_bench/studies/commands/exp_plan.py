@@ -14,8 +14,10 @@ from serverless_bench.cli.flags.of_jobs import (
     remote_options,
 )
 from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
-from serverless_bench.driver.location import BILLED, open_target
+from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import info_of
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import parse_bucket
 from serverless_bench.studies import DESIGNS, SCALES
 from serverless_bench.user_files import parse_toml
@@ -134,7 +136,7 @@ def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
         f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
     executors = {cell.settings.get("executor", "local") for cell in cells}
-    if cost and (plan.scale == "paper" or not executors.isdisjoint(BILLED)):
+    if cost and (plan.scale == "paper" or any(info_of(str(name)).billed for name in executors)):
         from serverless_bench.studies.cost import dollars_text
 
         if text := dollars_text(plan):
@@ -167,7 +169,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     from serverless_bench.driver.remote import locate
     from serverless_bench.settings.job import JobSettings
 
-    executors = {str(cell.settings.get("executor", "local")) for cell in plan.cells()}
+    executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
     if len(executors) > 1:
         raise UsageError("the cells have different executors", hint="--executor NAME")
     names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")

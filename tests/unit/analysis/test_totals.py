@@ -12,7 +12,7 @@ from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.record import BadRange, Found, Outcome, Step
+from serverless_bench.rundir.record import BadRange, FoundBytes, Outcome, Step
 from serverless_bench.rundir.tables import at_percentiles, percentiles
 from serverless_bench.units import GIB
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
@@ -130,7 +130,7 @@ def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
 
 
 def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
-    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=FoundBytes.ZEROS)
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     run = saved(
         tmp_path / "run",
@@ -203,7 +203,7 @@ def test_processor_time_is_of_what_was_measured(tmp_path: Path) -> None:
         warm(told_ns=S // 8, until_s=1.5),
         outcome(replace(record(0, [operation()]), gate_wait_ns=S)),
     ],
-    ids=["old record", "another thread still warmed up", "old record with a gate"],
+    ids=["not told", "another thread still warmed up", "not told, with a gate"],
 )
 def test_processor_time_that_nobody_told_is_not_made_up(tmp_path: Path, one: Outcome) -> None:
     assert summarize(saved(tmp_path / "run", [one])).cpu_s_per_gib is None
@@ -233,7 +233,7 @@ def test_what_a_failed_function_moved_is_not_counted_twice(tmp_path: Path) -> No
 
 
 def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
-    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=FoundBytes.ZEROS)
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     one = record(0, [replace(get, warmup=True)], bad_ranges=[bad])
     found = summarize(saved(tmp_path / "run", [outcome(one)]))

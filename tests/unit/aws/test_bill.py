@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.aws.cost.expected import Setting, expected
+from serverless_bench.aws.cost.expected import CostConditions, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES
-from serverless_bench.aws.cost.prices import load_prices
-from serverless_bench.aws.cost.usage import BilledUsage, price
+from serverless_bench.aws.cost.prices import BilledUsage, load_prices, price
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -43,6 +42,8 @@ def test_a_function_is_billed_to_the_next_millisecond(
     control: Target | None, billed_s: float
 ) -> None:
     result = replace(one(spent_ns=1_000_000_001, memory_mib=2048), import_ns=200_000_000)
+    if control is not None:
+        result = replace(result, control_puts=2, control_gets=0)
     of = replace(job(invocations=1), control=control)
     found = outcome_usage(outcome(result), of, memory_mib=128, architecture="arm64")
     # A claim and a record, and what the driver asks for to find them.
@@ -116,7 +117,9 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
         PRICES,
     )
     # Half of them have more memory than the middle one; the objects are 1,000 bytes each.
-    foreseen = expected(of, Setting(memory_mib=2048, architecture="arm64", object_bytes=1000))
+    foreseen = expected(
+        of, CostConditions(memory_mib=2048, architecture="arm64", object_bytes=1000)
+    )
     assert foreseen is not None
     assert found.estimate == price(foreseen.usage, PRICES).total
     assert found.estimate_error == pytest.approx(found.estimate / found.total - 1)

@@ -1,0 +1,318 @@
+"""The thin client: S3 over a socket, and nothing between.
+
+``sigv4`` signs, ``response`` reads heads, and ``connection`` moves the bytes:
+from the keystream's buffer straight to the socket, and from the socket into a buffer
+that is used again. docs/decisions/0003 and 0036 have the measurements behind that.
+
+The payload is not hashed (``UNSIGNED-PAYLOAD``), unless an option asks for it: a store is
+checked by reading back, by a reader that knows what the bytes have to be.
+"""
+
+import hashlib
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.environment import find_keys
+from serverless_bench.clients.library import most_text
+from serverless_bench.clients.options import option
+from serverless_bench.clients.s3_http import (
+    METHODS,
+    NO_HEADERS,
+    S3HttpClient,
+    S3Response,
+    byte_range,
+    check_success,
+    response_error,
+)
+from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
+from serverless_bench.clients.wire.connection import WireConnection
+from serverless_bench.clients.wire.response import Response
+from serverless_bench.clients.wire.session import CREATE_SESSION, OWN_KEYS, SERVICE, Sessions
+from serverless_bench.errors import AccessDenied, BadResponse
+from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.rundir.record import Shown
+
+_WITH_BODY: Final = frozenset({"PUT", "POST"})
+_OF_MANY: Final = frozenset({"DeleteObjects", "ListMultipartUploads", "ListObjectsV2"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireOptions:
+    """What can be set of this client."""
+
+    payload_signing: Literal["unsigned", "sha256"] = option(
+        "unsigned", "what stands for the body in the signature; its hash makes the bytes twice"
+    )
+
+
+class WireClient(S3HttpClient[WireOptions]):
+    """Single S3 requests over persistent connections."""
+
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="exact",
+        progress="wire",
+        shows=frozenset(Shown),
+        signing="SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256",
+        checksum="none",
+        options=WireOptions,
+        quirks=frozenset({"bare_puts"}),
+        express=True,
+        conditional=True,
+    )
+
+    def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
+        self._idle: deque[WireConnection] = deque()
+        self._is_closed = False
+        super().__init__(target, transfer, called=called)
+        self._hashes = self._options.payload_signing == "sha256"
+        self._keys = self._find_keys()
+
+    def _open(self) -> None:
+        self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
+        host, express = self._server.netloc, is_directory_bucket(self._bucket)
+        service = SERVICE if express else "s3"
+        self._signer = Signer(self._region, host, service=service)
+        self._sessions = Sessions(self._region, host, self._create_session) if express else None
+        # What is idle leads to where the bucket was.
+        self._close_idle()
+
+    def _find_keys(self) -> Callable[[], Keys | None]:
+        """Return what returns the keys of the moment, or None if there are none."""
+        return _find_keys()
+
+    def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
+        """Write one object; with ``if_absent``, one that is there is refused with 412."""
+        headers = {"if-none-match": "*"} if if_absent else NO_HEADERS
+        self._send("PutObject", key, exchange, headers=headers, body=source)
+
+    def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
+        if etag is None:
+            self.put(key, source, exchange, if_absent=True)
+        else:
+            self._send("PutObject", key, exchange, headers={"if-match": etag}, body=source)
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        self._send("GetObject", key, exchange, headers=byte_range(offset, length), sink=sink)
+
+    def get_tagged(self, key: str, sink: Sink, exchange: Exchange) -> str:
+        return self._send("GetObject", key, exchange, sink=sink).headers.get("etag", "")
+
+    def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
+        """Return an object's first bytes, its entity tag and its ``Content-Range``."""
+        response = self._send("GetObject", key, exchange, headers=byte_range(0, length))
+        found = response.headers
+        return response.text[:length], found.get("etag", ""), found.get("content-range", "")
+
+    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> bool:
+        """Delete one object, and return whether the bucket keeps it as an older version."""
+        headers = {"if-match": etag} if etag else NO_HEADERS
+        response = self._send("DeleteObject", key, exchange, headers=headers)
+        return response.headers.get("x-amz-delete-marker") == "true"
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        # A request that is under way finds that its list is no longer the client's.
+        idle, self._idle = self._idle, deque()
+        _close_all(idle)
+
+    def _send(
+        self,
+        operation: str,
+        key: str,
+        exchange: Exchange,
+        *,
+        query: str = "",
+        headers: Mapping[str, str] = NO_HEADERS,
+        body: Source | bytes = b"",
+        sink: Sink | None = None,
+    ) -> S3Response:
+        """Make one request; the connection is kept if its response was read to the end."""
+        signing = self._signing(operation, exchange)
+        idle = self._idle
+        connection = self._connect(exchange, idle)
+        try:
+            method = METHODS[operation]
+            head = self._head(signing, method, self._path(key), query, headers, body, connection)
+            response = connection.send_request(method, head, body, exchange)
+            status, answered = response.status, response.headers
+            exchange.answered(status, answered)
+            if status >= 300:
+                text = connection.read(response, most_text(is_long=False), exchange)
+                error = response_error(status, text, answered, self._endpoint, self._bucket)
+                if self._sessions is not None:
+                    error = self._sessions.judge(operation, text, signing[1], error)
+                raise error
+            if sink is None:
+                text = _read_text(operation, response, connection, exchange)
+                return S3Response(status, answered, text)
+            if "range" in headers and "content-range" not in answered:
+                # By the header: rclone responds to a range with status 200.
+                raise BadResponse("the store ignored the range", status=status)
+            connection.receive(response, sink, exchange)
+            return S3Response(status, answered, b"")
+        finally:
+            if not connection.is_reusable:
+                connection.close()
+            else:
+                idle.append(connection)
+                if self._is_closed or idle is not self._idle:
+                    # The client was closed before or meanwhile, or has moved.
+                    _close_all(idle)
+
+    def _connect(self, exchange: Exchange, idle: deque[WireConnection]) -> WireConnection:
+        # The one that was used last is the least likely to have been closed. Not "while there
+        # is one": between the question and the response another thread may take it.
+        try:
+            while (connection := idle.pop()).is_stale():
+                connection.close()
+        except IndexError:
+            pass
+        else:
+            exchange.connected(connection.remote, reused=True)
+            return connection
+        connection = WireConnection(
+            self._server,
+            proxy=_find_proxy(self._server),
+            block_bytes=self._transfer.block_bytes,
+            timeout_s=self._transfer.timeout_s,
+            exchange=exchange,
+        )
+        exchange.connected(connection.remote, reused=False)
+        return connection
+
+    def _create_session(self, exchange: Exchange) -> S3Response:
+        mode = {"x-amz-create-session-mode": "ReadWrite"}
+        return self._send(CREATE_SESSION, "", exchange, query="session=", headers=mode)
+
+    def _signing(self, operation: str, exchange: Exchange) -> tuple[Signer, Keys]:
+        """Return what signs a request, and with what: our own keys, or those of a session."""
+        if self._sessions is not None and operation not in OWN_KEYS:
+            return self._sessions.signer, self._sessions.keys(exchange)
+        if (keys := self._keys()) is None:
+            raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
+        return self._signer, keys
+
+    def _head(
+        self,
+        signing: tuple[Signer, Keys],
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body: Source | bytes,
+        connection: WireConnection,
+    ) -> bytes:
+        """Return the head of a request, signed."""
+        signer, keys = signing
+        payload = self._hash(body) if self._hashes else UNSIGNED_PAYLOAD
+        signed = signer.sign(keys, method, path, query, headers, payload)
+        more = f"user-agent: {self._name}\r\n{connection.proxy_lines}"
+        if method in _WITH_BODY:
+            size = len(body) if isinstance(body, bytes) else body.size
+            more = f"{more}content-length: {size}\r\n"
+        if connection.absolute:
+            path = f"{self._server.scheme}://{self._server.netloc}{path}"
+        if query:
+            path = f"{path}?{query}"
+        return f"{method} {path} HTTP/1.1\r\n{signed}{more}\r\n".encode()
+
+    def _hash(self, body: Source | bytes) -> str:
+        if isinstance(body, bytes):
+            return hashlib.sha256(body).hexdigest()
+        hashed = hashlib.sha256()
+        for block in self._blocks(body):
+            hashed.update(block)
+        return hashed.hexdigest()
+
+
+def _read_text(
+    operation: str, response: Response, connection: WireConnection, exchange: Exchange
+) -> bytes:
+    """Return the body of a response of success; there may be an error in it.
+
+    Raises
+    ------
+    OperationError
+        If there is one, or more than what was asked for can be.
+    """
+    if response.length == 0:
+        return b""
+    most = most_text(is_long=operation in _OF_MANY)
+    text = connection.read(response, most, exchange)
+    if operation != "GetObject":
+        if len(text) == most:
+            # A listing that ends too early is an error, and not a shorter listing.
+            raise BadResponse("the store's response is too long", status=response.status)
+        if not operation.startswith("List"):
+            # Whoever wants a listing parses it, once.
+            check_success(text)
+    return text
+
+
+def _find_keys() -> Callable[[], Keys | None]:
+    """Return what returns the keys of the moment, or None if there are none.
+
+    The environment stands first in the AWS chain, and on Lambda it is all there is; botocore
+    would cost every cold start 100 ms, so it is imported when needed.
+    """
+    keys = find_keys()
+    if keys is not None and "AWS_CREDENTIAL_EXPIRATION" not in os.environ:
+        return lambda: keys
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
+    from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
+
+    session, found = AwsSession(), list[Any]()
+    # What it finds renews itself. Where it raises it is asked again, and then the request fails.
+    with suppress(BotoCoreError):
+        found.append(session.get_credentials())
+
+    def look() -> Keys | None:
+        try:
+            credentials = found[0] if found else session.get_credentials()
+            if credentials is None:
+                return None
+            frozen = credentials.get_frozen_credentials()
+        except BotoCoreError as exc:
+            raise AccessDenied(f"the credentials cannot be renewed: {exc}") from exc
+        if not frozen.access_key or not frozen.secret_key:
+            return None
+        return Keys(frozen.access_key, frozen.secret_key, frozen.token)
+
+    return look
+
+
+def _find_proxy(url: SplitResult) -> str | None:
+    """Return the URL of the proxy that the environment has for a URL."""
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    # It knows the rules of NO_PROXY, and takes half a cold start to import.
+    from botocore.utils import get_environ_proxies  # noqa: PLC0415
+
+    proxy: str | None = get_environ_proxies(url.geturl()).get(url.scheme)
+    return proxy
+
+
+def _close_all(idle: deque[WireConnection]) -> None:
+    with suppress(IndexError):
+        while True:
+            idle.pop().close()

@@ -1,0 +1,353 @@
+"""One HTTP/1.1 connection of the wire client, and the loops that move bytes over it.
+
+The socket stays blocking, with SO_RCVTIMEO and SO_SNDTIMEO at ``TICK_S``: the kernel
+then returns what it has at least twenty times a second. So progress is known while a
+slow block is under way, a stalled transfer is noticed, and a function can stop at its
+deadline, without a poll before every call. Heads and bodies go through one buffer that is
+used again: a small object is one send and, as a rule, one receive.
+"""
+
+import re
+import select
+import socket
+from collections.abc import Callable
+from typing import Final, TypeVar
+from urllib.parse import SplitResult
+
+from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.wire.connect import (
+    TICK_S,
+    authorization,
+    connect,
+    open_tunnel,
+    secure,
+)
+from serverless_bench.clients.wire.response import END_OF_HEAD, Response
+from serverless_bench.clients.wire.tls import TlsStream
+from serverless_bench.errors import (
+    BadResponse,
+    ConnectionLost,
+    DeadlineExceeded,
+    OperationError,
+    TimedOut,
+)
+from serverless_bench.units import KIB
+
+_CONNECT_S: Final = 10.0
+_EARLY_RESPONSE_S: Final = 1.0
+_HEAD_BYTES: Final = 64 * KIB
+"""Room for a head before the block in the buffer; S3 takes heads of 8 KiB."""
+
+_LINE_BYTES: Final = 4 * KIB
+"""A line between chunks, or behind the last one; S3's have some ten bytes."""
+_TRAILERS: Final = 64
+_CHUNK_SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,15}")
+
+B = TypeVar("B", bound=bytes | memoryview)
+
+
+class WireConnection:
+    """A connection, its TLS session and its buffer.
+
+    Parameters
+    ----------
+    url
+        Scheme, host and port to talk to.
+    proxy
+        URL of the proxy that stands in between; None for a direct connection.
+    block_bytes
+        Bytes of a body that are made, or compared, at a time.
+    timeout_s
+        A wait without any byte ends after this long.
+    exchange
+        Told while a proxy or TLS is waited for.
+
+    Raises
+    ------
+    OperationError
+        If no connection comes about.
+    """
+
+    def __init__(
+        self,
+        url: SplitResult,
+        *,
+        proxy: str | None,
+        block_bytes: int,
+        timeout_s: float,
+        exchange: Exchange,
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._block_bytes = block_bytes
+        self._room = bytearray(_HEAD_BYTES + block_bytes)
+        self._buffer = memoryview(self._room)
+        self._begin = self._end = 0
+        """Where what was received and not used yet stands in the buffer."""
+        self.absolute = bool(proxy) and url.scheme == "http"
+        """Whether requests have to name the whole URL, as a proxy wants it."""
+        self.proxy_lines = authorization(proxy) if proxy else ""
+        """Headers for the proxy, as lines."""
+        connect_s = min(timeout_s, _CONNECT_S)
+        try:
+            self._socket = connect(url, proxy, connect_s)
+            self._stream: socket.socket | TlsStream = self._socket
+            try:
+                if url.scheme == "https":
+                    if proxy:
+                        open_tunnel(self._socket, url, self.proxy_lines, connect_s, exchange)
+                        self.proxy_lines = ""
+                    self._stream = secure(self._socket, url, block_bytes, connect_s, exchange)
+                peer = self._socket.getpeername()
+            except BaseException:
+                self.close()
+                raise
+        except TimeoutError as exc:
+            raise TimedOut("no connection in time") from exc
+        except OSError as exc:
+            raise _lost(exc) from exc
+        self.remote = f"{peer[0]}:{peer[1]}" + (" (proxy)" if proxy else "")
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self.is_reusable = False
+        """Whether nothing is left on the line, of a request or of its response."""
+
+    def is_stale(self) -> bool:
+        """Return whether the store closed the idle connection, or sent something on it."""
+        return bool(self._poll.poll(0))
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def send_request(
+        self, method: str, head: bytes, body: Source | bytes, exchange: Exchange
+    ) -> Response:
+        """Send one request and return the head of its response.
+
+        Parameters
+        ----------
+        method, head
+            Of the request; the head is ready to send.
+        body
+            An object's bytes, which are counted, or others, which are not.
+        exchange
+            Told of everything that happens.
+
+        Raises
+        ------
+        OperationError
+            If the connection breaks, or nothing moves for too long.
+        """
+        self.is_reusable = False
+        self._begin = self._end = 0
+        try:
+            if body == b"":
+                self._send_all(head, len(head), exchange)
+            else:
+                self._send(head, body, exchange)
+            exchange.sent()
+        except (BrokenPipeError, ConnectionResetError) as exc:
+            return self._early_response(method, exchange, exc)
+        except OSError as exc:
+            raise _lost(exc) from exc
+        response = self._response(method, exchange, self._timeout_s)
+        if response.length == 0:
+            self.is_reusable = self._begin == self._end and not response.will_close
+        return response
+
+    def receive(self, response: Response, sink: Sink, exchange: Exchange) -> None:
+        """Move the body of ``response`` into ``sink``.
+
+        Raises
+        ------
+        ConnectionLost
+            If the connection ends before the body does.
+        """
+        size = response.length
+        if size is None:
+            raise BadResponse("an object came without Content-Length", status=response.status)
+        # Less than a block came with the head.
+        begin, came = self._begin, self._end - self._begin
+        offset, filled = 0, min(came, size)
+        if filled:
+            exchange.first_byte()
+            exchange.moved(filled)
+        while offset < size:
+            want = min(self._block_bytes, size - offset)
+            while filled < want:
+                count = self._receive(self._buffer[begin + filled : begin + want], exchange)
+                if offset == filled == 0:
+                    exchange.first_byte()
+                exchange.moved(count)
+                filled += count
+            sink.write_at(offset, self._buffer[begin : begin + want])
+            offset, begin, filled = offset + want, 0, 0
+        self.is_reusable = came <= size and not response.will_close
+
+    def read(self, response: Response, most: int, exchange: Exchange) -> bytes:
+        """Return the body of ``response``, or its first ``most`` bytes."""
+        if response.chunked:
+            data, whole = self._read_chunks(most, exchange)
+        else:
+            length = response.length
+            data = self._read(most if length is None else min(length, most), exchange)
+            whole = length is not None and len(data) == length
+            if length is not None and len(data) < min(length, most):
+                raise ConnectionLost("the connection ended in the middle of the response")
+        self.is_reusable = whole and not response.will_close and self._begin == self._end
+        return data
+
+    # Sending
+
+    def _send(self, head: bytes, body: Source | bytes, exchange: Exchange) -> None:
+        if isinstance(body, bytes):
+            self._send_all(head + body, len(head) + len(body), exchange)
+            return
+        if len(head) > _HEAD_BYTES:
+            self._send_all(head, len(head), exchange)
+            head = b""
+        buffer, first = self._buffer, len(head)
+        buffer[:first] = head
+        for offset in range(0, body.size or 1, self._block_bytes):
+            end = first + min(self._block_bytes, body.size - offset)
+            if end > first:
+                body.readinto_at(offset, buffer[first:end])
+            self._send_all(buffer[:end], first, exchange)
+            first = 0
+
+    def _send_all(self, data: bytes | memoryview, uncounted: int, exchange: Exchange) -> None:
+        """Send ``data``, of which the first ``uncounted`` bytes are of no object."""
+        send: Callable[[bytes | memoryview], int] = self._stream.send
+        while True:
+            try:
+                count = send(data)
+            except BlockingIOError:
+                count = self._patiently(send, data, exchange, self._timeout_s)
+            if count > uncounted:
+                exchange.moved(count - uncounted)
+            if count == len(data):
+                return
+            data = memoryview(data)[count:]
+            uncounted = max(0, uncounted - count)
+
+    # Receiving
+
+    def _response(self, method: str, exchange: Exchange, patience_s: float) -> Response:
+        """Return the next head that is not interim; what came behind it stays in the buffer."""
+        begin, end = self._begin, self._end
+        while True:
+            if end == begin or (found := self._room.find(END_OF_HEAD, begin, end)) < 0:
+                if end > _HEAD_BYTES:
+                    raise BadResponse("the head of the response does not end")
+                if end > self._begin:
+                    # It comes in pieces, however small: time passes.
+                    exchange.moved(0)
+                # No more than a block, so that the body's first one fits behind the head.
+                room = self._buffer[end : end + self._block_bytes]
+                end += self._receive(room, exchange, patience_s)
+                continue
+            response = Response(self._room[begin:found], method)
+            begin = found + len(END_OF_HEAD)
+            if begin > _HEAD_BYTES:
+                raise BadResponse("the head of the response is too long")
+            if not response.is_interim:
+                self._begin, self._end = begin, end
+                return response
+
+    def _read(self, most: int, exchange: Exchange) -> bytes:
+        """Return ``most`` bytes, or as many as there are."""
+        data = bytearray()
+        while len(data) < most and (self._begin < self._end or self._refill(exchange)):
+            piece = self._buffer[self._begin : min(self._end, self._begin + most - len(data))]
+            self._begin += len(piece)
+            data += piece
+        return bytes(data)
+
+    def _read_chunks(self, most: int, exchange: Exchange) -> tuple[bytes, bool]:
+        """Return a body in chunks (RFC 9112, section 7.1), and whether it is all of it."""
+        data = bytearray()
+        while size := self._chunk_size(exchange):
+            part = self._read(min(size, most - len(data)), exchange)
+            data += part
+            if len(data) == most:
+                return bytes(data), False
+            if len(part) < size or self._line(exchange):
+                raise ConnectionLost("the connection ended in the middle of a chunk")
+        for _ in range(_TRAILERS):
+            if not self._line(exchange):
+                return bytes(data), True
+        raise BadResponse("the lines behind the response do not end")
+
+    def _chunk_size(self, exchange: Exchange) -> int:
+        text = self._line(exchange).partition(b";")[0].strip()
+        if not _CHUNK_SIZE.fullmatch(text):
+            raise BadResponse(f"this is no length of a chunk: {text[:100]!r}")
+        return int(text, 16)
+
+    def _line(self, exchange: Exchange) -> bytes:
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = self._read(1, exchange)
+            if not byte:
+                raise ConnectionLost("the connection ended in the middle of the response")
+            line += byte
+            if len(line) > _LINE_BYTES:
+                raise BadResponse("a line of the response does not end")
+        return line.rstrip(b"\r\n")
+
+    def _refill(self, exchange: Exchange) -> bool:
+        """Receive what comes next into the empty buffer; return False at the end."""
+        exchange.moved(0)
+        self._begin = 0
+        self._end = self._receive_some(self._buffer, exchange, self._timeout_s)
+        return self._end > 0
+
+    def _receive(
+        self, buffer: memoryview, exchange: Exchange, patience_s: float | None = None
+    ) -> int:
+        count = self._receive_some(buffer, exchange, patience_s or self._timeout_s)
+        if not count:
+            raise ConnectionLost("the store closed the connection before its response was over")
+        return count
+
+    def _receive_some(self, buffer: memoryview, exchange: Exchange, patience_s: float) -> int:
+        """Receive what has come, or what comes next; return 0 at the end."""
+        receive = self._stream.recv_into
+        try:
+            try:
+                return receive(buffer)
+            except BlockingIOError:
+                return self._patiently(receive, buffer, exchange, patience_s)
+        except OSError as exc:
+            raise _lost(exc) from exc
+
+    def _patiently(
+        self, do: Callable[[B], int], data: B, exchange: Exchange, patience_s: float
+    ) -> int:
+        """Do again what ended with its first tick."""
+        waited_s = TICK_S
+        while True:
+            if waited_s > patience_s:
+                raise TimedOut(f"no byte moved for {patience_s:g} s")
+            exchange.moved(0)
+            waited_s += TICK_S
+            try:
+                return do(data)
+            except BlockingIOError:
+                pass
+
+    def _early_response(self, method: str, exchange: Exchange, cause: OSError) -> Response:
+        """Return the response that a store gave before it closed on an upload."""
+        try:
+            response = self._response(method, exchange, _EARLY_RESPONSE_S)
+        except DeadlineExceeded:
+            raise
+        except OperationError:
+            raise _lost(cause) from cause
+        response.will_close = True
+        return response
+
+
+def _lost(exc: OSError) -> ConnectionLost:
+    """Return what an error of a socket, or of TLS, means."""
+    return ConnectionLost(f"{type(exc).__name__}: {exc}")
