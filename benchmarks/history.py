@@ -27,13 +27,13 @@ from benchmarks.common import make_parser
 from serverless_bench.history.judging import (
     DEFAULT_FIGURES,
     Finding,
-    Verdict,
     by_block,
     judge,
     of_recorded,
     overall,
 )
 from serverless_bench.history.recorded import RecordedRun
+from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import NS_PER_S
 
 LOSS: Final = 0.1

@@ -18,6 +18,7 @@ import serverless_bench
 PAGE: Final = Path(__file__).parent / "reference.md"
 FIGURES: Final = PAGE.parents[1] / "serverless_bench" / "analysis" / "figures.toml"
 SETUP: Final = """\
+from dataclasses import replace
 from pathlib import Path
 
 import serverless_bench as sbench
@@ -40,6 +41,10 @@ CHAPTERS: Final = {
     ),
     "Look at a run": ("load_run", "Run", "summarize", "Summary", "timeline", "Timeline"),
     "Compare and check": ("compare", "RunComparison", "check", "CheckedRun"),
+    "Run again and again": (
+        *("ab", "scale", "ScaleFit", "limit", "Limit"),
+        *("history_add", "history_check", "history_check_in_turns", "HistoryCheck"),
+    ),
     "Hand over and clean up": ("render", "export", "clean", "Cleaned"),
     "Errors": ("SbenchError", "CutShort"),
 }

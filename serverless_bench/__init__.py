@@ -12,6 +12,11 @@ shows each name with an example::
     summarize, timeline                           totals, bytes over time     Summary, Timeline
     compare                                       is B faster than A          RunComparison
     check                                         what cannot be              CheckedRun
+    ab                                            two jobs in turns           RunComparison
+    scale                                         more and more functions     ScaleFit
+    limit                                         how much is too much        Limit
+    history_add, history_check                    is it as fast as it was     HistoryCheck
+    history_check_in_turns                        the same, old and new in turns
     render, export                                results as text, runs for other tools
     clean                                         delete what a run wrote     Cleaned
 
@@ -64,6 +69,10 @@ if TYPE_CHECKING:
     from serverless_bench.errors import SbenchError as SbenchError
     from serverless_bench.executors.base import RunProgress as RunProgress
     from serverless_bench.formats.export import export as export
+    from serverless_bench.history.check import history_add as history_add
+    from serverless_bench.history.check import history_check as history_check
+    from serverless_bench.history.check import history_check_in_turns as history_check_in_turns
+    from serverless_bench.history.showing import HistoryCheck as HistoryCheck
     from serverless_bench.job.load import ArraySpec as ArraySpec
     from serverless_bench.job.load import Load as Load
     from serverless_bench.job.spec import JobSpec as JobSpec
@@ -73,6 +82,11 @@ if TYPE_CHECKING:
     from serverless_bench.reporters.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
+    from serverless_bench.series.ab import ab as ab
+    from serverless_bench.series.limit.measure import limit as limit
+    from serverless_bench.series.limit.result import Limit as Limit
+    from serverless_bench.series.scale import ScaleFit as ScaleFit
+    from serverless_bench.series.scale import scale as scale
     from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 _PUBLIC = {
@@ -82,32 +96,41 @@ _PUBLIC = {
     "CutShort": "driver.run",
     "Display": "driver.live.display",
     "FunctionContext": "worker.context",
+    "HistoryCheck": "history.showing",
     "JobPlan": "driver.outlook",
     "JobSpec": "job.spec",
+    "Limit": "series.limit.result",
     "Load": "job.load",
     "Run": "rundir.run",
-    "RunProgress": "executors.base",
     "RunComparison": "analysis.run_comparison",
+    "RunProgress": "executors.base",
     "SbenchError": "errors",
+    "ScaleFit": "series.scale",
     "Summary": "analysis.summary",
     "Target": "job.target",
     "Timeline": "analysis.timeline",
     "Transfer": "job.transfer",
+    "ab": "series.ab",
     "check": "driver.check",
     "clean": "driver.clean",
     "compare": "analysis.run_comparison",
     "embedded_target": "driver.target",
     "export": "formats.export",
+    "history_add": "history.check",
+    "history_check": "history.check",
+    "history_check_in_turns": "history.check",
+    "limit": "series.limit.measure",
     "load_run": "rundir.run",
     "plan": "driver.outlook",
     "render": "reporters.render",
     "resume_job": "driver.run",
     "run_job": "driver.run",
+    "scale": "series.scale",
     "simulate": "lab.simulation.simulated_run",
     "summarize": "analysis.summary",
     "timeline": "analysis.timeline",
 }
-_DISPLAYED = {"analysis.run_comparison", "analysis.summary"}
+_DISPLAYED = {"analysis.run_comparison", "analysis.summary", "series.ab"}
 """Modules whose results ``print`` and notebooks show as reporters do."""
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
@@ -115,6 +138,8 @@ __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
 
 def __getattr__(name: str) -> object:
     room = _PUBLIC.get(name)
+    if name == "history":
+        return import_module(f"{__name__}.{name}")
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if room in _DISPLAYED:

@@ -23,7 +23,7 @@
         └── Corrupt             other bytes than were written
 
 Exit codes 6 (functions failed or lost), 7 (corrupt data) and 130 (interrupted) belong
-to runs that ended and have a report; see ``cli/exit_codes.py``. What the machine itself is
+to runs that ended and have a report; see ``analysis/exit_code.py``. What the machine itself is
 short of (disk, open files, memory, processes) is no bug either; see ``shortage``.
 
 On the control path errors are raised and end the command. On the measured path they
@@ -36,6 +36,12 @@ import os
 import re
 from typing import ClassVar, Final
 
+INCOMPLETE: Final = 6
+"""Exit code of a run of which functions failed or were lost; all else is in its report."""
+CORRUPT: Final = 7
+"""Exit code of a run that read other data than was written, or lost a write."""
+WITHHELD: Final = 11
+"""Exit code of a run whose records contradict themselves, or what is possible."""
 INTERRUPTED: Final = 130
 """Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
 OUTPUT_UNREAD: Final = 141

@@ -1,6 +1,6 @@
 """Compare sets of runs: say whether B is faster than A, slower, or the same."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.analysis.display import Displayed
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.analysis.samples import (
     Sample,
     check_comparable,
@@ -23,7 +22,9 @@ from serverless_bench.analysis.samples import (
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.statistics import unpaired as statistics
-from serverless_bench.statistics.unpaired import ALPHA, THRESHOLD, Comparison, Verdict
+from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.unpaired import Comparison
+from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict
 from serverless_bench.units import format_count
 
 DEFAULT_METRIC: Final = "whole_bytes_per_s"
@@ -180,17 +181,24 @@ def spread(numbers: Sequence[float]) -> float | None:
     return float(np.log(numbers).std(ddof=1)) if len(numbers) > 1 else None
 
 
+def load_runs(runs: Runs) -> list[Run]:
+    """Return a run, those in a directory, or several of both, without their attempts.
+
+    Raises
+    ------
+    ArchiveError
+        If a directory holds no run.
+    """
+    if isinstance(runs, Run):
+        return [runs]
+    if isinstance(runs, str | Path):
+        return [load_run(path, detail=False) for path in run_directories(Path(runs))]
+    return [run for several in runs for run in load_runs(several)]
+
+
 def _side(runs: Runs, label: str) -> Sample:
-    listed = [runs] if isinstance(runs, str | Path | Run) else list(runs)
-    if not listed:
+    measured = [measured_run(run) for run in load_runs(runs)]
+    if not measured:
         raise UsageError(f"side {label} has no runs")
-    measured = [measured_run(run) for each in listed for run in _loaded(each)]
     directory = Path(runs) if isinstance(runs, str | Path) else measured[0].path.parent
     return sample_of(measured, label=label, directory=directory)
-
-
-def _loaded(runs: str | Path | Run) -> Iterator[Run]:
-    if isinstance(runs, Run):
-        yield runs
-    else:
-        yield from (load_run(path, detail=False) for path in run_directories(Path(runs)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
 from serverless_bench.driver.live.display import Display, Style
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from serverless_bench.job.target import Target
     from serverless_bench.reporters.reporter import Reporter
     from serverless_bench.rundir.run import Run
+    from serverless_bench.series.task import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,19 @@ class Prepared:
     def again(self, keys: Sequence[str] | None = None, /, **changes: object) -> "Prepared":
         """Return it prepared with other flags, and other objects to read."""
         return prepare(self.workload, {**self.flags, **changes}, keys)
+
+    def task(self) -> "Task":
+        """Return the job as one that may run again and again."""
+        from serverless_bench.series.task import Task
+
+        return Task(
+            job=self.job,
+            keys=self.keys,
+            place=self.checked.placed,
+            embedded=self.embedded,
+            cost=self.cost,
+            display=self.output.display,
+        )
 
     @property
     def job(self) -> "JobSpec":
@@ -180,32 +194,19 @@ def run(prepared: Prepared) -> Finished:
 def perform(prepared: Prepared, target: "Target") -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.driver.link import beyond_the_link
-    from serverless_bench.driver.run import CutShort, run_job
-    from serverless_bench.driver.versioning import keeps_versions
-    from serverless_bench.executors.base import RunProgress
-    from serverless_bench.job.spec import idle_words
     from serverless_bench.reporters.pace import overdue
     from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.series.task import Listener, make_run
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
-    live, display = RunProgress(prices=prepared.cost.prices), prepared.output.display
-    how = dict[str, Any](keys=keys, progress=display)
-    if prepared.cost.limit is not None:
-        from serverless_bench.driver.budget import Budget
 
-        how["on_outcome"] = Budget(job, prepared.cost, keys).watch(live, lambda _: None)
-    note(filter(None, [*beyond_the_link(job, keys), keeps_versions(job)]))
-    if job.idle_threads:
-        note([f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"])
-    if prepared.reporter is not None:
-        say(f"run directory: {prepared.directory}", err=prepared.quiet)
-    problem: CutShort | None = None
-    try:
-        run = run_job(job, prepared.directory, live=live, **how)
-    except CutShort as exc:
-        problem, run = exc, exc.run
-    note(live.notes)
+    def name_directory() -> None:
+        if prepared.reporter is not None:
+            say(f"run directory: {prepared.directory}", err=prepared.quiet)
+
+    listener = Listener(note=note, begin=name_directory)
+    done = make_run(prepared.task(), job, prepared.directory, listener)
+    run, problem = done.run, done.problem
     summary = summarize(run, prices=prepared.cost.prices)
     if prepared.reporter is not None:
         write_report(prepared.reporter, summary, run, sys.stdout)

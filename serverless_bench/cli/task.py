@@ -1,7 +1,6 @@
-"""``write`` or ``read`` as a thing that ``ab`` and ``scale`` run again and again."""
+"""Jobs of commands that run them again and again, as a series takes them."""
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,17 +10,14 @@ from serverless_bench.cli.commands.read import command as read_command
 from serverless_bench.cli.commands.write import command as write_command
 from serverless_bench.cli.flags.from_files import check_known, flags_of
 from serverless_bench.cli.flags.names import as_key, spelled
-from serverless_bench.cli.job import Prepared, prepare, run
-from serverless_bench.cli.output.terminal import aside, working
-from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.executors import info_of
-from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.cli.job import prepare
+from serverless_bench.cli.output.terminal import aside, complain, note, working
+from serverless_bench.errors import UsageError
 from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
 
 if TYPE_CHECKING:
-    from serverless_bench.rundir.run import Run
-
+    from serverless_bench.series.task import Listener, Task
 COMMANDS: Final[Mapping[str, click.Command]] = {"read": read_command, "write": write_command}
 """In this order, because of two flags of one name the help of the first is shown."""
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
@@ -64,10 +60,8 @@ def flags_of_job(
     UsageError
         If one of another job is given.
     """
-    own = {str(parameter.name) for parameter in commands[job].params} - set(decided)
-    if job == "write":
-        # It would be overwritten by every run.
-        own.discard("key_file")
+    own = {str(parameter.name) for parameter in commands[job].params}
+    own -= {*decided, *_overwritten(job)}
     for parameter in job_parameters(commands, decided):
         name = str(parameter.name)
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
@@ -76,35 +70,20 @@ def flags_of_job(
     return {name: flags[name] for name in own}
 
 
-def check_side_by_side(flags: Mapping[str, Any]) -> None:
-    """Refuse to raise the number of functions at once where there is one.
-
-    Raises
-    ------
-    UsageError
-        If the executor runs one after the other.
-    """
-    executor = flags["executor"]
-    if info_of(executor).in_process:
-        raise UsageError(
-            f"{executor} runs one function at a time", hint=f"--executor {DEFAULT_EXECUTOR}"
-        )
+def _overwritten(job: str) -> tuple[str, ...]:
+    """Return the flags of a command that name a file which every run would write anew."""
+    return ("key_file",) if job == "write" else ()
 
 
-class CutOff(SbenchError):
-    """A run among several did not come to a good end; ``exit_code`` is that run's."""
+def listener() -> "Listener":
+    """Return what tells the user what happens beside the results of a series."""
+    from serverless_bench.series.task import Listener
 
-    def __init__(self, directory: Path, exit_code: int) -> None:
-        if exit_code == INTERRUPTED:
-            super().__init__("interrupted; the runs so far are saved")
-        else:
-            super().__init__(f"the run in {directory} ended with exit code {exit_code}")
-        self.hint = f"sbench report {directory}"
-        self.exit_code = exit_code
+    return Listener(note=note, aside=aside, complain=complain, working=working)
 
 
-def prepare_task(workload: str, flags: Mapping[str, Any]) -> Prepared:
-    """Check the flags of a run that reports nothing; where it goes is said when it runs.
+def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
+    """Check the flags of a job that reports nothing; where its runs go is said when they run.
 
     Raises
     ------
@@ -114,24 +93,10 @@ def prepare_task(workload: str, flags: Mapping[str, Any]) -> Prepared:
         If a client or executor is unknown or lacks its library.
     """
     own = {"run_dir": Path(), "name": "any", "format": None, "pickle": None}
-    return prepare(workload, {**flags, **own})
+    return prepare(workload, {**flags, **own}).task()
 
 
-def run_task(task: Prepared, directory: Path, **changes: object) -> "Run":
-    """Run a task into a new run directory, without a word on standard output.
-
-    Raises
-    ------
-    CutOff
-        If the run has not come to a good end.
-    """
-    done = run(task.again(run_dir=directory.parent, name=directory.name, **changes))
-    if done.exit_code:
-        raise CutOff(directory, done.exit_code)
-    return done.run
-
-
-def load_task(path: Path) -> Prepared:
+def load_task(path: Path) -> "Task":
     """Return the task that a job file describes.
 
     ``command`` is write or read, and every other key is a flag of it, spelled as in
@@ -150,36 +115,6 @@ def load_task(path: Path) -> Prepared:
         )
     command = COMMANDS[name]
     with located(str(path), as_key):
-        check_known(command, data, without=map(spelled, OWN_FLAGS))
+        check_known(command, data, without=map(spelled, {*OWN_FLAGS, *_overwritten(name)}))
         flags = flags_of(command, {spelled(key): value for key, value in data.items()})
         return prepare_task(name, flags)
-
-
-@contextmanager
-def store_kept_up(*, needed: bool) -> Iterator[None]:
-    """Keep the embedded store up from run to run if one of them uses it.
-
-    Only a lease: its credentials are in the environment during the runs that need them,
-    because another task may go to a store with credentials of its own.
-    """
-    from serverless_bench.stores.embedded import Lease, default_directory
-
-    lease = Lease.take(default_directory()) if needed else None
-    try:
-        yield
-    finally:
-        if lease is not None:
-            lease.release()
-
-
-@contextmanager
-def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
-    """Yield the directory for a run; in the end, the objects of that run are deleted."""
-    try:
-        yield directory
-    finally:
-        if not keep and (directory / "run.json").exists():
-            from serverless_bench.driver.clean import clean
-
-            with working(f"deleting what {directory} wrote"):
-                clean(directory, on_message=aside)

@@ -50,7 +50,8 @@ class Budget:
         if flags.limit is None:
             raise ValueError("there is no limit")
         self._job = job
-        self._limit = flags.limit
+        self._limit = flags.limit - flags.spent
+        self._earlier = flags.spent
         self._prices = needed_prices(job, flags.prices)
         self._setting = setting_of(job, flags, keys)
         foreseen = expected(job, self._setting)
@@ -66,6 +67,16 @@ class Budget:
         self._arrived = 0
         self._done: set[int] = set()
         self._check(None if foreseen is None else foreseen.function_s)
+
+    @property
+    def foreseen(self) -> float:
+        """What the whole job is expected to cost, with asking its functions."""
+        return self._probe + self.estimate
+
+    @property
+    def billed(self) -> float:
+        """Bill of what has arrived, with asking the functions at the most that it can cost."""
+        return self._probe + self.spent
 
     def watch(self, live: RunProgress, then: OnOutcome) -> OnOutcome:
         """Return what to call with each outcome; it calls ``then``.
@@ -97,7 +108,7 @@ class Budget:
     def _stop(self, why: str) -> NoReturn:
         raise CostError(
             f"stopped: {self._arrived} functions cost {self._money(self.spent)}, {why}, more than"
-            f" {self._limit_text()}",
+            f" {self.limit_text}",
             hint="the report has what had arrived; functions under way are billed, too",
         )
 
@@ -115,9 +126,9 @@ class Budget:
         self.spent += price(usage, self._prices).total
 
     def _check(self, function_s: float | None) -> None:
-        limit = f"{self._limit_text()}; nothing was started"
-        if function_s is not None and self._probe + self.estimate > self._limit:
-            about = self._money(self._probe + self.estimate)
+        limit = f"{self.limit_text}; nothing was started"
+        if function_s is not None and self.foreseen > self._limit:
+            about = self._money(self.foreseen)
             raise CostError(
                 f"this job would cost about {about}, more than {limit}",
                 hint="sbench plan shows what costs how much",
@@ -153,8 +164,12 @@ class Budget:
     def _most_of(self, job: JobSpec) -> float:
         return price(at_most(job, self._setting), self._prices).total
 
-    def _limit_text(self) -> str:
-        return f"`max_cost` {self._money(self._limit)}{price_note(self._prices, self._job)}"
+    @property
+    def limit_text(self) -> str:
+        """The limit, in words."""
+        earlier = f", of which {self._money(self._earlier)} is spent" if self._earlier else ""
+        limit = self._money(self._limit + self._earlier)
+        return f"`max_cost` {limit}{earlier}{price_note(self._prices, self._job)}"
 
     def _money(self, amount: float) -> str:
         return format_money(amount, self._prices.currency)

@@ -95,6 +95,13 @@ class CheckedJob:
         with open_target(location) as target:
             yield target
 
+    @contextmanager
+    def placed(self, job: JobSpec) -> Iterator[JobSpec]:
+        """Yield a job like this one where its objects are, as ``open_target`` says."""
+        checked = replace(self, job=job)
+        with checked.open_target() as target:
+            yield checked.at(target)
+
     def new_objects(self) -> tuple[int, int]:
         """Return how many objects, or arrays, it may make, and how large they are on average.
 

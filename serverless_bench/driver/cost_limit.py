@@ -21,6 +21,8 @@ class CostLimit:
     """None for those that come with sbench."""
     memory_mib: int | None
     architecture: str | None
+    spent: float = 0.0
+    """Bill of earlier runs, which the limit is for, too."""
 
 
 def cost_limit(

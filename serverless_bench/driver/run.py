@@ -130,11 +130,16 @@ def run_job(
     (4, True)
     """
     job = _ready(job, keys, settings)
-    if directory is None:
-        directory = Path(RUNS, f"{utc_stamp()}-{job.workload}-{secrets.token_hex(2)}")
-    live = live or RunProgress()
+    live, place = live or RunProgress(), new_directory(directory, job.workload)
     with shown(job, job.invocations, live, on_outcome, keys=keys, progress=progress) as tell:
-        return _launched(job, Path(directory), keys, live, tell)
+        return _launched(job, place, keys, live, tell)
+
+
+def new_directory(directory: str | Path | None, kind: str) -> Path:
+    """Return where a run or a series goes: ``directory``, or a new name in ``RUNS``."""
+    if directory is not None:
+        return Path(directory)
+    return Path(RUNS, f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}")
 
 
 def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:

@@ -220,3 +220,20 @@ def target_of(run: "Run") -> Iterator[Target]:
         return
     with embedded_target() as here:
         yield replace(here, prefix=run.job.target.prefix)
+
+
+@contextmanager
+def store_kept_up(*, needed: bool) -> Iterator[None]:
+    """Keep the embedded store up from run to run if one of them uses it.
+
+    Only a lease: its credentials are in the environment during the runs that need them,
+    because another task may go to a store with credentials of its own.
+    """
+    from serverless_bench.stores.embedded import Lease, default_directory  # noqa: PLC0415
+
+    lease = Lease.take(default_directory()) if needed else None
+    try:
+        yield
+    finally:
+        if lease is not None:
+            lease.release()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from serverless_bench.errors import UsageError
 from serverless_bench.history.judging import judge, of_recorded, of_the_same_work, sessions
 from serverless_bench.history.recorded import RecordedRun
-from serverless_bench.history.showing import Checked
+from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.units import format_count
 
 
@@ -17,7 +17,7 @@ def against_recorded(
     figures: Sequence[str],
     tolerance: float,
     loss: float,
-) -> Checked:
+) -> HistoryCheck:
     """Check new runs, as one session, against those that are recorded.
 
     Parameters
@@ -40,7 +40,7 @@ def against_recorded(
     ids = {run.run_id for run in new}
     others = [run for run in known if run.run_id not in ids]
     old = of_the_same_work(others, new)
-    return Checked(
+    return HistoryCheck(
         key=key,
         in_turns=False,
         old=f"{format_count(len(old), 'recorded run')} of"

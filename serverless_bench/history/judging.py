@@ -16,7 +16,6 @@ shown to have lost less than the tolerance, so that it is wrong only if that one
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache
 from math import exp, log, log1p, sqrt
 from statistics import median
@@ -29,8 +28,13 @@ from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.multiple import holm
 from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio, ratio_of_logs
-from serverless_bench.statistics.power import ENOUGH, found_share, rounds_needed
-from serverless_bench.statistics.unpaired import ALPHA, Interval
+from serverless_bench.statistics.power import (
+    ENOUGH,
+    found_share,
+    rounds_needed,
+    small_sample_factor,
+)
+from serverless_bench.statistics.verdict import ALPHA, Interval, Verdict
 from serverless_bench.units import NS_PER_S
 
 DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "t99_s")
@@ -47,19 +51,8 @@ _ALIKE: Final = 0.01
 """Relative difference of the bytes moved, up to which runs do the same work."""
 
 
-class Verdict(StrEnum):
-    """What new runs are, seen from the old ones."""
-
-    PASSED = "passed"
-    """They lost less than the tolerance in every figure."""
-    REGRESSED = "regressed"
-    """They lost more than the tolerance in a figure, and chance does not do that."""
-    UNDECIDED = "undecided"
-    """These runs do not tell."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class FigureEvidence:
     """What old and new runs say of one figure, before it is judged."""
 
     figure: str
@@ -79,7 +72,7 @@ class Evidence:
 class Finding:
     """One figure, judged as one of all that are checked."""
 
-    evidence: Evidence
+    evidence: FigureEvidence
     verdict: Verdict
     p: float
     """Of no difference, adjusted for all figures."""
@@ -93,14 +86,14 @@ class Finding:
 
 def by_block(
     figures: Sequence[str], old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]]
-) -> list[Evidence]:
+) -> list[FigureEvidence]:
     """Return the evidence of runs made in turns: one number per figure and block and side."""
     found = []
     for figure in figures:
         a, b = np.asarray(old[figure], float), np.asarray(new[figure], float)
         gain = _as_gain(figure, ratio_of_logs(np.log(b / a)))
         found.append(
-            Evidence(
+            FigureEvidence(
                 figure=figure,
                 old=float(np.median(a)),
                 new=float(np.median(b)),
@@ -112,7 +105,7 @@ def by_block(
 
 def of_recorded(
     figures: Sequence[str], old: Sequence[RecordedRun], new: Sequence[RecordedRun]
-) -> list[Evidence]:
+) -> list[FigureEvidence]:
     """Return the evidence of new runs, taken as one session, beside recorded ones by age."""
     known = sessions(old)[-MOST_SESSIONS:]
     return [_of_sessions(figure, known, new) for figure in figures]
@@ -120,7 +113,7 @@ def of_recorded(
 
 def _of_sessions(
     figure: str, known: Sequence[Sequence[RecordedRun]], new: Sequence[RecordedRun]
-) -> Evidence:
+) -> FigureEvidence:
     levels = [level for session in known if (level := _level(figure, session)) is not None]
     now = _level(figure, new)
     if now is None:
@@ -128,9 +121,9 @@ def _of_sessions(
     logs = np.log(levels)
     old = median(levels) if levels else None
     if len(levels) < MIN_SESSIONS:
-        return Evidence(figure=figure, old=old, new=now, gain=None)
+        return FigureEvidence(figure=figure, old=old, new=now, gain=None)
     spread, correlation = float(logs.std(ddof=1)), serial_correlation(logs)
-    return Evidence(
+    return FigureEvidence(
         figure=figure,
         old=old,
         new=now,
@@ -166,7 +159,7 @@ def of_the_same_work(old: Sequence[RecordedRun], new: Sequence[RecordedRun]) -> 
 
 
 def judge(
-    evidence: Sequence[Evidence], *, tolerance: float = TOLERANCE, loss: float = LOSS
+    evidence: Sequence[FigureEvidence], *, tolerance: float = TOLERANCE, loss: float = LOSS
 ) -> list[Finding]:
     """Judge all figures as one family.
 
@@ -213,15 +206,15 @@ def _verdict(gain: PairedRatio | None, p: float, limit: float) -> Verdict:
 def _power(gain: PairedRatio | None, tests: int, tolerance: float, loss: float) -> float:
     if gain is None:
         return 0.0
-    sd = gain.sd * _small_sample_factor(gain.rounds)
+    sd = gain.sd * small_sample_factor(gain.rounds)
     return found_share(sd, gain.rounds, tests, ratio=1 / (1 - loss), threshold=tolerance)
 
 
-def _needed(one: Evidence, tests: int, tolerance: float, loss: float) -> int | None:
+def _needed(one: FigureEvidence, tests: int, tolerance: float, loss: float) -> int | None:
     if one.gain is None:
         return None
     about = {"ratio": 1 / (1 - loss), "threshold": tolerance}
-    times = _small_sample_factor(one.gain.rounds)
+    times = small_sample_factor(one.gain.rounds)
     if one.spread is None:
         needed = rounds_needed(one.gain.sd * times, tests, **about)
         return None if needed is None else max(MIN_ROUNDS, needed)
@@ -230,16 +223,6 @@ def _needed(one: Evidence, tests: int, tolerance: float, loss: float) -> int | N
         if found_share(gain.sd * times, gain.rounds, tests, **about) >= ENOUGH:
             return number
     return None
-
-
-def _small_sample_factor(rounds: int) -> float:
-    """Return the factor that makes a standard deviation as likely too large as too small.
-
-    That of few blocks is too small more often than not, and would promise too much power.
-    """
-    from scipy import special  # noqa: PLC0415 - an extra, and slow to load
-
-    return sqrt((rounds - 1) / float(special.chdtri(rounds - 1, 0.5)))
 
 
 def _as_gain(figure: str, ratio: PairedRatio) -> PairedRatio:

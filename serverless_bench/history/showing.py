@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.escaping import for_markdown
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
     Finding,
-    Verdict,
     overall,
     ratio_of,
 )
@@ -18,7 +18,7 @@ from serverless_bench.reporters.comparison import format_metric
 from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.paired import MIN_ROUNDS
 from serverless_bench.statistics.power import ENOUGH
-from serverless_bench.statistics.unpaired import ALPHA
+from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count
 
 _NOT_IN_TURNS: Final = (
@@ -28,8 +28,15 @@ _NOT_IN_TURNS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What a check found."""
+class HistoryCheck(Printed):
+    """What a check of new runs found; ``print`` shows it as ``sbench history check`` does.
+
+    Examples
+    --------
+    >>> found = sbench.history_check(again, "history")
+    >>> [one["figure"] for one in found.to_json()["figures"]]
+    ['whole_bytes_per_s', 't99_s']
+    """
 
     key: str
     in_turns: bool
@@ -42,6 +49,9 @@ class Checked:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
     """Settings and versions that differ, and what was left out, in words."""
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines("text"))
 
     @property
     def verdict(self) -> Verdict:

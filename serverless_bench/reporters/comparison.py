@@ -6,7 +6,8 @@ from typing import Any, Final
 from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.errors import PluginError
 from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
-from serverless_bench.statistics.unpaired import ALPHA, MIN_RUNS, Comparison, Verdict
+from serverless_bench.statistics.unpaired import MIN_RUNS, Comparison
+from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
 _METRICS: Final[Mapping[str, str]] = {

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import stdtrit
 
 from serverless_bench.rundir.tables import Floats
 
@@ -48,6 +47,8 @@ def growth_of(due_s: Floats, took_s: Floats) -> Growth | None:
     took_s
         How long after that they were done.
     """
+    from scipy.special import stdtrit  # noqa: PLC0415 - an extra, and slow to load
+
     batches = min(_BATCHES, len(due_s) // _OF_BATCH)
     if batches < _LEAST_BATCHES:
         return None

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.unpaired import ALPHA, Interval
+from serverless_bench.statistics.verdict import ALPHA, Interval
 
 MIN_ROUNDS: Final = 4
 """Rounds in which both have a run; with fewer there is no verdict."""

@@ -21,7 +21,6 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, xlogy
 
 from serverless_bench.rundir.tables import Floats
 
@@ -114,6 +113,8 @@ def posterior(parts: Sequence[tuple[float, Sequence[Trial]]], low: float, high: 
 def _of_part(
     allowed: float, trials: Sequence[Trial], limits: Floats, centre: float | None
 ) -> Posterior:
+    from scipy.special import xlogy  # noqa: PLC0415 - an extra, and slow to load
+
     levels, place = np.unique([trial.level for trial in trials], return_inverse=True)
     most = _most(allowed)
     due = np.array([trial.due for trial in trials], float)
@@ -141,6 +142,8 @@ def _of_part(
 
 def _curve(allowed: float, levels: NDArray[np.float64], limits: Floats) -> tuple[Floats, Floats]:
     """Return the logarithms of share and of one minus share: level, limit, slope, floor."""
+    from scipy.special import expit, logit  # noqa: PLC0415 - as above
+
     floors = allowed * np.array(_FLOORS)
     away = (levels[:, None] / limits - 1)[..., None, None]
     at_limit = logit((allowed - floors) / (1 - floors))

@@ -1,13 +1,14 @@
-"""What a number of paired rounds can find of a difference, by simulation. Pure."""
+"""Runs that it takes to find a difference, or that there is none. Pure."""
 
 from functools import cache
-from math import log, sqrt
+from math import ceil, log, pi, sqrt
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.unpaired import ALPHA
+from serverless_bench.statistics.verdict import ALPHA
 
 ENOUGH: Final = 0.9
 MOST_ROUNDS: Final = 200
@@ -65,3 +66,31 @@ def _drawn(rounds: int) -> tuple[Floats, Floats]:
     """
     drawn = np.random.default_rng((_SEED, rounds)).standard_normal((_DRAWS, rounds))
     return drawn.mean(axis=1), drawn.std(axis=1, ddof=1)
+
+
+def runs_for_same(variance: float, limit: float) -> int:
+    """Return the runs per side with which equal sides are found the same in ``ENOUGH`` of cases.
+
+    Two one-sided tests on normal data (Chow, Shao and Wang 2008, section 3.2.3), pi/3 times
+    as many because ranks are used, and Guenther's (1981) quarter of z squared for few runs.
+
+    Parameters
+    ----------
+    variance
+        Of the logarithm of a run.
+    limit
+        Logarithm from which on a difference matters.
+    """
+    test_z = NormalDist().inv_cdf(1 - ALPHA)
+    z = test_z + NormalDist().inv_cdf((1 + ENOUGH) / 2)
+    return ceil(2 * variance * (z / limit) ** 2 * pi / 3 + test_z**2 / 4)
+
+
+def small_sample_factor(rounds: int) -> float:
+    """Return the factor that makes a standard deviation as likely too large as too small.
+
+    That of few blocks is too small more often than not, and would promise too much power.
+    """
+    from scipy import special  # noqa: PLC0415 - as above
+
+    return sqrt((rounds - 1) / float(special.chdtri(rounds - 1, 0.5)))

@@ -14,7 +14,6 @@ from typing import Final, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.tables import Floats
@@ -50,6 +49,8 @@ class Usl:
         is a least-squares problem with parameters from zero up, which has one solution
         (and finds a zero, where a general optimiser stops short of it).
         """
+        from scipy.optimize import nnls  # noqa: PLC0415 - an extra, and slow to load
+
         unit = float(np.max(rate / number))
         slowness = number * unit / rate
         terms = np.column_stack((np.ones_like(number), number - 1, number * (number - 1)))

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.batches import batch_means
 
 SAMPLE_S: Final = 0.05
 """How long each sample of the rate is."""
@@ -129,7 +130,7 @@ def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:
             block_s=length * SAMPLE_S,
         )
     # What does not fill a block is left out at the beginning.
-    blocks = window[len(window) - count * length :].reshape(count, length).mean(axis=1) / SAMPLE_S
+    blocks = batch_means(window[len(window) - count * length :], count) / SAMPLE_S
     mean = float(blocks.mean())
     low, high = _interval(blocks, mean)
     return RateEstimate(

@@ -7,48 +7,21 @@ Everything happens on logarithms, because a difference that matters is a ratio.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
-from math import ceil, comb, exp, inf, log, log1p, pi
-from statistics import NormalDist
+from math import comb, exp, inf, log, log1p
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.power import runs_for_same
+from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict
 
-ALPHA: Final = 0.05
-"""How often, at most, runs that do not differ are called faster or slower."""
 MIN_RUNS: Final = 4
 """Per side. Three and three cannot differ significantly: the least p is 2/20 = 0.1."""
-THRESHOLD: Final = 0.05
-"""Relative difference from which on it matters, if the user does not say."""
 MAX_SPLITS: Final = 20_000
 """Tests by permutation take all splits up to this number; two sides of 8 have 12,870."""
 RANDOM_SPLITS: Final = 9_999
-_SAME_POWER: Final = 0.9
-
-
-class Verdict(StrEnum):
-    """What the runs of one side are, seen from the baseline."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    SAME = "same"
-    """They differ by less than the threshold."""
-    UNDECIDED = "undecided"
-    """These runs do not tell."""
-    NOT_ENOUGH_RUNS = "not enough runs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """Where the true ratio is."""
-
-    low: float
-    high: float
-    confidence: float
-    """What is reached; more than was asked for, because ranks come in steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +96,7 @@ def compare(
         same_interval=_interval(shifts, len(a), len(b), ALPHA),
         mann_whitney_p=_mann_whitney_p(a, b, seed),
         permutation_p=_permutation_p(a, b, seed),
-        runs_needed=_runs_needed(a, b, limit),
+        runs_needed=max(MIN_RUNS, runs_for_same(_variance(a, b), limit)),
     )
     gain = shift if more_is_better else -shift
     return Comparison(verdict=_verdict(gain, limit, evidence), ratio=exp(shift), evidence=evidence)
@@ -208,14 +181,7 @@ def _resamples(a: Floats, b: Floats) -> int:
     return splits if splits <= MAX_SPLITS else RANDOM_SPLITS
 
 
-def _runs_needed(a: Floats, b: Floats, limit: float) -> int:
-    """Return the runs per side with which equal sides would be found the same.
-
-    Two one-sided tests on normal data (Chow, Shao and Wang 2008, section 3.2.3), pi/3 times
-    as many because ranks are used, and Guenther's (1981) quarter of z squared for few runs.
-    """
-    spread = float((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1))
-    spread /= len(a) + len(b) - 2
-    test_z = NormalDist().inv_cdf(1 - ALPHA)
-    z = test_z + NormalDist().inv_cdf((1 + _SAME_POWER) / 2)
-    return max(MIN_RUNS, ceil(2 * spread * (z / limit) ** 2 * pi / 3 + test_z**2 / 4))
+def _variance(a: Floats, b: Floats) -> float:
+    """Return the variance of runs of a side, pooled."""
+    squares = float((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1))
+    return squares / (len(a) + len(b) - 2)

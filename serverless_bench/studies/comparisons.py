@@ -17,7 +17,7 @@ from typing import Final
 
 from serverless_bench.statistics.multiple import holm
 from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio
-from serverless_bench.statistics.unpaired import ALPHA, THRESHOLD, Verdict
+from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict
 from serverless_bench.studies.definition import Metric
 from serverless_bench.studies.observations import CellRuns
 

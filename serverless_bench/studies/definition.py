@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from serverless_bench.job.types import at_least, at_most, wrong
-from serverless_bench.statistics.unpaired import THRESHOLD
+from serverless_bench.statistics.verdict import THRESHOLD
 from serverless_bench.studies import MAX_REPEATS, Design
 from serverless_bench.studies.checks import Check
 

@@ -8,18 +8,12 @@ from typing import Final
 
 from msgspec import structs
 
+from serverless_bench.statistics.knee import KneeTest, knee_test, p_across, p_expected
 from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
-from serverless_bench.statistics.unpaired import ALPHA, Verdict
+from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import TO_PROPORTION, CellComparison, Family, family_of
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
-from serverless_bench.studies.knee import (
-    CellLine,
-    KneeTest,
-    knee_test_of,
-    p_across,
-    p_expected,
-)
 from serverless_bench.studies.observations import CellRuns
 from serverless_bench.studies.power import power_for
 from serverless_bench.studies.verdicts import Decision, Effect, Judged, Judgement, Verdicts
@@ -39,6 +33,15 @@ _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
 LAWS: Final = {"flat": "same", "in proportion": "proportional"}
 """What a line may follow, and the test of each of its values against the first."""
 _UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    """Cells that differ along one axis only."""
+
+    group: Mapping[str, Value]
+    """Where the other axes are."""
+    cells: tuple[tuple[Value, CellRuns], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,3 +366,20 @@ def _of_knee(draft: Judgement, key: str, alone: tuple[float, float], family: Fam
             why = "" if draft.knee is not None else draft.why
             return replace(found, outcome=outcome, p=p, alone=by_itself, why=why)
     return replace(found, p=min(against, for_it), alone=min(alone))
+
+
+def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
+    """Return what a line says of its knee; None if it cannot tell.
+
+    That is so if the values are no numbers, or one has too few runs.
+    """
+    metric = experiment.metric(hypothesis.metric)
+    if any(isinstance(value, str | bool) for value, _ in line.cells):
+        return None
+    runs = sorted(
+        ((value, one.by_round(metric)) for value, one in line.cells if not one.cell.skipped),
+        key=lambda pair: float(pair[0]),
+    )
+    if any(len(numbers) < MIN_ROUNDS for _, numbers in runs):
+        return None
+    return knee_test(runs, more_is_better=metric.better == "more")

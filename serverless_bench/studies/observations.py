@@ -12,7 +12,7 @@ from statistics import median
 from serverless_bench.errors import SbenchError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
-from serverless_bench.statistics.unpaired import Interval
+from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Metric
 from serverless_bench.studies.figures import WHY_ABSENT, figures

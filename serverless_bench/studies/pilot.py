@@ -10,13 +10,12 @@ from math import ceil, floor, sqrt
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import orjson
 
 from serverless_bench.analysis.timeline import segments
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats
 from serverless_bench.settings.names import setting_of
+from serverless_bench.statistics.batches import batch_means, relative_standard_error
 from serverless_bench.studies.definition import Setting, Settings
 from serverless_bench.studies.figures import operation_rates
 from serverless_bench.studies.settings import workload_of
@@ -106,12 +105,12 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
         return None, None
     took_s = len(moved) / 1000
     size = len(moved) // BATCHES
-    rates: Floats = moved[: size * BATCHES].reshape(BATCHES, size).mean(axis=1)
+    rates = batch_means(moved[: size * BATCHES], BATCHES)
     if run.job.workload == "array":
         rates = operation_rates(run)
     if len(rates) < BATCHES // 2 or not rates.any():
         return took_s, None
-    return took_s, float(rates.std(ddof=1) / np.sqrt(len(rates)) / rates.mean())
+    return took_s, relative_standard_error(rates)
 
 
 def load_lengths(root: Path) -> dict[str, RunLength]:

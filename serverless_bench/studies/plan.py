@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
-import numpy as np
 import orjson
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
+from serverless_bench.driver.cost_limit import cost_limit
 from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
+from serverless_bench.series.runs import in_turns
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.schema import checked, converted
 from serverless_bench.studies import DESIGNS, SCALES
@@ -89,10 +90,8 @@ class Plan:
 
     def order(self) -> Iterator[tuple[Cell, int]]:
         """Yield every cell and repeat: each cell once in random order, then again, and so on."""
-        cells, rng = self.runnable(), np.random.default_rng(self.seed)
-        for repeat in range(1, self.repeats + 1):
-            for index in rng.permutation(len(cells)):
-                yield cells[int(index)], repeat
+        for repeat, cell in in_turns(self.runnable(), self.repeats, self.seed):
+            yield cell, repeat
 
     def prepared(self, cell: Cell) -> dict[str, Setting] | None:
         """Return the settings of the write that makes what a cell reads; None for no such."""
@@ -101,8 +100,8 @@ class Plan:
             return None
         return prepared_by(prepare[self.scale], cell.settings)
 
-    def check(self) -> int:
-        """Refuse cells that make no job, before anything runs.
+    def check(self, max_cost: float | None = None) -> int:
+        """Refuse cells that make no job, or costs limited where there are none.
 
         Returns
         -------
@@ -120,6 +119,7 @@ class Plan:
         cells, largest = self.runnable(), 0
         for executor in {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}:
             check_cell({"executor": executor})
+            cost_limit(str(executor), max_cost=max_cost)
         for cell in cells:
             with suppress(PluginError):
                 found = check_cell(cell.settings, functions=self.functions_of(cell.settings))

@@ -10,13 +10,13 @@ import orjson
 from msgspec import structs
 
 from serverless_bench.errors import UsageError
+from serverless_bench.statistics.knee import WITHIN, Knee
 from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS
-from serverless_bench.statistics.unpaired import ALPHA, Interval
+from serverless_bench.statistics.verdict import ALPHA, Interval
 from serverless_bench.studies.checks import kind_of
 from serverless_bench.studies.contradictions import contradictions
 from serverless_bench.studies.definition import Experiment, Value
 from serverless_bench.studies.hypotheses import judge
-from serverless_bench.studies.knee import WITHIN, Knee
 from serverless_bench.studies.observations import CellRuns
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.power import Power

@@ -1,30 +1,33 @@
 """Run the cells of an experiment in turns, and go on with one that was interrupted."""
 
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.clean import clean
-from serverless_bench.driver.cleanup import give_space_back
-from serverless_bench.driver.run import run_job
-from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.errors import INTERRUPTED, CostError, SbenchError, UsageError
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.run import Run
+from serverless_bench.series.runs import (
+    GARBAGE_BYTES,
+    JobSeries,
+    check_cost,
+    free_path,
+    has_ended,
+    set_aside,
+)
+from serverless_bench.series.task import Spending, Task, make_run, task_of
 from serverless_bench.studies import pilot
 from serverless_bench.studies.cells import Cell
+from serverless_bench.studies.cost import planned_jobs
 from serverless_bench.studies.definition import Setting, Settings
 from serverless_bench.studies.observations import failure_path, run_path
 from serverless_bench.studies.plan import Plan, overwrite_plan
 from serverless_bench.studies.settings import merged
 from serverless_bench.studies.stores import Stores, on_processors
-from serverless_bench.units import GIB, NS_PER_S
-
-GARBAGE_BYTES: Final = 4 * GIB
-"""The embedded store gives space back after so much was deleted; in the end, from a
-sixteenth of it on. That takes seconds, and its data directory may grow by as much."""
+from serverless_bench.units import NS_PER_S
 
 
 def run(
@@ -32,6 +35,7 @@ def run(
     root: Path,
     *,
     keep: bool = False,
+    max_cost: float | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Plan:
     """Run what is not there yet, and keep every run below ``root``.
@@ -44,6 +48,8 @@ def run(
         What, and where to; ``save`` has written the plan there.
     keep
         Whether the objects of the runs stay where they are.
+    max_cost
+        Dollars that all rounds, pilots and preparations together may cost.
     say
         Gets a line about every run.
 
@@ -54,15 +60,18 @@ def run(
 
     Raises
     ------
+    CostError
+        If the runs would cost more than ``max_cost``.
     SbenchError
         If the store does not start, or the user interrupts.
     """
     with ExitStack() as stack:
         stores = Stores(stack, plan.target)
-        runner = _Runner(plan, root, stores, keep=keep)
+        runner = _Runner(plan, root, stores, keep=keep, max_cost=max_cost)
         if any("store" not in cell.settings for cell, _ in _todo(plan, root)):
             # What is wrong with it is told once, and not by each run.
             stores.target({})
+        runner.check_cost()
         try:
             if plan.most_s and _todo(plan, root):
                 plan = runner.find_lengths(say)
@@ -85,24 +94,42 @@ class _Runner:
     """Runs single cells."""
 
     def __init__(
-        self,
-        plan: Plan,
-        root: Path,
-        stores: Stores,
-        *,
-        keep: bool,
+        self, plan: Plan, root: Path, stores: Stores, *, keep: bool, max_cost: float | None
     ) -> None:
         self._plan = plan
         self._root = root
         self._stores = stores
-        self._keep = keep
-        self._deleted_bytes = 0
+        self._series = JobSeries(root=root, keep=keep)
+        self._max_cost = max_cost
+        self._spending = Spending()
         self._lengths = pilot.load_lengths(root)
         self._prepared: dict[str, Run | SbenchError] = {}
 
+    def check_cost(self) -> None:
+        """Refuse an experiment that is expected to cost more than the limit.
+
+        Raises
+        ------
+        CostError
+            If it would; nothing is started.
+        """
+        if self._max_cost is not None:
+            planned = planned_jobs(self._plan, self._stores.target)
+            check_cost(self._task(one.job, one.keys) for one in planned for _ in range(one.runs))
+
+    def _task(self, job: JobSpec, keys: Sequence[str] = ()) -> Task:
+        task = task_of(job, keys, max_cost=self._max_cost)
+        return replace(task, place=nullcontext, spending=self._spending)
+
+    def _made(self, job: JobSpec, path: Path, keys: Sequence[str] = ()) -> Run:
+        finished = make_run(self._task(job, keys), job, path)
+        if finished.problem is not None:
+            raise finished.problem
+        return finished.run
+
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
-        self._attempt(cell, _free(self._root / "warm-up"), {})
+        self._attempt(cell, free_path(self._root / "warm-up"), {})
 
     def find_lengths(self, say: Callable[[str], object]) -> Plan:
         """Run a pilot of each cell that has none; return the plan with its rounds.
@@ -127,7 +154,7 @@ class _Runner:
 
     def _pilot(self, cell: Cell) -> pilot.RunLength:
         scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
-        path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
+        path, begun_ns = free_path(self._root / "pilot"), monotonic_ns()
         done = self._attempt(cell, path, pilot.pilot_settings(cell.settings, most_s))
         took_s = (monotonic_ns() - begun_ns) / NS_PER_S
         spread = pilot.spread_of(done) if isinstance(done, Run) else (None, None)
@@ -139,8 +166,7 @@ class _Runner:
         path = run_path(self._root, cell, repeat)
         failure = failure_path(path)
         failure.unlink(missing_ok=True)
-        if path.exists():
-            path.rename(_free(self._root / "cut-off"))
+        set_aside(path, self._root / "cut-off")
         length = self._lengths.get(cell.slug)
         done = self._attempt(cell, path, length.settings if length else {})
         if isinstance(done, Run):
@@ -155,10 +181,10 @@ class _Runner:
         for prepared in self._prepared.values():
             if isinstance(prepared, Run):
                 try:
-                    self._delete(prepared)
+                    self._delete(prepared.path, prepared.job)
                 except SbenchError as exc:
                     say(f"not deleted: {exc}; sbench clean {prepared.path} does it later")
-        self._give_back(GARBAGE_BYTES // 16)
+        self._series.garbage.give_back(GARBAGE_BYTES // 16)
 
     def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:
         return _or_problem(lambda: self._run(cell, path, length))
@@ -174,27 +200,17 @@ class _Runner:
         job = self._plan.job(settings, target, name=cell.slug, keys=keys)
         try:
             with on_processors(cell.settings.get("cpus")):
-                return run_job(job, path, keys=keys)
+                return self._made(job, path, keys)
         finally:
-            if not self._keep:
+            if not self._series.keep:
                 shutil.rmtree(files, ignore_errors=True)
-            if not place and (path / "run.json").exists():
-                self._delete(load_run(path, detail=False))
+            if not place:
+                self._delete(path, job)
 
-    def _delete(self, run: Run) -> None:
+    def _delete(self, path: Path, job: JobSpec) -> None:
         # A loopback store keeps nothing.
-        if self._keep or self._stores.keeps_nothing(run.job.target):
-            return
-        clean(run, give_back=False)
-        if run.job.target.store is not None:
-            self._deleted_bytes += int(run.operations["bytes"].sum())
-            self._give_back(GARBAGE_BYTES)
-
-    def _give_back(self, least: int) -> None:
-        """Have the store give back the space of what was deleted, if it is so much."""
-        if self._deleted_bytes >= least:
-            give_space_back()
-            self._deleted_bytes = 0
+        if not self._stores.keeps_nothing(job.target):
+            self._series.delete(path)
 
     def _keys(self, cell: Cell) -> list[str]:
         """Return what a cell reads: written once for all cells with objects like its own."""
@@ -211,15 +227,15 @@ class _Runner:
 
     def _prepare(self, settings: dict[str, Setting]) -> Run:
         job = self._plan.job(settings, self._stores.target(settings), name="prepare")
-        return run_job(job, _free(self._root / "prepare"))
+        return self._made(job, free_path(self._root / "prepare"))
 
 
 def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
-    """Return a run, or why there is none; what interrupts one interrupts all."""
+    """Return a run, or why there is none; an interrupt, or a limit of cost, ends all."""
     try:
         return run_one()
     except SbenchError as exc:
-        if exc.exit_code == INTERRUPTED:
+        if exc.exit_code in {INTERRUPTED, CostError.exit_code}:
             raise
         return exc
 
@@ -227,16 +243,9 @@ def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
 def _is_done(root: Path, cell: Cell, repeat: int) -> bool:
     """Tell whether a run has come to its end; one that failed is made again."""
     path = run_path(root, cell, repeat)
-    if failure_path(path).exists() or not (path / "run.json").exists():
+    if failure_path(path).exists():
         return False
     try:
-        return load_run(path, detail=False).ended
+        return has_ended(path)
     except SbenchError:
         return False
-
-
-def _free(folder: Path) -> Path:
-    """Return a path in a folder that is not there yet."""
-    folder.mkdir(parents=True, exist_ok=True)
-    taken = {path.name for path in folder.iterdir()}
-    return folder / next(name for n in range(len(taken) + 1) if (name := f"{n + 1}") not in taken)

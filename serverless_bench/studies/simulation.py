@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import structs
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.unpaired import Verdict
+from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Experiment, Metric
 from serverless_bench.studies.hypotheses import judge

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from serverless_bench.statistics.unpaired import Interval, Verdict
+from serverless_bench.statistics.knee import Knee
+from serverless_bench.statistics.verdict import Interval, Verdict
 from serverless_bench.studies.definition import Hypothesis, Value
-from serverless_bench.studies.knee import Knee
 from serverless_bench.studies.power import Power
 
 

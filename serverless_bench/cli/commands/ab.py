@@ -5,11 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
-from serverless_bench.cli.commands.compare import (
-    compare_options,
-    conclude,
-)
+from serverless_bench.cli.commands.compare import compare_options, conclude
 from serverless_bench.cli.flags.options import (
     DEFAULT_RUN_DIR,
     FOLDER,
@@ -19,22 +15,14 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
-from serverless_bench.cli.job import Prepared
 from serverless_bench.cli.output.pages import require_pages
-from serverless_bench.cli.output.terminal import say, working
-from serverless_bench.cli.task import load_task
-from serverless_bench.cli.turns import (
-    Side,
-    check_blocks,
-    run_in_turns,
-    samples,
-    side_of_command,
-    side_of_task,
-)
-from serverless_bench.cli.user_command import words_of
+from serverless_bench.cli.output.terminal import say
+from serverless_bench.cli.task import listener, load_task
+from serverless_bench.statistics.requirements import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
+    from serverless_bench.series.task import Task
 
 series_options = group(
     harmless("--seed", type=int, default=0, help="Of the order of the runs."),
@@ -77,45 +65,27 @@ def command(
     """
     require_scipy()
     require_pages(flags["format"])
-    from serverless_bench.analysis.run_comparison import compare_sides
-    from serverless_bench.analysis.samples import more_is_better
     from serverless_bench.reporters.comparison import format_metric
-    from serverless_bench.statistics.unpaired import MIN_RUNS
+    from serverless_bench.series.ab import ab
 
-    metric, keep, quiet = flags["metric"], flags["keep"], flags["format"] != "text"
-    more_is_better(metric)
-    check_blocks(flags["blocks"], flags["warm_up_blocks"], least=MIN_RUNS)
-    tasks = {"A": _task(a), "B": _task(b)}
-    root = run_dir / new_name("ab", name)
+    metric, style = flags["metric"], flags.pop("format")
 
     def show(turn: str, run: "MeasuredRun") -> None:
-        say(f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=quiet)
+        say(f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=style != "text")
 
-    runs = run_in_turns(
-        {label: _side(task, keep=keep) for label, task in tasks.items()},
-        root,
-        flags,
-        embedded=any(isinstance(task, Prepared) and task.embedded for task in tasks.values()),
-        show=show,
+    comparison = ab(
+        _side(a),
+        _side(b),
+        run_dir / new_name("ab", name),
+        on_run=show,
+        listener=listener(),
+        **flags,
     )
-    with working("comparing the runs"):
-        comparison = compare_sides(
-            samples(runs, root),
-            metric=metric,
-            threshold=flags["threshold"],
-            allowed=flags["allow"],
-        )
-    return conclude(comparison, flags["format"])
+    return conclude(comparison, style)
 
 
-def _task(text: str) -> Prepared | list[str]:
-    """Return the job of a file, or the words of a command: what has several is no file's name."""
+def _side(text: str) -> "Task | str":
+    """Return the job of a file, or a command: what has several words is no file's name."""
     if len(text.split()) > 1 and not Path(text).exists():
-        return words_of(text, repr(text))
+        return text
     return load_task(Path(text))
-
-
-def _side(task: Prepared | list[str], *, keep: bool) -> Side:
-    if isinstance(task, Prepared):
-        return side_of_task(task, keep=keep)
-    return side_of_command(task, keep=keep)

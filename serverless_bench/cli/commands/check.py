@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.analysis.exit_code import exit_code_of
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FILE, choose_format, harmless, option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy

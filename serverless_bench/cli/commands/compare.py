@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     Share,
@@ -18,6 +17,7 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.lookup import RunName, runs_named
 from serverless_bench.cli.output.pages import PAGE, require_pages
 from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.statistics.requirements import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison

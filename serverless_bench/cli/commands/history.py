@@ -1,12 +1,11 @@
 """``sbench history``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
@@ -16,18 +15,20 @@ from serverless_bench.cli.flags.options import (
     choose_format,
     group,
     harmless,
+    new_name,
     option,
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import aside, say, say_json
 from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.statistics.requirements import require_scipy
 
 if TYPE_CHECKING:
-    from serverless_bench.history.recorded import RecordedRun
-    from serverless_bench.history.showing import Checked
+    from serverless_bench.analysis.samples import MeasuredRun
+    from serverless_bench.history.showing import HistoryCheck
 
 _CODES: Final = {
     "passed": ExitCode.OK,
@@ -112,13 +113,12 @@ def add_command(
     recorded: a run that lost functions, or fails its self-checks, stands for nothing.
     """
     load_numpy()
-    from serverless_bench.history.folder import History
-    from serverless_bench.history.recorded import with_restart
+    from serverless_bench.history.check import history_add
 
-    made = _recorded(_directories(runs, run_dir), machine=machine, label=label)
-    for run, is_new in History(history).add(with_restart(made) if restart else made):
-        place = history / run.key / run.file_name
-        say(f"{'recorded' if is_new else 'was there already, and stays as it was'}: {place}")
+    directories = _directories(runs, run_dir)
+    added = history_add(directories, history, machine=machine, label=label, restart=restart)
+    for path, is_new in added.items():
+        say(f"{'recorded' if is_new else 'was there already, and stays as it was'}: {path}")
     return ExitCode.OK
 
 
@@ -168,30 +168,54 @@ def check_command(
     """
     require_scipy()
     load_numpy()
-    from serverless_bench.analysis.samples import more_is_better
     from serverless_bench.cli.job import check_writable
+    from serverless_bench.history.check import history_check
     from serverless_bench.history.judging import DEFAULT_FIGURES
 
     check_writable("--summary", summary)
-    figures = tuple(dict.fromkeys(flags["metric"])) or DEFAULT_FIGURES
-    for name in figures:
-        more_is_better(name)
-    if power <= tolerance:
-        raise UsageError(
-            f"--power {power:g} is not above --tolerance {tolerance:g}",
-            hint="what does not matter is not looked for: a loss of 10% with a tolerance of 5%",
-        )
-    about = {"figures": figures, "tolerance": tolerance, "loss": power}
+    about = {
+        "metrics": tuple(dict.fromkeys(flags["metric"])) or DEFAULT_FIGURES,
+        "machine": flags["machine"],
+        "tolerance": tolerance,
+        "power": power,
+    }
     if flags["old"] is None and flags["new"] is None:
-        checked = _against_recorded(runs, flags, about)
+        directories = _directories(runs, flags["run_dir"])
+        found = history_check(directories, flags["history"], against=flags["against"], **about)
     else:
-        from serverless_bench.cli.in_turns import in_turns
-
-        checked = in_turns(runs, flags, about)
-    return _conclude(checked, flags["format"], summary)
+        found = _in_turns(runs, flags, about)
+    return _conclude(found, flags["format"], summary)
 
 
-def _conclude(checked: "Checked", style: str, summary: Path | None) -> ExitCode:
+def _in_turns(
+    runs: Sequence[str], flags: Mapping[str, Any], about: dict[str, Any]
+) -> "HistoryCheck":
+    from serverless_bench.cli.task import listener
+    from serverless_bench.history.check import history_check_in_turns
+    from serverless_bench.reporters.comparison import format_metric
+
+    if runs or flags["against"]:
+        raise UsageError(
+            "--old and --new make their own runs, and need no other ones",
+            hint="name runs without --old and --new to compare them with what is recorded",
+        )
+
+    def show(turn: str, run: "MeasuredRun") -> None:
+        rates = ", ".join(format_metric(name, run.metric(name)) for name in about["metrics"])
+        aside(f"{turn} {rates}  {run.path}")
+
+    return history_check_in_turns(
+        flags["old"] or "",
+        flags["new"] or "",
+        flags["run_dir"] / new_name("history", flags["name"]),
+        **about,
+        **{name: flags[name] for name in ("blocks", "warm_up_blocks", "allow", "seed", "keep")},
+        on_run=show,
+        listener=listener(),
+    )
+
+
+def _conclude(checked: "HistoryCheck", style: str, summary: Path | None) -> ExitCode:
     if style == "json":
         import orjson
 
@@ -213,19 +237,6 @@ def _append(path: Path, lines: Sequence[str]) -> None:
         raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
 
 
-def _against_recorded(
-    names: Sequence[str], flags: dict[str, Any], about: dict[str, Any]
-) -> "Checked":
-    from serverless_bench.history.against import against_recorded
-    from serverless_bench.history.folder import History
-
-    new = _recorded(_directories(names, flags["run_dir"]), machine=flags["machine"])
-    kept = History(flags["history"])
-    keys = kept.keys()
-    key = new[0].key if flags["against"] is None else kept.find(flags["against"])
-    return against_recorded(kept.runs(key) if key in keys else [], new, key=key, **about)
-
-
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
     """Return the run directories that are meant, each once."""
     from serverless_bench.analysis.samples import run_directories
@@ -237,10 +248,3 @@ def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
     for name in names:
         found.update(dict.fromkeys(run_directories(runs_named(name, run_dir))))
     return [*found]
-
-
-def _recorded(directories: Sequence[Path], **about: Any) -> "list[RecordedRun]":  # noqa: ANN401
-    from serverless_bench.history.recorded import record
-    from serverless_bench.rundir.run import load_run
-
-    return [record(load_run(directory, detail=False), **about) for directory in directories]

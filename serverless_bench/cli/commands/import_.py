@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     FILE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.flags.options import display_options, format_option, group, trust_option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import aside, complain, note

@@ -25,7 +25,6 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.job import run
 from serverless_bench.cli.output.terminal import aside, complain, note, say
-from serverless_bench.cli.task import store_kept_up
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, SbenchError
 from serverless_bench.settings.job_file import JobFile, Kind, Stage, load_job_file
@@ -66,6 +65,8 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
         return ExitCode.OK
     root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")
     check_unused(root)
+    from serverless_bench.driver.target import store_kept_up
+
     with store_kept_up(needed=any(step.prepared.embedded for step in steps.values())):
         return _Progress(job, steps, root, quiet=style != "text").run()
 

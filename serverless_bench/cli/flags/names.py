@@ -14,6 +14,13 @@ OLD_SPELLINGS: Final = {
     "s3-key": "key",
 }
 """PyWren's and Lithops' flags; underscores are hyphens everywhere."""
+_OF_SERIES: Final = frozenset(
+    {
+        *("block", "blocks", "budget", "errors", "highest", "lowest", "new", "numbers", "old"),
+        *("over", "p99", "power", "precision", "tolerance", "warm-up-blocks"),
+    }
+)
+"""Flags of commands that run jobs again and again."""
 
 
 def spelled(token: str) -> str:
@@ -23,11 +30,11 @@ def spelled(token: str) -> str:
 
 
 def well_known() -> frozenset[str]:
-    """Return the flags of jobs, as they are spelled: nearly all that commands share."""
+    """Return the flags of jobs and series, as they are spelled: nearly all that commands share."""
     from serverless_bench.cli.job import Output
     from serverless_bench.settings.names import setting_names
 
-    return frozenset(map(spelled, (*setting_names(), *Output.__slots__)))
+    return _OF_SERIES | set(map(spelled, (*setting_names(), *Output.__slots__)))
 
 
 def as_flag(name: str) -> str:

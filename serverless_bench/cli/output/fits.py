@@ -1,23 +1,19 @@
 """Fitted laws, shown."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from math import inf, isinf
-from operator import attrgetter
 from typing import Any, Final
 
 import click
 import numpy as np
 import orjson
 
-from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.cli.output.pages import PAGE
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.reporters.text_table import table
-from serverless_bench.statistics.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
+from serverless_bench.series.scale import METRICS, ScaleFit
+from serverless_bench.statistics.scaling import Fit, Scaling
 from serverless_bench.units import format_count, format_rate
 
-_METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 _NAMES: Final = {"capped": "min(linear, cap)", "usl": "universal scalability law"}
 _POINTS: Final = 60
 """Of a drawn law."""
@@ -32,54 +28,24 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
 _NEXT: Final = ";\n  "
 
 
-def fit(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
-    """Return the fits of the whole throughput, and of the steady one if all runs have it.
-
-    Raises
-    ------
-    UsageError
-        If the runs have too few different numbers of functions.
-    """
-    found = {}
-    for metric in _METRICS:
-        by_number: dict[int, list[float]] = {}
-        for run in runs:
-            value = run.summary.to_json()[metric]
-            if value:
-                by_number.setdefault(run.summary.planned_concurrency, []).append(value)
-        if metric == _METRICS[0] or sum(map(len, by_number.values())) == len(runs):
-            found[metric] = fit_scaling(by_number, seed=seed)
-    return found
-
-
-def show(
-    found: Mapping[str, Scaling], *, predict: int | None, style: str, simulated: int = 0
-) -> None:
+def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
     """Print the fits.
 
     Parameters
     ----------
-    found
+    fitted
         By metric.
     predict
         A number of functions to say the throughput of.
     style
-        text, json or markdown.
-    simulated
-        How many of the runs never happened.
+        text, json, markdown or html.
 
     Raises
     ------
     UsageError
         If a number to predict is out of reach.
     """
-    if predict is not None:
-        for scaling in found.values():
-            scaling.check_reach(predict)
-    data = {
-        metric: {**_to_json(scaling, predict), "simulated": simulated}
-        for metric, scaling in found.items()
-    }
+    data, simulated = fitted.to_json(predict), fitted.simulated
     if style == "json":
         say_json(orjson.dumps(data))
         return
@@ -87,53 +53,19 @@ def show(
         from serverless_bench.reporters.page.runs import scaling_page
 
         laws = {
-            metric: [" ".join(law.split()) for law in _laws(fitted)]
-            for metric, fitted in data.items()
+            metric: [" ".join(law.split()) for law in _laws(document)]
+            for metric, document in data.items()
         }
-        curves = {metric: _curves(scaling) for metric, scaling in found.items()}
+        curves = {metric: _curves(scaling) for metric, scaling in fitted.fits.items()}
         click.echo(scaling_page(data, laws, curves), nl=False)
         return
     mark = f", {format_count(simulated, 'run')} SIMULATED" if simulated else ""
-    for metric, fitted in data.items():
+    for metric, document in data.items():
         say(f"{metric}{mark}")
-        for line in (*_table(fitted["rows"], style), *_laws(fitted)):
+        for line in (*_table(document["rows"], style), *_laws(document)):
             say(*line.split("\n"))
-    for metric in _METRICS[len(found) :]:
+    for metric in METRICS[len(data) :]:
         say(f"no fit of {metric}: not every run has it")
-
-
-def _to_json(scaling: Scaling, predict: int | None) -> dict[str, Any]:
-    better = scaling.better
-    return {
-        "rows": [asdict(row) for row in scaling.rows],
-        "usl": _law_to_json(scaling.usl, scaling.reach, predict),
-        "capped": _law_to_json(scaling.capped, scaling.reach, predict),
-        "better": None if better is None else "usl" if better is scaling.usl else "capped",
-        "reach": scaling.reach,
-        "confidence": CONFIDENCE,
-    }
-
-
-def _law_to_json(one: Fit[Any], reach: int, predict: int | None) -> dict[str, Any]:
-    """Return a law; null stands for what has not been met within reach."""
-
-    def value(read: Callable[[Any], float], limit: float = inf) -> dict[str, float | None]:
-        interval = one.interval(read)
-        found = {"value": read(one.law)}
-        if interval is not None:
-            found |= {"low": interval[0], "high": interval[1]}
-        return {n: None if v > limit or isinf(v) else v for n, v in found.items()}
-
-    parameters = {
-        name: value(attrgetter(name), reach if name == "knee" else inf)
-        for name in _FORMS
-        if hasattr(one.law, name)
-    }
-    found: dict[str, Any] = {**parameters, "off": one.off}
-    if predict is not None:
-        number = np.array([float(predict)])
-        found["predicted"] = {"number": predict, **value(lambda law: float(law.at(number)[0]))}
-    return found
 
 
 def _curves(scaling: Scaling) -> dict[str, list[tuple[float, float]]]:

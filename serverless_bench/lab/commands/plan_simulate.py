@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.analysis.exit_code import exit_code_of
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import check_unused
 from serverless_bench.cli.job import Prepared
 from serverless_bench.cli.output.terminal import say, say_json

@@ -18,7 +18,7 @@ from serverless_bench.reporters.page.charts import (
 )
 from serverless_bench.reporters.page.document import Html, Part, document, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
-from serverless_bench.statistics.unpaired import Verdict
+from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import format_count, format_rate
 
 _BAD = frozenset({Verdict.SLOWER})

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from serverless_bench.reporters.text_table import table
-from serverless_bench.series.limit.result import Knee, LevelRow, Limit
+from serverless_bench.series.limit.result import LevelRow, Limit
+from serverless_bench.statistics.knee import LawKnee
 from serverless_bench.units import format_count, format_per_s, format_seconds
 
 _WHAT: Final = {
@@ -91,7 +92,7 @@ def _ending(limit: Limit) -> str:
     return f"{why[limit.ended]}; {spent}"
 
 
-def _knee(knee: Knee | None) -> str:
+def _knee(knee: LawKnee | None) -> str:
     if knee is None:
         return "knee: too few levels to say"
     most = f"at most {format_per_s(knee.most_per_s)} achieved"

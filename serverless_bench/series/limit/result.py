@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from math import ceil, floor, inf, sqrt
+from math import ceil, floor, sqrt
 from typing import Any, Final
 
 import numpy as np
 
+from serverless_bench.analysis.display import Printed
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block
 from serverless_bench.series.limit.objective import Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
+from serverless_bench.statistics.knee import LawKnee, knee_of_laws
 from serverless_bench.statistics.posterior import Posterior
-from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, fit_scaling
 
 _Z: Final = 1.96
 """Standard errors on either side of an interval of ``CONFIDENCE``."""
@@ -52,20 +53,15 @@ class LevelRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knee:
-    """From which level on more brings no more, by the two laws of ``sbench scale``."""
+class Limit(Printed):
+    """The highest level that holds an objective; ``print`` shows it as ``sbench limit`` does.
 
-    capped: float | None
-    """Where the line meets the cap; None if no level has met it."""
-    usl: float | None
-    """Where the universal scalability law has its maximum; None beyond the law's reach."""
-    most_per_s: float
-    """Operations per second at the best level."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """The highest level that holds an objective, how sure that is, and how it was found."""
+    Examples
+    --------
+    >>> found = sbench.limit(writing, "limit", p99_s=5.0, budget_s=5.0, resume=True, **quick)
+    >>> str(found).splitlines()[0].split()[:3]
+    ['level', 'achieved/s', 'p50']
+    """
 
     over: str
     objective: Objective
@@ -86,8 +82,13 @@ class Limit:
     took_s: float
     dispersion: float
     rows: tuple[LevelRow, ...]
-    knee: Knee | None
+    knee: LawKnee | None
     confidence: float = CONFIDENCE
+
+    def __str__(self) -> str:
+        from serverless_bench.series.limit.report import lines  # noqa: PLC0415 - it knows this
+
+        return "\n".join(lines(self, "text"))
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``--format json``."""
@@ -167,21 +168,9 @@ def _at(took_s: Floats, due: int, share: float) -> float | None:
     return float(took_s[place]) if place < len(took_s) else None
 
 
-def _knee(blocks: Iterable[Block]) -> Knee | None:
+def _knee(blocks: Iterable[Block]) -> LawKnee | None:
     rates: dict[int, list[float]] = {}
     for block in blocks:
         if block.achieved_per_s > 0:
             rates.setdefault(block.level, []).append(block.achieved_per_s)
-    if len(rates) < MIN_NUMBERS:
-        return None
-    scaling = fit_scaling(rates, resamples=0)
-    reach = REACH * max(rates)
-
-    def within(value: float) -> float | None:
-        return None if value in {inf, 0.0} or value > reach else value
-
-    return Knee(
-        capped=within(scaling.capped.law.knee),
-        usl=within(scaling.usl.law.knee),
-        most_per_s=max(row.median for row in scaling.rows),
-    )
+    return knee_of_laws(rates)

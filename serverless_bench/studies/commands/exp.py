@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.commands.plot import load_matplotlib
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
@@ -23,6 +22,7 @@ from serverless_bench.cli.output.terminal import say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.studies import MAX_REPEATS
 from serverless_bench.studies.commands.exp_plan import (
     cell_options,
@@ -110,6 +110,11 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 )
 @harmless("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
 @harmless("--keep", is_flag=True, help="Leave the objects in the store.")
+@harmless(
+    "--max-cost",
+    type=float,
+    help="Dollars; an experiment whose runs, pilots and preparations would cost more is refused.",
+)
 @click.option(
     "--dry-run", is_flag=True, cls=HarmlessOption, help="Say what would be run, and run nothing."
 )
@@ -135,6 +140,7 @@ def run_command(
     plot: Path | None,
     *,
     keep: bool,
+    max_cost: float | None,
     dry_run: bool,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
@@ -159,20 +165,20 @@ def run_command(
         made_up = f"exp-{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
         root = flags["run_dir"] / new_name("exp", flags["label"] or made_up)
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
-    largest = plan.check()
+    largest = plan.check(max_cost)
     if here and not dry_run:
         check_room(largest, "the objects of one run")
     if dry_run:
         from serverless_bench.studies.writer import Writer
 
-        show_plan(plan, Writer(sys.stdout, markdown=False))
+        show_plan(plan, Writer(sys.stdout, markdown=False), cost=True)
         return ExitCode.OK
     if resume is None:
         plan = placed(plan, flags)
         save_plan(plan, root)
     say(f"experiment directory: {root}", err=quiet)
     try:
-        plan = run(plan, root, keep=keep, say=lambda text: say(text, err=quiet))
+        plan = run(plan, root, keep=keep, max_cost=max_cost, say=lambda text: say(text, err=quiet))
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"

@@ -16,6 +16,7 @@ from serverless_bench.cli.flags.of_jobs import (
 from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import parse_bucket
 from serverless_bench.studies import DESIGNS, SCALES
@@ -122,8 +123,8 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
     return found
 
 
-def show_plan(plan: "Plan", write: "Writer") -> None:
-    """Write the cells of a plan."""
+def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
+    """Write the cells of a plan, and what functions of AWS Lambda would cost if they run there."""
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats
     about = plan.experiment.scales[plan.scale].about
@@ -134,6 +135,12 @@ def show_plan(plan: "Plan", write: "Writer") -> None:
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
         f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
+    executors = {cell.settings.get("executor", "local") for cell in cells}
+    if cost and (plan.scale == "paper" or any(info_of(str(name)).billed for name in executors)):
+        from serverless_bench.studies.cost import dollars_text
+
+        if text := dollars_text(plan):
+            write.line(text, deep=1)
     common = {
         name: value
         for name, value in cells[0].settings.items()

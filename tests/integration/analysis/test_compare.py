@@ -17,7 +17,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.statistics.unpaired import Verdict
+from serverless_bench.statistics.verdict import Verdict
 from tests.commands.command import Call, Sbench
 from tests.data.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.stores.servers import Server, credentials
@@ -263,7 +263,9 @@ def test_a_job_file_is_checked_before_anything_runs(
     assert words in err
 
 
-def test_too_few_blocks_allow_no_verdict(call: Call) -> None:
+def test_too_few_blocks_allow_no_verdict(call: Call, tmp_path: Path) -> None:
+    for name in ("a.toml", "b.toml"):
+        (tmp_path / name).write_text('command = "write"')
     assert "--blocks must be at least 4" in call("ab", "a.toml", "b.toml", "--blocks", "3")[2]
 
 

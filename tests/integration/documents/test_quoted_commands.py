@@ -87,4 +87,4 @@ def test_a_line_is_taken_apart_as_a_shell_does(tmp_path: Path) -> None:
 def test_the_jobs_of_the_example_are_jobs(name: str) -> None:
     with commands.make_context("sbench", ["ab"]):
         task = load_task(ROOT / "examples" / f"{name}.toml")
-    assert (task.workload, task.flags["client"]) == ("write", name)
+    assert (task.job.workload, task.job.target.client) == ("write", name)

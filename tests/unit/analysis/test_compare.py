@@ -8,13 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from serverless_bench.statistics.unpaired import (
-    ALPHA,
-    MIN_RUNS,
-    Verdict,
-    compare,
-    mann_whitney_counts,
-)
+from serverless_bench.statistics.unpaired import MIN_RUNS, compare, mann_whitney_counts
+from serverless_bench.statistics.verdict import ALPHA, Verdict
 
 REPEATS = 200
 OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}

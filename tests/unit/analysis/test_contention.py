@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.contention import Contention
+from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.shared_keys import Pattern
@@ -53,7 +54,7 @@ def found(
     summary = summarize(saved(path / "run", [outcome(one) for one in results], of=of))
     assert summary.contention is not None
     wrong = bool(summary.contention.violated_keys)
-    assert (exit_code_of(summary) is ExitCode.CORRUPT) is wrong
+    assert (exit_code_of(summary) == ExitCode.CORRUPT) is wrong
     return summary.contention
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.variability import scores, variability
-from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
@@ -36,7 +37,7 @@ def test_a_true_report_has_its_headline(tmp_path: Path) -> None:
     found = summarize(some(tmp_path / "run"))
     assert found.withheld == ()
     assert found.whole_bytes_per_s
-    assert exit_code_of(found) is ExitCode.OK
+    assert exit_code_of(found) == ExitCode.OK
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_what_cannot_be_withholds_it(
     found = summarize(changed(some(tmp_path / "run"), **columns))
     assert any(why in reason for reason in found.withheld)
     assert found.whole_bytes_per_s is found.peak_1s_bytes_per_s is found.steady_bytes_per_s is None
-    assert exit_code_of(found) is ExitCode.WITHHELD
+    assert exit_code_of(found) == ExitCode.WITHHELD
 
 
 def test_a_link_carries_no_more_than_it_does(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import BadRange, FoundBytes, Outcome, Step
 from serverless_bench.rundir.tables import at_percentiles, percentiles
@@ -238,7 +239,7 @@ def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
     found = summarize(saved(tmp_path / "run", [outcome(one)]))
     assert (found.corrupt_objects, found.bad_bytes, len(found.bad_ranges)) == (1, 2, 1)
     assert (found.operations, found.warmup_operations) == (0, 1)
-    assert exit_code_of(found) is ExitCode.CORRUPT
+    assert exit_code_of(found) == ExitCode.CORRUPT
 
 
 @pytest.mark.parametrize("hours", [2, 8, 20, 40])

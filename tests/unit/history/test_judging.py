@@ -12,7 +12,6 @@ from benchmarks import history as simulated
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
-    Verdict,
     by_block,
     judge,
     of_recorded,
@@ -24,6 +23,7 @@ from serverless_bench.history.judging import (
 )
 from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import NS_PER_S
 
 HOUR_NS = 3600 * NS_PER_S

@@ -16,12 +16,12 @@ from msgspec import structs
 
 from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
 from serverless_bench.job.target import Target
+from serverless_bench.statistics.knee import Knee, knee_test
 from serverless_bench.studies import DESIGNS, SCALES, loading
 from serverless_bench.studies.cells import Cell, make_cells, published_row
 from serverless_bench.studies.definition import Experiment, Settings
 from serverless_bench.studies.figures import figures, operation_rates
 from serverless_bench.studies.hypotheses import judge
-from serverless_bench.studies.knee import Knee, knee_test
 from serverless_bench.studies.loading import load_experiment, names, parse
 from serverless_bench.studies.observations import (
     CellRun,

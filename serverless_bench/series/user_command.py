@@ -6,19 +6,18 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from signal import SIGINT
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from serverless_bench.cli.output.terminal import aside, working
-from serverless_bench.cli.task import CutOff
+from serverless_bench.analysis.samples import MeasuredRun, measured_run
 from serverless_bench.errors import UsageError
-
-if TYPE_CHECKING:
-    from serverless_bench.analysis.samples import MeasuredRun
+from serverless_bench.rundir.run import load_run
+from serverless_bench.series.runs import JobSeries
+from serverless_bench.series.task import CutOff
 
 _HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
 
 
-def words_of(command: str, name: str) -> list[str]:
+def words_of(command: str, name: str) -> tuple[str, ...]:
     """Return the words of a command.
 
     Parameters
@@ -39,10 +38,10 @@ def words_of(command: str, name: str) -> list[str]:
         raise UsageError(f"{name} is no command: {exc}", hint=_HINT) from None
     if not words:
         raise UsageError(f"{name} is missing", hint=_HINT)
-    return words
+    return tuple(words)
 
 
-def run_command(command: Sequence[str], folder: Path, *, keep: bool) -> "MeasuredRun":
+def run_command(series: JobSeries, command: Sequence[str], folder: Path) -> MeasuredRun:
     """Run a command, and return the run that it made below the folder.
 
     Its objects are deleted unless they are kept.
@@ -54,10 +53,6 @@ def run_command(command: Sequence[str], folder: Path, *, keep: bool) -> "Measure
     CutOff
         If its run did not come to a good end.
     """
-    from serverless_bench.analysis.samples import measured_run
-    from serverless_bench.driver.clean import clean
-    from serverless_bench.rundir.run import load_run
-
     before = _runs(folder)
     try:
         code, last = _started(command, folder)
@@ -73,9 +68,8 @@ def run_command(command: Sequence[str], folder: Path, *, keep: bool) -> "Measure
             )
         return measured_run(load_run(made[0], detail=False))
     finally:
-        for directory in set() if keep else _runs(folder) - before:
-            with working(f"deleting what {directory} wrote"):
-                clean(directory, on_message=aside)
+        for directory in _runs(folder) - before:
+            series.delete(directory)
 
 
 def _runs(folder: Path) -> set[Path]:

@@ -7,21 +7,19 @@ runs, whose intervals are too short by a third.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
-from serverless_bench.statistics.unpaired import ALPHA
-from serverless_bench.studies.definition import Experiment, Hypothesis, Value
-from serverless_bench.studies.observations import CellRuns
+from serverless_bench.statistics.paired import paired_ratio
+from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, Usl, fit_scaling
+from serverless_bench.statistics.verdict import ALPHA
 
-if TYPE_CHECKING:
-    from serverless_bench.statistics.scaling import Usl
-
+Value = str | int | float | bool
+"""A place on an axis."""
 WITHIN: Final = 0.05
 """The knee is the first value that is this close to the best."""
 _LIMIT: Final = -log(1 - WITHIN)
@@ -40,23 +38,12 @@ class Knee:
     rates: tuple[tuple[Value, float], ...]
     """Each value, and the median with it; more is better."""
 
-    def law(self) -> "Usl | None":
+    def law(self) -> Usl | None:
         """Return the universal scalability law through the medians; None of fewer than four."""
         numbers, rates = np.array([(float(at), rate) for at, rate in self.rates]).T
         if len(numbers) < _LAW_VALUES or numbers.min() <= 0:
             return None
-        from serverless_bench.statistics.scaling import Usl  # noqa: PLC0415 - SciPy is slow to load
-
         return Usl.fit(numbers, rates)
-
-
-@dataclass(frozen=True, slots=True)
-class CellLine:
-    """Cells that differ along one axis only."""
-
-    group: Mapping[str, Value]
-    """Where the other axes are."""
-    cells: tuple[tuple[Value, CellRuns], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,23 +123,6 @@ def knee_test(
     )
 
 
-def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
-    """Return what a line says of its knee; None if it cannot tell.
-
-    That is so if the values are no numbers, or one has too few runs.
-    """
-    metric = experiment.metric(hypothesis.metric)
-    if any(isinstance(value, str | bool) for value, _ in line.cells):
-        return None
-    runs = sorted(
-        ((value, one.by_round(metric)) for value, one in line.cells if not one.cell.skipped),
-        key=lambda pair: float(pair[0]),
-    )
-    if any(len(numbers) < MIN_ROUNDS for _, numbers in runs):
-        return None
-    return knee_test(runs, more_is_better=metric.better == "more")
-
-
 def p_expected(test: KneeTest, expect: Value) -> tuple[float, float]:
     """Return the p against a knee at a value, and the p against its being elsewhere."""
     texts = [str(value) for value in test.values]
@@ -178,3 +148,38 @@ def p_across(tests: Sequence[KneeTest]) -> tuple[float, float]:
         against.append(min(1.0, len(tests) * p_not))
         for_it.append(max(1.0 if place is None else one.p_is(place) for one, place in here))
     return max(against), min(1.0, len(for_it) * min(for_it))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawKnee:
+    """From which level on more brings no more, by the two laws of ``sbench scale``."""
+
+    capped: float | None
+    """Where the line meets the cap; None if no level has met it."""
+    usl: float | None
+    """Where the universal scalability law has its maximum; None beyond the law's reach."""
+    most_per_s: float
+    """Operations per second at the best level."""
+
+
+def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
+    """Return where more brings no more, by both laws; None if there are too few numbers.
+
+    Parameters
+    ----------
+    rates
+        Of the runs, by number or level.
+    """
+    if len(rates) < MIN_NUMBERS:
+        return None
+    scaling = fit_scaling(rates, resamples=0)
+    reach = REACH * max(rates)
+
+    def within(value: float) -> float | None:
+        return None if value in {inf, 0.0} or value > reach else value
+
+    return LawKnee(
+        capped=within(scaling.capped.law.knee),
+        usl=within(scaling.usl.law.knee),
+        most_per_s=max(row.median for row in scaling.rows),
+    )

@@ -1,0 +1,239 @@
+"""Record runs in a history, and check new ones against it, or against old ones in turns."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.analysis.run_comparison import Runs, load_runs
+from serverless_bench.analysis.samples import Sample, more_is_better, what_differs
+from serverless_bench.errors import UsageError
+from serverless_bench.history.against import against_recorded
+from serverless_bench.history.folder import History
+from serverless_bench.history.judging import DEFAULT_FIGURES, LOSS, TOLERANCE, by_block, judge
+from serverless_bench.history.recorded import RecordedRun, record, with_restart
+from serverless_bench.history.showing import HistoryCheck
+from serverless_bench.rundir.run import load_run
+from serverless_bench.series.runs import series_in
+from serverless_bench.series.task import Listener
+from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
+from serverless_bench.statistics.paired import MIN_ROUNDS
+from serverless_bench.statistics.requirements import require_scipy
+
+HISTORY: Final = ".sbench-history"
+"""Where runs are recorded, if nobody says."""
+
+
+def history_add(
+    runs: Runs,
+    history: str | Path = HISTORY,
+    *,
+    machine: str = "",
+    label: str = "",
+    restart: bool = False,
+) -> dict[Path, bool]:
+    """Record runs in a folder that lives in git, as ``sbench history add`` does.
+
+    All are looked at before one is recorded: a run that lost functions, or fails its
+    self-checks, stands for nothing.
+
+    Parameters
+    ----------
+    runs
+        A run, a directory with one or several runs in it, or a list of those.
+    history
+        The folder; it is made if it is missing.
+    machine
+        Name of this machine, where several have one system and as many processors.
+    label
+        Name of the version that was run, such as a commit.
+    restart
+        Whether checks shall not look at older runs any more.
+
+    Returns
+    -------
+    dict
+        By the file of each run: whether it was not there before.
+
+    Raises
+    ------
+    UsageError
+        If the figures of a run cannot stand for its configuration.
+    ArchiveError
+        If a directory holds no run, or the history cannot be written.
+
+    Examples
+    --------
+    >>> [*sbench.history_add([written, again], "history", label="v1").values()]
+    [True, True]
+    """
+    made, folder = _recorded(runs, machine=machine, label=label), Path(history)
+    added = History(folder).add(with_restart(made) if restart else made)
+    return {folder / run.key / run.file_name: is_new for run, is_new in added}
+
+
+def history_check(
+    runs: Runs,
+    history: str | Path = HISTORY,
+    *,
+    against: str | None = None,
+    metrics: Sequence[str] = DEFAULT_FIGURES,
+    tolerance: float = TOLERANCE,
+    power: float = LOSS,
+    machine: str = "",
+) -> HistoryCheck:
+    """Say whether new runs are as good as recorded ones, as ``sbench history check`` does.
+
+    Parameters
+    ----------
+    runs
+        One run or several of one configuration, as in ``history_add``.
+    history
+        The folder with the recorded runs.
+    against
+        Key of the recorded runs, or a part of it; None for those of the same configuration.
+    metrics
+        Figures to check, as in ``compare``.
+    tolerance
+        Loss from which on it matters: 0.05 for 5 %.
+    power
+        Loss to say the power for.
+    machine
+        As in ``history_add``.
+
+    Returns
+    -------
+    HistoryCheck
+        Passed, regressed or undecided; docs/history.md says what the verdicts promise.
+
+    Raises
+    ------
+    UsageError
+        If the runs are of several configurations, lack a figure, or cannot be recorded.
+    ArchiveError
+        If there is no history.
+
+    Examples
+    --------
+    >>> sbench.history_check(again, "history").verdict.value
+    'undecided'
+    """
+    _check_asked(metrics, tolerance, power)
+    new, kept = _recorded(runs, machine=machine), History(Path(history))
+    keys = kept.keys()
+    key = new[0].key if against is None else kept.find(against)
+    return against_recorded(
+        kept.runs(key) if key in keys else [],
+        new,
+        key=key,
+        figures=metrics,
+        tolerance=tolerance,
+        loss=power,
+    )
+
+
+def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
+    old: Side,
+    new: Side,
+    directory: str | Path | None = None,
+    *,
+    keys: Sequence[str] = (),
+    metrics: Sequence[str] = DEFAULT_FIGURES,
+    tolerance: float = TOLERANCE,
+    power: float = LOSS,
+    machine: str = "",
+    blocks: int = 6,
+    warm_up_blocks: int = 1,
+    allow: Collection[str] = (),
+    seed: int = 0,
+    keep: bool = False,
+    resume: bool = False,
+    on_run: OnRun = lambda *_: None,
+    listener: Listener | None = None,
+) -> HistoryCheck:
+    """Run old and new in turns, and say whether new is as good as old.
+
+    As ``sbench history check --old --new`` does.
+
+    Parameters
+    ----------
+    old, new
+        A job, or a command that makes one run, as in ``"old/bin/sbench write --number 4"``.
+    directory, keys
+        As in ``ab``; runs lie in ``old`` and ``new``.
+    metrics, tolerance, power, machine
+        As in ``history_check``.
+    blocks, warm_up_blocks, allow, seed, keep, resume, on_run, listener
+        As in ``ab``.
+
+    Returns
+    -------
+    HistoryCheck
+        Passed, regressed or undecided.
+
+    Raises
+    ------
+    UsageError
+        If there are too few blocks, or old and new do not do the same work.
+    SbenchError
+        If a run does not come to a good end; ``exit_code`` is that run's.
+
+    Examples
+    --------
+    >>> few = {"blocks": 4, "warm_up_blocks": 0}
+    >>> found = sbench.history_check_in_turns(writing, writing, "turns", **few)
+    >>> found.in_turns, found.new
+    (True, '4 runs of the new version in turns')
+    """
+    _check_asked(metrics, tolerance, power)
+    turns = Turns(
+        blocks=blocks,
+        warm_up_blocks=warm_up_blocks,
+        least=MIN_ROUNDS,
+        seed=seed,
+        allow=allow,
+        on_run=on_run,
+    )
+    series = series_in(directory, "history", keep=keep, resume=resume, listener=listener)
+    samples = run_in_turns(series, {"old": old, "new": new}, turns, keys)
+    a, b = ({name: sample.metric(name) for name in metrics} for sample in samples)
+    first = samples[1].runs[0].path
+    return HistoryCheck(
+        key=record(load_run(first, detail=False), machine=machine).key,
+        in_turns=True,
+        old="as many of the old one",
+        new=f"{blocks} runs of the new version in turns",
+        tolerance=tolerance,
+        loss=power,
+        findings=tuple(judge(by_block(metrics, a, b), tolerance=tolerance, loss=power)),
+        notes=tuple(_words(samples)),
+    )
+
+
+def _check_asked(metrics: Sequence[str], tolerance: float, power: float) -> None:
+    """Refuse figures that cannot be compared, and a power for a loss that does not matter.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    PluginError
+        If SciPy is not installed.
+    """
+    require_scipy()
+    for name in metrics:
+        more_is_better(name)
+    if power <= tolerance:
+        raise UsageError(
+            f"`power` {power:g} is not above `tolerance` {tolerance:g}",
+            hint="what does not matter is not looked for: a loss of 10% with a tolerance of 5%",
+        )
+
+
+def _recorded(runs: Runs, *, machine: str, label: str = "") -> list[RecordedRun]:
+    return [record(run, machine=machine, label=label) for run in load_runs(runs)]
+
+
+def _words(samples: Sequence[Sample]) -> Iterator[str]:
+    differing: Mapping[str, Sequence[object]] = what_differs(samples)
+    for name, (old, new) in differing.items():
+        yield f"{name} differs: {old}, {new}"

@@ -1,0 +1,253 @@
+"""The search for a limit: a run at each level that it asks for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import INCOMPLETE, UsageError
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.types import wrong
+from serverless_bench.rundir.run import Run
+from serverless_bench.series.limit.block import Block, block_of
+from serverless_bench.series.limit.objective import Objective
+from serverless_bench.series.limit.result import Limit, result_of
+from serverless_bench.series.limit.search import Search
+from serverless_bench.series.runs import JobSeries, series_in
+from serverless_bench.series.scale import check_side_by_side
+from serverless_bench.series.task import Listener, Task, task_of
+from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.units import NS_PER_S, format_seconds
+
+SETTLING: Final = 0.2
+"""Share of a block that does not count: connections are opened, and queues fill."""
+_RANGES: Final = {"rate": (10, 100_000), "number": (1, 1000)}
+_RANGE: Final = (1, 256)
+OnBlock = Callable[[Block, Objective], object]
+
+
+def _at_rate(job: JobSpec, level: int) -> JobSpec:
+    return replace(job, load=replace(job.load, rate_per_s=level))
+
+
+def _with_functions(job: JobSpec, level: int) -> JobSpec:
+    return replace(job, invocations=level, concurrency=level)
+
+
+def _with_connections(job: JobSpec, level: int) -> JobSpec:
+    return replace(job, transfer=replace(job.transfer, connections=level))
+
+
+def _with_threads(job: JobSpec, level: int) -> JobSpec:
+    return replace(job, load=replace(job.load, threads=level))
+
+
+KNOBS: Final[Mapping[str, Callable[[JobSpec, int], JobSpec]]] = {
+    "rate": _at_rate,
+    "number": _with_functions,
+    "connections": _with_connections,
+    "threads": _with_threads,
+}
+"""How a job is at a level, by what is raised."""
+
+
+def limit(  # noqa: PLR0913 - the flags of the command
+    job: JobSpec | Task,
+    directory: str | Path | None = None,
+    *,
+    keys: Sequence[str] = (),
+    p99_s: float | None = None,
+    errors: float | None = None,
+    over: str = "rate",
+    lowest: int | None = None,
+    highest: int | None = None,
+    precision: float = 0.05,
+    budget_s: float = 600.0,
+    block_s: float = 5.0,
+    seed: int = 0,
+    max_cost: float | None = None,
+    keep: bool = False,
+    resume: bool = False,
+    on_block: OnBlock = lambda *_: None,
+    listener: Listener | None = None,
+) -> Limit:
+    """Find the highest rate, or number of functions, that holds an objective.
+
+    Levels double until one breaks it; then come rounds of short runs at levels around the
+    limit, in random order, until it is known well enough or the budget is spent, as
+    ``sbench limit`` does. docs/limit.md says what the interval promises.
+
+    Parameters
+    ----------
+    job
+        What to run. Its duration, its operations and its level are decided by the search.
+    directory
+        New directory of the series; None for one in ``sbench-runs``.
+    keys
+        Objects to read.
+    p99_s
+        Seconds that 99 of 100 operations may take.
+    errors
+        Share of the operations that may fail or never begin: 0.001 for 0.1 %.
+    over
+        What is raised: ``rate`` in operations per second, ``number`` of functions,
+        ``connections`` or ``threads`` of each function.
+    lowest, highest
+        First and last level; None for 10 to 100,000 of a rate, 1 to 1,000 functions, 1 to 256
+        connections or threads.
+    precision
+        Half the width of the interval, over the limit, at which the search ends.
+    budget_s
+        No run begins that would end later.
+    block_s
+        Length of a run.
+    seed
+        Of the order of the levels, and of the runs.
+    max_cost
+        Dollars that all runs together may cost.
+    keep
+        Whether the objects of the runs stay in the store.
+    resume
+        Whether runs that have come to their end in the directory are taken, and not made again.
+    on_block
+        Called with what each run says of its level, and the objective.
+    listener
+        For a display of your own.
+
+    Returns
+    -------
+    Limit
+        With its interval, and a row per level.
+
+    Raises
+    ------
+    UsageError
+        If there is no objective, or a level or a time makes no sense.
+    CostError
+        If a run would cost more than what is left of ``max_cost``.
+    SbenchError
+        If a run is cut short; ``exit_code`` is that run's.
+
+    Examples
+    --------
+    >>> quick = {"lowest": 10, "highest": 20, "block_s": 0.3, "precision": 0.2}
+    >>> found = sbench.limit(writing, "limit", p99_s=5.0, budget_s=5.0, **quick)
+    >>> found.over, found.to_json()["rows"][0]["level"]
+    ('rate', 10)
+    """
+    require_scipy()
+    task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
+    objective = Objective(p99_s=p99_s, errors=errors)
+    first, last = _levels(over, lowest, highest)
+    _check_times(block_s, budget_s, lowest=first if over == "rate" else None)
+    if over == "number":
+        check_side_by_side(task.job.executor)
+    search = _Search(
+        task=_for_blocks(task, block_s),
+        over=over,
+        objective=objective,
+        search=Search(
+            allowed=objective.allowed,
+            lowest=first,
+            highest=last,
+            precision=precision,
+            seed=seed,
+        ),
+        block_s=block_s,
+        budget_s=budget_s,
+        series=series_in(directory, "limit", keep=keep, resume=resume, listener=listener),
+        on_block=on_block,
+    )
+    return search.measure()
+
+
+def _levels(over: str, lowest: int | None, highest: int | None) -> tuple[int, int]:
+    """Return the first and the last level.
+
+    Raises
+    ------
+    UsageError
+        If nothing is called ``over``, or the levels are the wrong way round.
+    """
+    if over not in KNOBS:
+        raise wrong("over", f"must be one of {', '.join(KNOBS)}, got {over!r}")
+    low, high = _RANGES.get(over, _RANGE)
+    first = lowest or low
+    last = highest or max(high, first)
+    if first > last:
+        raise UsageError(
+            f"`lowest` {first} is above `highest` {last}", hint="give them the other way round"
+        )
+    return first, last
+
+
+def _check_times(block_s: float, budget_s: float, *, lowest: int | None) -> None:
+    """Refuse blocks that would never end, or in which nothing would begin."""
+    if block_s > budget_s:
+        raise UsageError(
+            f"`block` {format_seconds(block_s)} is longer than `budget` {format_seconds(budget_s)}",
+            hint="a search is many blocks: docs/limit.md",
+        )
+    if lowest is not None and lowest * block_s < 1:
+        raise UsageError(
+            f"at `lowest` {lowest} nothing may begin in a `block` of {format_seconds(block_s)}",
+            hint=f"`block` {format_seconds(1 / lowest)} at least, or a higher `lowest`",
+        )
+
+
+def _for_blocks(task: Task, block_s: float) -> Task:
+    load = replace(task.job.load, rate_per_s=None, operations=None)
+    return replace(task, job=replace(task.job, duration_s=block_s, until_stable=None, load=load))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """One search: its runs lie in a directory of their own, LEVEL-NUMBER each."""
+
+    task: Task
+    over: str
+    objective: Objective
+    search: Search
+    block_s: float
+    budget_s: float
+    series: JobSeries
+    on_block: OnBlock
+    blocks: list[Block] = field(default_factory=list)
+
+    def measure(self) -> Limit:
+        """Search, and return what was found."""
+        begun_ns, settle_s = monotonic_ns(), SETTLING * self.block_s
+        with self.series.store_kept_up(needed=self.task.embedded):
+            # A store that has just started is slow.
+            self._run("warm-up/1", self.search.lowest)
+            self._search(begun_ns, settle_s)
+        return result_of(
+            self.search,
+            self.blocks,
+            self.objective,
+            over=self.over,
+            block_s=self.block_s,
+            settle_s=settle_s,
+            took_s=(monotonic_ns() - begun_ns) / NS_PER_S,
+        )
+
+    def _search(self, begun_ns: int, settle_s: float) -> None:
+        longest_ns = 0
+        while (level := self.search.next_level()) is not None:
+            block_begun_ns = monotonic_ns()
+            if self.blocks and block_begun_ns + longest_ns - begun_ns > self.budget_s * NS_PER_S:
+                return
+            number = 1 + sum(block.level == level for block in self.blocks)
+            block = block_of(self._run(f"{level}-{number}", level), level, settle_s)
+            longest_ns = max(longest_ns, monotonic_ns() - block_begun_ns)
+            self.search.add(level, block.bad(self.objective), block.due)
+            self.blocks.append(block)
+            self.on_block(block, self.objective)
+
+    def _run(self, name: str, level: int) -> Run:
+        # Another seed, or each run would have the random arrivals of the one before.
+        seed = self.search.seed + len(self.blocks)
+        job = replace(KNOBS[self.over](self.task.job, level), seed=seed)
+        # Functions that failed are what a level too high may look like.
+        return self.series.run(replace(self.task, job=job), name, accept={INCOMPLETE})
