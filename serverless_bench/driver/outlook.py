@@ -21,9 +21,9 @@ from serverless_bench.job.keys import declared_size, new_run_id
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
+from serverless_bench.job.workload import Stream, Workload, open_workload
 from serverless_bench.units import format_seconds, format_size
 from serverless_bench.worker.runner import next_operation
-from serverless_bench.workloads import Stream, Workload, open_workload
 
 _ENOUGH: Final = 20_000
 """Operations to look at; what more functions do is taken to be like it."""

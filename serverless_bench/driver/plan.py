@@ -15,8 +15,8 @@ from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.worker.barrier import gate_keys
-from serverless_bench.workloads import WORKLOADS, open_workload
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run

@@ -13,8 +13,8 @@ from typing import Final
 
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.workload import Stream, Workload
 from serverless_bench.units import MIB
-from serverless_bench.workloads import Stream, Workload
 from serverless_bench.workloads.write import Write
 
 FAULTY_EVERY, FAULTY_INDEX = 4, 1

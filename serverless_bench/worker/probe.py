@@ -21,13 +21,13 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import NotFound, SbenchError, last_failure
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.process import memory_mib, worker_id
 from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE, PROBE_CLAIM, PROBE_RECORD, claim, for_run
 from serverless_bench.worker.invocation import take_for_warm
 from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.user_function import ALLOW_CODE
-from serverless_bench.workloads import WORKLOADS
 
 MARK: Final = b"+"
 """What the object holds, as those of a gate."""

@@ -1,14 +1,18 @@
 """Write arrays through an array library, append to them, or read them back."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.workload import Stream, Workload
 from serverless_bench.payload.array_layout import array_bytes, array_keys
-from serverless_bench.workloads import Stream, Workload
+
+if TYPE_CHECKING:
+    from serverless_bench.worker.operation_context import Performer
 
 
 class Array(Workload):
@@ -23,6 +27,12 @@ class Array(Workload):
             return
         for key in new_arrays(invocation):
             yield from array_keys(array, key)
+
+    def performer(self, invocation: InvocationSpec) -> "Performer":
+        """Return what calls the library: it brings NumPy, which nothing else here needs."""
+        from serverless_bench.worker.array_operation import ArrayPerformer  # noqa: PLC0415
+
+        return ArrayPerformer(_array(invocation), invocation.target)
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield the operations, all to the first thread: a library has threads of its own."""

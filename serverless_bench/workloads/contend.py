@@ -15,13 +15,16 @@ append
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.shared_keys import Pattern, manifest_key, shared_key
 from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.workload import Stream, Workload
 from serverless_bench.rundir.record import OperationRow
-from serverless_bench.workloads import Stream, Workload
+
+if TYPE_CHECKING:
+    from serverless_bench.worker.operation_context import Performer
 
 _KINDS: Final[dict[Pattern, OperationKind]] = {
     Pattern.INCREMENT: OperationKind.INCREMENT,
@@ -69,6 +72,12 @@ class Contend(Workload):
         for number in range(first, first + count):
             key = keys[number % len(keys)]
             yield OperationSpec(kind=_KINDS[pattern], key=key, size=None)
+
+    def performer(self, invocation: InvocationSpec) -> "Performer":
+        """Return the contender that a function is."""
+        from serverless_bench.worker.contention import Contender  # noqa: PLC0415
+
+        return Contender.of(invocation)
 
     def closing(self, invocation: InvocationSpec, done: Iterable[OperationRow]) -> Stream:
         """Yield looks at all registers or logs, and at the claims that this function has."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.workload import Stream, Workload
 
 
 class OwnFunction(Workload):

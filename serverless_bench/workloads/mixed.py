@@ -14,7 +14,7 @@ from typing import Final
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.workload import Stream, Workload
 
 KINDS: Final = (
     OperationKind.PUT,

@@ -1,7 +1,7 @@
 """Nothing: what remains is what the fan-out itself costs."""
 
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.workload import Stream, Workload
 
 
 class Noop(Workload):

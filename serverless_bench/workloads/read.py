@@ -5,7 +5,7 @@ from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.transfer import Stat
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.workload import Stream, Workload
 
 
 class Read(Workload):

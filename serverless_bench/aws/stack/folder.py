@@ -11,7 +11,7 @@ from typing import Final
 
 from serverless_bench.aws.stack.template import DEFAULT_ARCHITECTURES, DEFAULT_RUNTIME, template
 from serverless_bench.errors import UsageError
-from serverless_bench.workloads import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS
 
 _TEMPLATE: Final = "template.yaml"
 _SETTINGS: Final = "samconfig.toml"

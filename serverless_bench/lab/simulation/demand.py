@@ -11,8 +11,8 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat
+from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.tables import Ints, Mask
-from serverless_bench.workloads import open_workload
 
 MOST_REQUESTS: Final = 4_000_000
 """Of a simulation, without those that are refused: 300 bytes of memory each."""

@@ -13,7 +13,7 @@ from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.aws.stack.functions import ARCHITECTURES
 from serverless_bench.aws.stack.template import RUNTIMES, template
 from serverless_bench.clients import CLIENTS
-from serverless_bench.workloads import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS
 from tests.clouds.sam import WITH_UV, build, sam
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}

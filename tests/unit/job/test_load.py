@@ -6,7 +6,7 @@ import pytest
 from serverless_bench.errors import UsageError
 from serverless_bench.job.load import BUILT_IN, MEANT_FOR, ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.workloads import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS
 from tests.data.runs import TARGET
 
 ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))

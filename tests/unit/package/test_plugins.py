@@ -13,9 +13,9 @@ from serverless_bench.executors import EXECUTORS
 from serverless_bench.formats.converters import CONVERTERS
 from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.formats.importers import IMPORTERS
+from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
-from serverless_bench.workloads import WORKLOADS
 
 FAMILIES: list[Registry[Any]] = [
     ARRAYS,

@@ -8,9 +8,9 @@ from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
 from serverless_bench.job.operations import CONTENDED, OperationKind
+from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.palette import DARK, HUES, LIGHT, Palette
 from serverless_bench.reporters.plots.style import marker_of
-from serverless_bench.workloads import WORKLOADS
 
 _FAR = 0.085
 """Apart in OKLab, where 0.02 is about what is just noticed side by side."""
