@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.arrays.check import check_array
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
@@ -43,6 +42,7 @@ from serverless_bench.settings.values import (
     transfer_of,
 )
 from serverless_bench.units import format_size
+from serverless_bench.workloads.array.libraries.check import check_array
 
 _LOCAL_PER_CPU: Final = 4
 """Functions at once per processor of this machine, if the user does not say."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.driver.array_files import remove_arrays
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
@@ -26,6 +25,7 @@ from serverless_bench.rundir.lock import locked, note_cleaning
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_size
+from serverless_bench.workloads.array.files import remove_arrays
 
 _MARGIN_S: Final = 5.0
 """What the clocks of driver and workers may be apart."""

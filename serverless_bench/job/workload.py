@@ -80,8 +80,8 @@ class Workload:
 WORKLOADS: Final = Registry[Workload](
     "workloads",
     {
-        "array": "serverless_bench.workloads.array:WORKLOAD",
-        "contend": "serverless_bench.workloads.contend:WORKLOAD",
+        "array": "serverless_bench.workloads.array.workload:WORKLOAD",
+        "contend": "serverless_bench.workloads.contend.workload:WORKLOAD",
         "function": "serverless_bench.workloads.function:WORKLOAD",
         "mixed": "serverless_bench.workloads.mixed:WORKLOAD",
         "noop": "serverless_bench.workloads.noop:WORKLOAD",

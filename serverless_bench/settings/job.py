@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, Literal
 
-from serverless_bench.arrays import ARRAYS
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
     DEFAULT_MB,
@@ -28,6 +27,7 @@ from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.settings.meaning import WORKLOADS, Harmless, Meaning
 from serverless_bench.settings.schema import checked
 from serverless_bench.units import KIB, MIB, parse_size
+from serverless_bench.workloads.array.libraries import ARRAYS
 
 _PACED: Final = ("write", "read", "mixed")
 _THREADED: Final = (*_PACED, "contend")

@@ -14,9 +14,9 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.rundir.record import Usage
-from serverless_bench.worker.array_operation import ArrayPerformer
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
+from serverless_bench.workloads.array.operation import ArrayPerformer
 
 NOWHERE = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
 TRANSFER = Transfer(retries=0)

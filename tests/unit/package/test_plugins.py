@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.arrays import ARRAYS
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import PluginError
 from serverless_bench.executors import EXECUTORS
@@ -16,6 +15,7 @@ from serverless_bench.formats.importers import IMPORTERS
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
+from serverless_bench.workloads.array.libraries import ARRAYS
 
 FAMILIES: list[Registry[Any]] = [
     ARRAYS,

@@ -2,7 +2,6 @@
 
 import pytest
 
-from serverless_bench.arrays.features import UNSUPPORTED
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import documented
 from serverless_bench.errors import UsageError
@@ -15,6 +14,7 @@ from serverless_bench.studies.definition import Experiment, PublishedRow
 from serverless_bench.studies.loading import load_experiment, names
 from serverless_bench.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.units import MIB
+from serverless_bench.workloads.array.libraries.features import UNSUPPORTED
 
 NAMES = [
     "concurrency-knee",

@@ -30,7 +30,7 @@ class Array(Workload):
 
     def performer(self, invocation: InvocationSpec) -> "Performer":
         """Return what calls the library: it brings NumPy, which nothing else here needs."""
-        from serverless_bench.worker.array_operation import ArrayPerformer  # noqa: PLC0415
+        from serverless_bench.workloads.array.operation import ArrayPerformer  # noqa: PLC0415
 
         return ArrayPerformer(_array(invocation), invocation.target)
 

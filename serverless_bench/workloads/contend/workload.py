@@ -75,7 +75,7 @@ class Contend(Workload):
 
     def performer(self, invocation: InvocationSpec) -> "Performer":
         """Return the contender that a function is."""
-        from serverless_bench.worker.contention import Contender  # noqa: PLC0415
+        from serverless_bench.workloads.contend.operation import Contender  # noqa: PLC0415
 
         return Contender.of(invocation)
 

@@ -10,9 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from serverless_bench.arrays import open_array_library
-from serverless_bench.arrays.base import ArrayLibrary, explained, place
-from serverless_bench.arrays.blocks import as_block, as_bytes
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import Corrupt
 from serverless_bench.job.load import ArraySpec
@@ -32,6 +29,9 @@ from serverless_bench.worker.operation_context import (
 )
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
 from serverless_bench.worker.retry import Retrier
+from serverless_bench.workloads.array.libraries import open_array_library
+from serverless_bench.workloads.array.libraries.base import ArrayLibrary, explained, place
+from serverless_bench.workloads.array.libraries.blocks import as_block, as_bytes
 
 _libraries: Final = Kept()
 _appending: list[tuple[ArrayLibrary, str]] = []
