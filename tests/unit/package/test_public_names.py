@@ -55,9 +55,12 @@ def test_help_says_what_every_parameter_means(name: str) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "workload": (lambda: job(workload="wirte"), "unknown workload 'wirte'"),
-    "client": (lambda: job(target=Target(bucket="b", client="bto3")), "unknown client 'bto3'"),
-    "executor": (lambda: job(executor="lcoal"), "unknown executor 'lcoal'"),
+    "workload": (lambda: sbench.plan(job(workload="wirte")), "unknown workload 'wirte'"),
+    "client": (
+        lambda: sbench.plan(job(target=Target(bucket="b", client="bto3"))),
+        "unknown client 'bto3'",
+    ),
+    "executor": (lambda: sbench.plan(job(executor="lcoal")), "unknown executor 'lcoal'"),
     "target": (lambda: job(target="b"), "`target` must be a Target, got 'b'"),
     "object_bytes": (
         lambda: job(object_bytes=1.5e6),
@@ -86,7 +89,7 @@ def job(**changed: object) -> JobSpec:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_when_a_job_is_made(name: str) -> None:
+def test_what_is_wrong_is_said_when_a_job_is_made_or_planned(name: str) -> None:
     make, message = WRONG[name]
     with pytest.raises(SbenchError, match=f"^{re.escape(message)}$"):
         make()
