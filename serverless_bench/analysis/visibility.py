@@ -35,7 +35,7 @@ def shown(run: Run) -> frozenset[Shown]:
     if "shows" in client:
         return frozenset(sign for sign in Shown if sign.value in client["shows"])
     honest = "source" in run.provenance or run.job.target.client == "wire"
-    return frozenset(Shown if honest and run.job.load.array is None else ())
+    return frozenset(Shown if honest and run.job.load.library is None else ())
 
 
 def not_shown(run: Run, good: Mask) -> tuple[str, ...]:

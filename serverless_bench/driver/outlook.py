@@ -18,10 +18,9 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, new_run_id
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
-from serverless_bench.job.workload import Stream, Workload, open_workload
+from serverless_bench.job.workload import Stream, Workload, open_workload, workload_of
 from serverless_bench.units import format_seconds, format_size
 from serverless_bench.worker.runner import next_operation
 
@@ -216,7 +215,7 @@ def plan(
     )
     return JobPlan(
         job=there,
-        outlook=None if job.workload == OWN_FUNCTION else outlook(job, keys),
+        outlook=None if workload_of(job.workload).runs_code else outlook(job, keys),
         expected=expected(there, setting),
         at_most=at_most(there, setting),
         prices=found,
@@ -238,7 +237,7 @@ def _on_lambda(job: JobSpec, quota: int) -> JobSpec:
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
     """Return what a job would do to a store."""
     workload = open_workload(job.workload)
-    endless = bool(job.load.mix) and job.load.operations is None
+    endless = job.load.is_drawn and job.load.operations is None
     seen = looked = prepared_objects = prepared_bytes = moved = 0
     kinds: Counter[str] = Counter()
     for invocation in example_invocations(job, keys):
@@ -256,7 +255,7 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         if looked >= _ENOUGH:
             break
     scale = job.invocations / seen
-    makes = bool(job.load.mix) or any(kind.value in kinds for kind in _MAKING)
+    makes = job.load.is_drawn or any(kind.value in kinds for kind in _MAKING)
     made = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
     return Outlook(
         workload=job.workload,
@@ -267,7 +266,7 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         operations={kind: round(count * scale) for kind, count in kinds.items()},
         bytes=round(moved * scale),
         duration_s=job.duration_s,
-        exact=seen == job.invocations and job.load.sizes is None and not job.load.mix,
+        exact=seen == job.invocations and job.load.sizes is None and not job.load.is_drawn,
         keys=tuple(made) or tuple(keys[:_EXAMPLES]),
     )
 
@@ -282,7 +281,7 @@ def example_keys(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
     """Yield keys like those of the objects, or of the arrays, that a run would write."""
     workload = open_workload(job.workload)
     for invocation in example_invocations(job, keys):
-        if job.load.mix:
+        if job.load.is_drawn:
             yield from workload.keys(invocation)
             continue
         operations = _succeeding(workload, workload.operations, invocation)

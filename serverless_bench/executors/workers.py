@@ -18,7 +18,6 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.refusals import PolledMap
-from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Outcome
@@ -41,7 +40,7 @@ class WorkersExecutor(RemoteExecutor):
     maps = PolledMap
 
     def __init__(self, job: JobSpec) -> None:
-        if is_in_files(job.load):
+        if job.load.folder is not None:
             raise UsageError(
                 "workers write no files, only objects",
                 hint="leave `path` out, or `executor` local for files of this machine",

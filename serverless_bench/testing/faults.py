@@ -36,6 +36,8 @@ class FaultWorkload(Workload):
         What happens there; it does not return.
     """
 
+    settings = Write.settings
+    load = Write.load
     creates_objects = True
 
     def __init__(self, misbehave: Callable[[], object]) -> None:

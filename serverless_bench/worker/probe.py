@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import NotFound, SbenchError, last_failure
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.process import memory_mib, worker_id
@@ -117,7 +116,7 @@ def code_files() -> dict[str, str]:
 
 def _attempts(spec: ProbeSpec, trials: _Trials) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is tried, in this order, and how."""
-    if spec.workload and spec.workload != OWN_FUNCTION:
+    if spec.workload:
         yield f"workload {spec.workload}", partial(WORKLOADS.load, spec.workload)
     if spec.target is not None:
         yield f"client {spec.target.client}", partial(CLIENTS.load, spec.target.client)

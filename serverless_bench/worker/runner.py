@@ -13,7 +13,6 @@ from typing import Final
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import EpochClock, monotonic_ns, sleep
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload, open_workload
@@ -94,7 +93,7 @@ class InvocationRunner:
         workload = open_workload(invocation.workload)
         self._context.performer = workload.performer(invocation)
         self._in_threads(lambda thread: self._prepare(workload, thread))
-        if self._stopped is None and invocation.workload == OWN_FUNCTION:
+        if self._stopped is None and workload.runs_code:
             # Only user functions pay for what it takes to load it.
             from serverless_bench.worker.user_function import run_function  # noqa: PLC0415
 

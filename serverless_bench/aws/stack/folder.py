@@ -11,7 +11,7 @@ from typing import Final
 
 from serverless_bench.aws.stack.template import DEFAULT_ARCHITECTURES, DEFAULT_RUNTIME, template
 from serverless_bench.errors import UsageError
-from serverless_bench.job.workload import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS, open_workload
 
 _TEMPLATE: Final = "template.yaml"
 _SETTINGS: Final = "samconfig.toml"
@@ -21,8 +21,11 @@ _HERE: Final = Path(__file__).parent
 _PACKAGE: Final = _HERE.parents[1]
 _ROOTS: Final = (
     *("worker.handler", "clients.wire"),
-    # Array libraries are not in the zip.
-    *(f"workloads.{name}" for name in WORKLOADS if name != "array"),
+    *(
+        place.partition(":")[0].partition(".")[2]
+        for name, place in WORKLOADS.builtin.items()
+        if not open_workload(name).not_deployed
+    ),
 )
 """What is imported by name: the entry point, and the plugins that need no more libraries."""
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}

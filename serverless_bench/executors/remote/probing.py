@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from serverless_bench.errors import OperationError
-from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import open_workload
 from serverless_bench.worker.claims import for_run
 from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.probe import ProbeSpec
@@ -18,10 +18,6 @@ from serverless_bench.worker.probe import ProbeSpec
 PROBES_AT_ONCE: Final = 16
 NO_PROBE: Final = "without `probe` (--no-probe) it runs all the same"
 _TIDY_S: Final = 1.0
-_READING: Final = frozenset(
-    {OperationKind.GET, OperationKind.GET_RANGE, OperationKind.HEAD, OperationKind.COPY}
-)
-_DELETING: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
 
 
 def tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
@@ -56,23 +52,15 @@ def _remaining(store: ObjectIO, name: str) -> str:
 
 def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
     """Return what the functions of a job are to try."""
-    needs = _needs(job)
+    trials = open_workload(job.workload).trials(job.load)
+    # The start barrier puts and gets, too.
+    wanted = trials | ({"put", "get"} if job.gate is not None else set())
+    needs = tuple(name for name in ("put", "get", "delete") if name in wanted)
     return ProbeSpec(
         run_id=run_id,
         workload=job.workload,
         target=job.target if needs else None,
         control=job.control,
         needs=needs,
-        key=keys[0] if keys and job.workload == "read" else "",
+        key=keys[0] if keys and "get" in trials else "",
     )
-
-
-def _needs(job: JobSpec) -> tuple[str, ...]:
-    kinds = {OperationKind(name) for name, weight in job.load.mix if weight}
-    gated = job.gate is not None
-    wanted = {
-        "put": job.workload in {"write", "mixed", "contend"} or gated,
-        "get": job.workload in {"read", "contend"} or bool(kinds & _READING) or gated,
-        "delete": bool(kinds & _DELETING),
-    }
-    return tuple(name for name, is_wanted in wanted.items() if is_wanted)

@@ -5,13 +5,13 @@ from typing import Final
 
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.clock import utc_stamp
+from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters.base import rows, simulated
 from serverless_bench.reporters.page.markup import Content, Html, tag
 from serverless_bench.reporters.page.values import Figures
 from serverless_bench.rundir.run import Run
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
-_DID: Final = {"write": "wrote", "read": "read"}
 _TILES: Final = {
     "whole_bytes_per_s": "whole throughput",
     "peak_1s_bytes_per_s": "peak, best 1 s",
@@ -51,7 +51,7 @@ def lead(summary: Summary, run: Run | None, figures: Figures) -> Html:
 def _sentences(summary: Summary) -> Iterator[Content]:
     for mark in simulated(summary):
         yield _bad(f"{mark}. ")
-    did = _DID.get(summary.workload, "moved")
+    did = workload_of(summary.workload).past_tense
     yield f"{format_count(summary.requested, 'function')} {did} "
     yield tag("strong", format_size(summary.bytes))
     if summary.withheld:
