@@ -9,15 +9,26 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/lab/localstack
 STACK := serverless_bench/aws/stack
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
+WINGS := $(wildcard tests/*/lab tests/*/studies)
 
-.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden requirements licences audit mutants clean
+.PHONY: demo fast test test-wings full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden stack requirements licences audit mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
 	@echo "sbench is in .venv/bin; for this shell: export PATH=\$$PWD/.venv/bin:\$$PATH"
 
+fast:  ## what a change breaks as a rule: checks, unit tests of the core, the README's commands for a wheel
+	$(MAKE) demo
+	$(MAKE) check
+	$(PYTEST) $(WINGS:%=--ignore=%) tests/house tests/unit \
+		tests/integration/documents/test_readme.py::test_the_wheel_alone_is_enough_for_the_first_run
+
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
-	$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations 30
+	$(PYTEST) --durations 30
+
+test-wings: .venv/dev  ## those of lab and studies alone
+	$(PYTEST) $(WINGS)
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance-full.md
 	$(BIN)/python -m pytest -m full --timeout 3600
@@ -68,13 +79,17 @@ mutants: .venv/dev  ## would the tests notice? faults planted in named functions
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 golden: .venv/dev  ## accept the reports as they are now
-	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py --update-golden
+	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py tests/unit/analysis/test_recorded_runs.py --update-golden
 
 .PHONY: dist
 dist: .venv/dev  ## a wheel and a source distribution, checked
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m tests.distribution dist
+
+stack: .venv/dev  ## template.yaml and samconfig.toml of this folder, from the package
+	cp $(STACK)/samconfig.toml .
+	$(BIN)/sbench aws stack .
 
 requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt

@@ -64,7 +64,8 @@ def cold_folder(checkout: Path, folder: Path) -> Path:
     said = ["aws", "stack", str(stack), "--runtime", RUNTIME]
     writing = Subject("", [sys.executable, "-c", MAIN, *said], checkout)
     started(writing, environment(checkout), folder)
-    pack = stack / "function" / "recipe" / "pack.py"
+    # A checkout that is compared may have it elsewhere.
+    (pack,) = stack.rglob("pack.py")
     subprocess.run([sys.executable, pack, folder, RUNTIME], check=True)
     return folder
 

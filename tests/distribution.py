@@ -28,6 +28,8 @@ ALSO_IN_SDIST: Final = (
         "Makefile",
         "README.md",
         "pyproject.toml",
+        "samconfig.toml",
+        "template.yaml",
     ),
     *("docs/README.md", "examples/first_run.py", "requirements/dev.txt"),
     *("tests/conftest.py", ".ci/run", ".dockerignore"),

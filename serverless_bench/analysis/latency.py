@@ -112,7 +112,7 @@ class Latency:
     size_class: str | None
     ok: int
     failed: int
-    overdue: int | None
+    overdue: int
     keys: int
     bytes: int
     operations_per_s: float | None
@@ -166,7 +166,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     scheduled = measured & (operations["intended_ns"] != ABSENT)
     late = overdue_operations(run, counts_in, scheduled, sizes)
     rate_per_s = run.job.load.rate_per_s
-    pace = _pace(run, scheduled, good, late) if run.knows_overdue else {}
+    pace = _pace(run, scheduled, good, late)
     if not measured.any() and not len(late.due_ns):
         return Latencies(open_loop=rate_per_s is not None, target_per_s=rate_per_s, **pace)
     durations = _durations(run, good, late)
@@ -184,7 +184,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
                     kind=kind,
                     size_class=name,
                     failed=int((wanted & ~good).sum()),
-                    overdue=int(overdue.sum()) if run.knows_overdue else None,
+                    overdue=int(overdue.sum()),
                     **_moved(operations, wanted & good, whole_ns / NS_PER_S),
                     **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
                 )

@@ -3,12 +3,15 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 from serverless_bench.analysis.histogram import Histogram
 from serverless_bench.analysis.latency import SIZE_CLASSES, Latencies, Latency, Times, rate
 from serverless_bench.errors import UsageError
 from serverless_bench.job.operations import OperationKind
+
+_PACE: Final = ("due", "begun", "overdue")
+_TOTALS: Final = ("ok", "failed", "overdue", "keys", "bytes")
 
 
 def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
@@ -28,21 +31,19 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     Raises
     ------
     UsageError
-        If one is no report, or an older one without histograms.
+        If one is no report with latencies.
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
-    open_loops: list[Mapping[str, Any]] = []
+    open_loops: list[dict[str, int]] = []
     for number, report in enumerate(reports, 1):
         try:
             section = report["latencies"]
             spans.append(section["span_s"] or 0.0)
             if section["open_loop"]:
-                open_loops.append(section)
+                open_loops.append({name: int(section[name]) for name in _PACE})
             for row in section["by_kind"]:
-                # Called ``count`` until report_schema 3.
-                ok = row["ok"] if "ok" in row else row["count"]
-                merged.setdefault((row["kind"], row["size_class"]), []).append({**row, "ok": ok})
+                merged.setdefault((row["kind"], row["size_class"]), []).append(row)
         except (KeyError, TypeError) as exc:
             raise UsageError(
                 f"number {number} is no report with latencies",
@@ -56,33 +57,25 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
+    pace: dict[str, Any] = {}
+    if open_loops:
+        pace = {name: sum(counts[name] for counts in open_loops) for name in _PACE}
     return Latencies(
         open_loop=bool(open_loops),
-        due=_sum([each.get("due") for each in open_loops]),
-        begun=_sum([each.get("begun") for each in open_loops]),
-        overdue=_sum([each.get("overdue") for each in open_loops]),
+        **pace,
         span_s=span_s or None,
         by_kind=tuple(rows),
     )
 
 
-def _sum(counts: Sequence[int | None]) -> int | None:
-    """Return a sum; None if there is nothing, or one of them (an older report) does not say."""
-    known = [each for each in counts if each is not None]
-    return sum(known) if known and len(known) == len(counts) else None
-
-
 def _merged(
     kind: str, size_class: str | None, rows: Sequence[Mapping[str, Any]], span_s: float
 ) -> Latency:
-    totals = {
-        name: sum(int(row[name]) for row in rows) for name in ("ok", "failed", "keys", "bytes")
-    }
+    totals = {name: sum(int(row[name]) for row in rows) for name in _TOTALS}
     return Latency(
         kind=kind,
         size_class=size_class,
         **totals,
-        overdue=_sum([row.get("overdue") for row in rows]),
         operations_per_s=rate(totals["ok"], span_s),
         bytes_per_s=rate(totals["bytes"], span_s),
         latency=_together(row["latency"] for row in rows),

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
 
 MAX_REPORTED_RANGES: Final = 50
-REPORT_SCHEMA: Final = 3
+REPORT_SCHEMA: Final = 1
 """Raised when a field of the JSON report changes its meaning or goes."""
 
 
@@ -234,15 +234,16 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         bill=_bill(run, prices),
         latencies=latencies(run, good),
         libraries=library_usage(run, good),
-        stability=None if run.stability is None else _stability(run.stability),
+        stability=_stability(run),
         neighbours=None if run.neighbours is None else Neighbours(**run.neighbours),
         contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
     )
 
 
-def _stability(found: Mapping[str, Any]) -> Stability:
-    there: dict[str, Any] = {one.name: found.get(one.name) for one in fields(Stability)}
-    return Stability(**there)
+def _stability(run: Run) -> Stability | None:
+    if run.stability is None:
+        return None
+    return Stability(**{each.name: run.stability[each.name] for each in fields(Stability)})
 
 
 def _bill(run: Run, prices: "Prices | None") -> "Bill | None":

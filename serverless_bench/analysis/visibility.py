@@ -28,14 +28,12 @@ SEEN: Final[Mapping[str, str]] = {
 def shown(run: Run) -> frozenset[Shown]:
     """Return what the run's client showed.
 
-    A run that does not say was imported, and its instants are the log's; or it was made before
-    clients had to say, when every instant of ``wire`` alone was a true one.
+    A run that does not say was imported, and its instants are the log's.
     """
     client = run.provenance.get("client", {})
     if "shows" in client:
         return frozenset(sign for sign in Shown if sign.value in client["shows"])
-    honest = "source" in run.provenance or run.job.target.client == "wire"
-    return frozenset(Shown if honest and run.job.load.library is None else ())
+    return frozenset(Shown if "source" in run.provenance else ())
 
 
 def not_shown(run: Run, good: Mask) -> tuple[str, ...]:

@@ -33,7 +33,6 @@ from serverless_bench.executors.base import (
 )
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
-from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.archive import Archive
@@ -267,7 +266,6 @@ def _resumed(
         archive.resumed(wall_ns())
         given, made = before.keys(), set(before.ledger())
         keys = [key for key in given if key not in made]
-        check_not_copied(keys, job.load.split or 1)
         fanout = _Fanout(
             replace(job, gate=None), before.run_id, keys, executor, archive, live, on_outcome
         )

@@ -118,5 +118,5 @@ def _last_wave(run: Run) -> int:
 
 def _is_proven(run: Run) -> bool:
     """Tell whether the ledger is the one that the latest stage with a seal of ours notes."""
-    noted = [stage for stage in run.stages if LEDGER in stage.get(FILES, {}) and is_sealed(stage)]
+    noted = [stage for stage in run.stages if LEDGER in stage[FILES] and is_sealed(stage)]
     return bool(noted) and digest_of(run.path / LEDGER).to_json() == noted[-1][FILES][LEDGER]

@@ -38,8 +38,6 @@ _LAMBDAS: Final = (
     *('{"time":', "Traceback (most recent call last)"),
 )
 """How lines of the log begin that the function did not write, or that say nothing."""
-_OLDER: Final = ("KeyError: 'target'",)
-"""What a function says that takes the probe for an invocation."""
 _OTHER_PROCESSOR: Final = (
     *("cannot open shared object file", "invalid ELF header", "wrong ELF class"),
     "Exec format error",
@@ -229,10 +227,6 @@ def _failed(name: str, body: bytes, log: str) -> ExecutorError:
         text = f"{said.get('errorType', '')}: {said.get('errorMessage', '')}"
     except (AttributeError, ValueError):
         text = body.decode("utf-8", "replace")
-    if text in _OLDER:
-        return ExecutorError(
-            f"function {name!r} has an older sbench, which does not know the probe", hint=_DEPLOY
-        )
     if any(words in text + log for words in _OTHER_PROCESSOR):
         hint = "its zip was built for another processor: sam build and sam deploy with one template"
     else:

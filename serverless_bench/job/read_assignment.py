@@ -9,8 +9,6 @@ Pure: it depends on nothing but its arguments, hence an invocation that is launc
 reads the same bytes. docs/decisions/0019 has the reasons.
 """
 
-from collections.abc import Sequence
-
 from serverless_bench.errors import UsageError
 
 
@@ -68,21 +66,4 @@ def check_groups(functions: int, split: int) -> None:
             " be read in part",
             hint=f"`invocations` {-(-functions // split) * split}, or none for as many as it takes",
             field="split",
-        )
-
-
-def check_not_copied(keys: Sequence[str], split: int) -> None:
-    """Refuse a list of keys that was dealt otherwise: versions before 0019 gave each share a line.
-
-    Raises
-    ------
-    UsageError
-        If every key stands ``split`` times in a row.
-    """
-    copied = split > 1 and len(keys) % split == 0
-    if keys and copied and all(key == keys[n - n % split] for n, key in enumerate(keys)):
-        raise UsageError(
-            f"each key of this run stands {split} times in keys.txt: an earlier sbench dealt"
-            " them, and this one would deal them otherwise",
-            hint="resume it with the version that began it (run.json has it), or read again",
         )

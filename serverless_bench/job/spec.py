@@ -299,7 +299,7 @@ def idle_words(idle: int, threads: int) -> str:
 class DescribedJob(JobSpec):
     """A job that need not be one that could be run here: of a saved run, or of another tool.
 
-    It may have names of plugins that are not installed, and lack what older versions left out.
+    It may have names of plugins that are not installed.
     """
 
     def __post_init__(self) -> None:

@@ -234,8 +234,7 @@ def workload_of(name: str) -> Workload:
 def moving_kind(work: "Work") -> OperationKind | None:
     """Return PUT or GET if all operations of a job are such, of ranges too; None of others."""
     workload = workload_of(work.workload)
-    kinds = set() if work.load.is_drawn else set(workload.kinds(work.load))
+    kinds = set(workload.kinds(work.load)) if workload.deals_objects else set()
     if kinds == {OperationKind.PUT}:
         return OperationKind.PUT
-    reads = kinds and kinds <= {OperationKind.GET, OperationKind.GET_RANGE}
-    return OperationKind.GET if reads else None
+    return OperationKind.GET if kinds & {OperationKind.GET, OperationKind.GET_RANGE} else None

@@ -79,16 +79,14 @@ def is_intact(header: Mapping[str, Any]) -> bool:
 def file_problems(run: Run) -> tuple[str, ...]:
     """Return how the files of a run differ from what its driver noted of them.
 
-    Nothing is known of runs that an older version made, nor of what was written after the
-    latest stage of a run that has not ended.
+    Nothing is known of what was written after the latest stage of a run that has not ended.
 
     Raises
     ------
     ArchiveError
         If a file cannot be read.
     """
-    header = run.stages[0]
-    changed = DIGEST in header and not is_intact(header)
+    changed = not is_intact(run.stages[0])
     problems = [f"{HEADER} is not as the driver left it"] if changed else []
     return (*problems, *filter(None, _problem_by_file(run).values()))
 
@@ -115,7 +113,7 @@ def _noted(run: Run) -> dict[str, Mapping[str, Any]]:
     """Return the latest digest of each file, by name."""
     noted: dict[str, Mapping[str, Any]] = {}
     for stage in run.stages:
-        noted |= stage.get(FILES, {})
+        noted |= stage[FILES]
     return noted
 
 

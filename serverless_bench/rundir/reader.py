@@ -5,8 +5,8 @@ No object is made per row: a million operations would take 1.8 GiB as objects.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
-from typing import Any, Final, get_type_hints
+from dataclasses import fields
+from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 import orjson
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
-from serverless_bench.rundir.record import TABLES, InvocationRecord, launch_of
+from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
 from serverless_bench.rundir.schema import Cleaning, End, Resumed, Suspended, Wave, check
 from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
@@ -30,12 +30,12 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "index": int,
     "launch": int,
 }
-_REQUIRED: Final = tuple(
-    f.name
-    for f in fields(InvocationRecord)
-    if f.name != "launch" and f.default is MISSING and f.default_factory is MISSING
+_NEVER_NULL: Final = tuple(
+    name
+    for name, kind in get_type_hints(InvocationRecord).items()
+    if name not in TABLES and type(None) not in get_args(kind)
 )
-"""What every record says of its function."""
+"""Fields of a record that have a value in every record."""
 _MAX_PROBLEMS: Final = 5
 _MAX_PROBLEM: Final = 200
 
@@ -46,13 +46,8 @@ _BLANK: Final = {
     **dict.fromkeys(("duplicate", "lost", "never_began", "refusals"), 0),
 }
 """A row of ``functions`` of which nothing is known."""
-_NEWER: Final = {
-    name: [(f.name, f.default) for f in fields(row_type) if f.default is not MISSING]
-    for name, row_type in TABLES.items()
-}
-"""Columns that may be absent, and what stands for them then."""
-_NEWER_TABLES: Final = frozenset({"usages", "accesses", "overdue"})
-"""Tables that may be absent."""
+_FIELDS: Final = tuple(f.name for f in fields(InvocationRecord) if f.name not in TABLES)
+_FIELDS_OF_LOST: Final = tuple(f.name for f in fields(Lost) if f.name != "cause")
 
 _WITH_KEYS: Final = frozenset({"accesses", "bad_ranges"})
 """Tables of which a report needs the keys: what happened there is what it is for."""
@@ -100,8 +95,6 @@ class RecordReader:
         self.problems: list[str] = []
         """What is wrong with the first lines that were skipped, and where."""
         self._line = 0
-        self.knows_overdue = True
-        """Whether every record is of a version that says what an open loop left undone."""
 
     def read(self, lines: Iterable[bytes]) -> None:
         """Take lines; what is not readable is counted."""
@@ -142,9 +135,6 @@ class RecordReader:
                 {"number": wave.number, "created_ns": wave.created_ns, "count": wave.count}
             )
             self.stages.append(data["wave"])
-            # Versions that noted no resumption: an end before a wave was that of a driver.
-            if self.ended:
-                self._resumed(self.waves[-1]["created_ns"])
         else:
             self._take_outcome(data)
 
@@ -154,14 +144,13 @@ class RecordReader:
         given = data["lost"] if lost else record
         if not isinstance(given, dict):
             raise TypeError("its function is no table")
-        tables = {} if lost else {name: _completed(name, record) for name in TABLES}
-        row: dict[str, Any] = {**_BLANK, "submitted_ns": data["submitted_ns"]}
-        row |= {"collected_ns": data["collected_ns"], "refusals": data.get("refusals", 0)}
-        row |= {name: given[name] for name in row if name in given}
-        row |= {"lost": lost, "launch": launch_of(given)}
+        tables = {} if lost else {name: _columns(name, record) for name in TABLES}
+        row: dict[str, Any] = {**_BLANK, "lost": lost}
+        row |= {name: data[name] for name in ("submitted_ns", "collected_ns", "refusals")}
+        row |= {name: given[name] for name in (_FIELDS_OF_LOST if lost else _FIELDS)}
         if not lost:
-            for name in _REQUIRED:
-                if record[name] is None and name != "error":
+            for name in _NEVER_NULL:
+                if record[name] is None:
                     raise ValueError(f"`record.{name}` is null")
         if lost:
             row["error"] = given["cause"]
@@ -179,7 +168,6 @@ class RecordReader:
         for name, columns in ready.items():
             self.tables[name].extend(columns, counts[name])
         self._rows += 1
-        self.knows_overdue = self.knows_overdue and (lost or "overdue" in record)
         self._seen(row["collected_ns"] or 0)
 
     def _seen(self, now_ns: int) -> None:
@@ -194,15 +182,12 @@ class RecordReader:
         self.ended = False
 
 
-def _completed(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return a table of a record, with the columns that its version of sbench did not know yet."""
-    if name in _NEWER_TABLES and name not in record:
-        return {field.name: [] for field in fields(TABLES[name])}
+def _columns(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the columns of a table of a record."""
     columns: Mapping[str, list[Any]] = record[name]
     if not isinstance(columns, dict):
         raise TypeError(f"`record.{name}` is no table")
-    count = len(next(iter(columns.values()), ()))
-    return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
+    return dict(columns)
 
 
 def _count(columns: Mapping[str, list[Any]]) -> int:

@@ -299,12 +299,13 @@ class InvocationRecord:
     overdue: Sequence[Overdue] = ()
     """What was due in an open loop and never begun; a few rows, however much it is."""
     gate_puts: int | None = None
-    """Billed requests to announce itself at the gate. None without a gate, or if unknown."""
+    """Billed requests to announce itself at the gate. None without a gate, and if it ended
+    before it came there."""
     gate_gets: int | None = None
     """The same: how often it asked for the start."""
     control_puts: int | None = None
     """Billed requests below the control prefix: its claim, and one for this record, whose
-    further attempts cannot stand in it. None without a control prefix, or if unknown."""
+    further attempts cannot stand in it. None without a control prefix."""
     control_gets: int | None = None
     """The same: looks at the claim of somebody else."""
     measured_cpu_ns: int | None = None
@@ -332,10 +333,8 @@ class InvocationRecord:
         rows: dict[str, Any] = {
             name: from_columns(row_type, data[name], _WORDS.get(row_type, {}))
             for name, row_type in TABLES.items()
-            if name in data
         }
-        rest = {name: value for name, value in data.items() if name != "attempt"}
-        return cls(**{**rest, "launch": launch_of(data), **rows})
+        return cls(**{**data, **rows})
 
 
 TABLES: Mapping[str, type] = {
@@ -384,12 +383,6 @@ class Outcome:
             "refusals": self.refusals,
             **result,
         }
-
-
-def launch_of(data: Mapping[str, Any]) -> int:
-    """Return the launch of a record or of a loss; schema 1 calls it ``attempt``."""
-    launch: int = data["launch"] if "launch" in data else data["attempt"]
-    return launch
 
 
 _WORDS: Mapping[type, Mapping[str, Mapping[str, StrEnum]]] = {

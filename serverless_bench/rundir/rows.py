@@ -5,7 +5,7 @@ object of each nowhere: neither where they are written, nor where they are colle
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from enum import StrEnum
 from functools import cache
 from itertools import chain, islice
@@ -46,7 +46,7 @@ class Rows(Sequence[R], Generic[R]):
         groups
             Rows as tuples of all fields but the first.
         """
-        first, *names = _names(row_type)
+        first, *names = _names(cast("Any", row_type))
         numbers: list[int] = []
         for number, rows in enumerate(groups):
             numbers += [number] * len(rows)
@@ -99,7 +99,7 @@ def column(rows: Sequence[Any], name: str) -> Iterable[Any]:
 def from_columns(
     row_type: type[R], columns: Columns, words: Mapping[str, Mapping[str, StrEnum]]
 ) -> Rows[R]:
-    """Return the rows of a table; columns that an older version did not know have their default.
+    """Return the rows of a table.
 
     Parameters
     ----------
@@ -115,19 +115,15 @@ def from_columns(
     TypeError, ValueError
         If that is no such table.
     """
-    known, name = _defaults(cast("Any", row_type)), row_type.__name__
-    if not columns.keys() <= known.keys():
-        raise TypeError(f"{name} has unknown columns: {sorted(columns.keys() - known.keys())}")
+    names, name = _names(cast("Any", row_type)), row_type.__name__
+    if columns.keys() != {*names}:
+        differing = sorted(columns.keys() ^ {*names})
+        raise TypeError(f"{name} has unknown columns, or lacks columns: {differing}")
     if not all(isinstance(values, list) for values in columns.values()):
         raise TypeError(f"{name} has a column that is no list")
     if len({len(values) for values in columns.values()}) > 1:
         raise ValueError(f"columns of {name} are of unequal length")
-    count = len(next(iter(columns.values()), ()))
-    filled = {}
-    for field, default in known.items():
-        if field not in columns and default is MISSING:
-            raise TypeError(f"{name} lacks column {field!r}")
-        filled[field] = columns[field] if field in columns else [default] * count
+    filled = {field: columns[field] for field in names}
     for field, meaning in words.items():
         try:
             filled[field] = [meaning[text] for text in filled[field]]
@@ -137,9 +133,5 @@ def from_columns(
 
 
 @cache
-def _defaults(row_type: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a dataclass
-    return {each.name: each.default for each in fields(row_type)}
-
-
-def _names(row_type: type) -> Sequence[str]:
-    return list(_defaults(row_type))
+def _names(row_type: Any) -> Sequence[str]:  # noqa: ANN401 - a dataclass
+    return [each.name for each in fields(row_type)]

@@ -1,4 +1,4 @@
-"""A run directory, read: finished or not, by this version or an older one.
+"""A run directory, read: finished or not.
 
 A run directory holds::
 
@@ -13,13 +13,6 @@ A run directory holds::
 A line that is cut off is skipped and counted, so killing the driver costs only what had
 not arrived. Loading turns lines into columns and makes no object per row: a million
 operations would take 1.8 GiB as objects.
-
-Schema history
---------------
-1
-    First version.
-2
-    What counts the launches of an index is called ``launch``; it was ``attempt``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +36,7 @@ from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
 
-SCHEMA: Final = 2
+SCHEMA: Final = 1
 _MAX_HEADER_BYTES: Final = 64 << 20
 
 _DETAIL: Final = frozenset({"detail", "host_id", "key", "python", "remote", "request_id"})
@@ -98,14 +91,12 @@ class Run:
     """Reads and writes of keys that functions share; empty if there are none."""
     overdue: Table
     """What was due in an open loop and never begun, as runs of evenly spaced instants."""
-    knows_overdue: bool = True
-    """Whether its records say so at all: those of older versions did not."""
     requests: Mapping[str, int] | None = None
     """Billed requests that the driver made to find records, by kind; None if these came by
     themselves."""
     store_requests: Mapping[str, int] | None = None
     """Billed requests of the driver in the target's bucket, by kind: looks at its clock, and
-    the gate, which it deletes at the end. None if it made none, or they were not counted."""
+    the gate, which it deletes at the end. None if it made none."""
     drivers_reported: bool = True
     """Whether all drivers that worked on it came to their end, at which they report their
     requests; False while one is at work."""
@@ -194,7 +185,7 @@ def load_run(path: str | Path, *, detail: bool = True) -> Run:
     Raises
     ------
     ArchiveError
-        If it is no run directory, or was written by a newer version.
+        If it is no run directory, or of another schema.
 
     Examples
     --------
@@ -245,7 +236,6 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
             *reader.end.get("probed", ()),
         ),
         drivers_reported=reader.ended and not reader.was_killed,
-        knows_overdue=reader.knows_overdue,
         skipped_lines=reader.skipped,
         problems=tuple(reader.problems),
     )
@@ -276,7 +266,7 @@ def read_header(path: Path) -> dict[str, Any]:
     Raises
     ------
     ArchiveError
-        If it is missing or damaged, or was written by a newer version.
+        If it is missing or damaged, or of another schema.
     """
     where = path / HEADER
     try:
@@ -295,7 +285,9 @@ def read_header(path: Path) -> dict[str, Any]:
         raise ArchiveError(f"cannot read {where}: {exc.strerror}") from exc
     except (ValueError, KeyError, TypeError) as exc:
         raise ArchiveError(f"{where} is damaged: {exc}") from exc
-    if not isinstance(schema, int) or schema > SCHEMA:
+    if type(schema) is not int or schema < SCHEMA:
+        raise ArchiveError(f"{where} is damaged: there is no schema {schema!r:.20}")
+    if schema > SCHEMA:
         raise ArchiveError(
             f"{path} was written by a newer sbench (schema {schema!r:.20}, this one reads"
             f" {SCHEMA})",

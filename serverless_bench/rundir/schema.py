@@ -27,6 +27,7 @@ _HINT: Final = "sbench did not write it so: the file was changed, or is of anoth
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=LIMIT)]
 Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
+Sha256 = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 
 
 class _Client(msgspec.Struct):
@@ -54,7 +55,7 @@ class FileState(msgspec.Struct):
 
     bytes: Count
     lines: Count
-    sha256: Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
+    sha256: Sha256
 
 
 Files = dict[Literal["ledger.txt", "keys.txt", "records.jsonl"], FileState]
@@ -65,18 +66,19 @@ class _Header(msgspec.Struct):
     created_ns: Count
     job: dict[str, Any]
     provenance: _Provenance
+    files: Files
+    sha256: Sha256
     probe: _Probe | None = None
     limits: dict[str, Any] | None = None
     simulated: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)] | None = None
-    files: Files = {}
 
 
 class _Gate(msgspec.Struct):
-    expected: Count | None = None
-    announced: Count | None = None
-    batches: Count | None = None
-    opened_ns: Count | None = None
-    waited_s: float | None = None
+    expected: Count
+    announced: Count
+    batches: Count
+    opened_ns: Count
+    waited_s: float
 
 
 class _Stability(msgspec.Struct):
@@ -85,13 +87,13 @@ class _Stability(msgspec.Struct):
     of: Annotated[str, msgspec.Meta(max_length=16)]
     blocks: Count
     looks: Count
-    after_s: float | None = None
-    mean_per_s: float | None = None
-    low_per_s: float | None = None
-    high_per_s: float | None = None
-    half_width: float | None = None
-    trend: float | None = None
-    block_s: float | None = None
+    after_s: float | None
+    mean_per_s: float | None
+    low_per_s: float | None
+    high_per_s: float | None
+    half_width: float | None
+    trend: float | None
+    block_s: float | None
 
 
 class _Neighbours(msgspec.Struct):
@@ -102,6 +104,7 @@ class _Neighbours(msgspec.Struct):
 class End(msgspec.Struct):
     """What the line says that a driver writes last."""
 
+    files: Files
     ended_ns: Count = 0
     probes: list[tuple[Count, Count, Count]] = []
     probed: list[_ProbedFunction] = []
@@ -110,7 +113,6 @@ class End(msgspec.Struct):
     gate: _Gate | None = None
     stability: _Stability | None = None
     neighbours: _Neighbours | None = None
-    files: Files = {}
 
 
 class Wave(msgspec.Struct):
@@ -119,7 +121,7 @@ class Wave(msgspec.Struct):
     number: Count
     created_ns: Count
     count: Count
-    files: Files = {}
+    files: Files
 
 
 class Cleaning(msgspec.Struct):
@@ -198,7 +200,7 @@ def _job(data: Mapping[str, Any]) -> JobSpec:
         given[name] = _made(f"job.{name}", kind, data.get(name))
     if data.get("control") is not None:
         given["control"] = _made("job.control", Target, data["control"])
-    load = data.get("load", {})
+    load = data.get("load")
     if isinstance(load, dict) and load.get("array") is not None:
         load = {**load, "array": _made("job.load.array", ArraySpec, load["array"])}
     given["load"] = _made("job.load", Load, load)

@@ -201,8 +201,7 @@ def loading(notes: dict[str, Any] | None = None) -> Iterator[None]:
         if lease is not None:
             with suppress(OSError, StoreError):
                 answer = lease.ask("end", now_ns=monotonic_ns())
-                # A keeper of an older version does not count.
-                if notes is not None and answer.get("commands"):
+                if notes is not None and answer["commands"]:
                     shared_s = answer["shared_ns"] / NS_PER_S
                     notes["neighbours"] = {"commands": answer["commands"], "shared_s": shared_s}
             lease.release()

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -44,13 +45,26 @@ def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | 
     return done.stdout
 
 
+def clone(folder: Path) -> Path:
+    """Copy the parts of a clone that ``sam build`` uses at its root."""
+    package = "serverless_bench"
+    shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("samconfig.toml", "template.yaml"):
+        shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
 def build(scratch: Path, *memory: int) -> Path:
     """Run ``sam build`` for this machine and return the folder that it made.
 
-    ``memory`` are the sizes of its functions, if it is to have others than a stack usually has.
+    ``memory`` are the sizes of the functions of a stack that is written for it; without them it is
+    built in a clone.
     """
     folder, stack = scratch / "build", scratch / "stack"
     text = template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME)
-    write_folder(stack, text, [ARCHITECTURE], runtime=RUNTIME)
+    if memory:
+        write_folder(stack, text)
+    else:
+        (clone(stack) / "template.yaml").write_text(text)
     sam(scratch, "build", "--build-dir", folder, "--template", stack / "template.yaml")
     return folder

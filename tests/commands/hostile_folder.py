@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.stores.servers import KEYS
 
-RECORDED: Final = Path(__file__).parent / "recorded" / "write"
+RECORDED: Final = Path(__file__).parents[1] / "recorded" / "write"
 MARKED: Final = {
     **KEYS,
     "AWS_SESSION_TOKEN": "MARKEDTOKEN",

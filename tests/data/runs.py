@@ -20,6 +20,7 @@ from serverless_bench.rundir.record import (
     Lost,
     OperationRecord,
     Outcome,
+    Shown,
     Step,
 )
 from serverless_bench.rundir.run import Run, load_run
@@ -147,7 +148,7 @@ def header(of: JobSpec) -> dict[str, object]:
         "run_id": "run",
         "created_ns": 0,
         "job": asdict(of),
-        "provenance": {"client": {"attempts": "exact"}},
+        "provenance": {"client": {"attempts": "exact", "shows": sorted(Shown)}},
     }
 
 

@@ -139,7 +139,7 @@ def test_a_picture_is_drawn_over_nobodys_file(sbench: Nursery, run: Path, victim
 
 def test_an_export_takes_no_link_either(sbench: Nursery, run: Path, victim: Path) -> None:
     (run.parent / "out.csv").symlink_to(victim)
-    ended = ask(sbench, run, "export", "run", "--format", "csv", "--out", "out.csv")
+    ended = ask(sbench, run, "export", "run", "--format", "csv", "--output", "out.csv")
     assert ended.code == 8
     assert victim.read_bytes() == TEXT
 

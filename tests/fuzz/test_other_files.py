@@ -231,16 +231,17 @@ def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    names = ("run", "convert", "import_", "plan", "exp", "exp_plan", "stages", "outlook", "history")
-    commands = [
-        f"serverless_bench.cli.commands.{name}" for name in (*names, "write", "read", "mixed")
-    ]
+    names = ("run", "convert", "import_", "plan", "history", "write", "read", "mixed")
+    commands = [f"serverless_bench.cli.commands.{name}" for name in names]
     with nursery(*commands, *WARM) as found:
         yield found
 
 
 WARM: Final = (
     "serverless_bench.analysis.summary",
+    "serverless_bench.cli.output.outlook",
+    "serverless_bench.cli.stages",
+    "serverless_bench.studies.commands.exp",
     "serverless_bench.studies.report",
     "serverless_bench.studies.runner",
     "serverless_bench.studies.observations",

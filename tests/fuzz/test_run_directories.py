@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from serverless_bench.driver.origin import sealed
 from tests.data.runs import forge
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes, mutated_lines
 from tests.fuzz.watched import Ended, Nursery, nursery
@@ -38,8 +39,8 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "ls": ("ls", "--run-dir", "."),
     "export csv": ("export", "run", "--format", "csv"),
     "export warp": ("export", "run", "--format", "warp"),
-    "export pywren": ("export", "run", "--format", "pywren", "--out", "out.pickle"),
-    "export parquet": ("export", "run", "--format", "parquet", "--out", "out.parquet"),
+    "export pywren": ("export", "run", "--format", "pywren", "--output", "out.pickle"),
+    "export parquet": ("export", "run", "--format", "parquet", "--output", "out.parquet"),
     "compare": ("compare", "a", "b"),
     "history": ("history", "add", "run"),
 }
@@ -116,6 +117,8 @@ def lay(seed: str, files: Mapping[str, bytes], at: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
+    # Whoever goes on with a run has a key, and makes it outside of the run the first time.
+    sealed({})
     with nursery(*MODULES) as found:
         yield found
 

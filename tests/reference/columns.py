@@ -1,19 +1,6 @@
-"""Records as they stand in a run directory: tables of columns, and what older ones lack."""
+"""Records as they stand in a run directory: tables of columns."""
 
 from typing import Any, Final
-
-NEWER: Final = {
-    "operations": ("warmup", "offset", "generation", "count", "intended_ns"),
-    "attempts": ("answered_ns", "date_s"),
-}
-"""Columns that records of older versions do not have; those of functions are below."""
-NEWER_OF_FUNCTIONS: Final = (
-    *("run_wait_ns", "cpus", "memory_mib", "generator_bytes_per_s", "gate_wait_ns", "gate_late"),
-    *("delivery", "duplicate", "born_ns", "import_ns", "machine", "measured_cpu_ns", "usages"),
-    "accesses",
-    *("interpreter_ns", "lock_probes", "lock_delayed", "overdue"),
-    *("gate_puts", "gate_gets", "control_puts", "control_gets"),
-)
 
 _INSTANTS: Final = ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "intended_ns")
 
@@ -28,17 +15,6 @@ def shift(record: dict[str, Any], skew: int) -> None:
             record[table][name] = [None if at is None else at + skew for at in column]
             if name not in _FIELDS[table]:
                 del record[table][name]
-
-
-def forget(record: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Leave a record of an old version."""
-    for name in names:
-        del record[name]
-    if names != NEWER_OF_FUNCTIONS:
-        return
-    for table, columns in NEWER.items():
-        for name in columns:
-            del record[table][name]
 
 
 _FIELDS: Final = {

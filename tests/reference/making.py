@@ -16,24 +16,14 @@ from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from tests.data.runs import TARGET
-from tests.reference.columns import NEWER_OF_FUNCTIONS, columns, forget, shift
+from tests.reference.columns import columns, shift
 
 S: Final = 10**9
 MS: Final = 10**6
 ORIGIN: Final = 1_790_000_000 * S
 TRAITS: Final = (
     *("broken", "corrupt", "damaged", "dates", "duplicates", "failures", "far", "few at once"),
-    *(
-        "gate",
-        "without driver",
-        "killed",
-        "link",
-        "lost",
-        "mixed",
-        "not exact",
-        "old",
-        "old resumption",
-    ),
+    *("gate", "without driver", "killed", "link", "lost", "mixed", "not exact"),
     *(
         "open loop",
         "own function",
@@ -109,11 +99,13 @@ class _Maker:
             ]
         source = {"source": "log"} if self.has("imported") else {}
         return {
-            "schema": 2,
+            "schema": 1,
             "run_id": "run",
             "created_ns": ORIGIN,
             "job": asdict(self.job),
             "provenance": {"client": client, **source},
+            "files": {},
+            "sha256": "0" * 64,
         }
 
     def lines(self) -> list[str]:
@@ -129,13 +121,11 @@ class _Maker:
             began_ns = ORIGIN + draw.randint(0, 4 * S)
             slept = {"began_ns": began_ns, "ended_ns": began_ns + draw.randint(1, 9 * S)}
             lines.insert(draw.randrange(len(lines) + 1), {"suspended": slept})
-        old = self.has("old resumption")
         if not (resumed and self.has("killed")):
-            lines.append(self._end(6 * S if not old else None))
+            lines.append(self._end(6 * S))
         if resumed:
             later = draw.randint(20 * S, 60 * S)
-            if not old:
-                lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
+            lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
             if self.has("without driver"):
                 # At work while no driver was.
                 at = [draw.randint(4 * S, 18 * S) for _ in range(draw.randint(1, 3))]
@@ -202,9 +192,8 @@ class _Maker:
         draw, indexes = self.draw, list(indexes)
         if again:
             created_ns = ORIGIN + at_ns
-            lines.append(
-                {"wave": {"number": wave, "created_ns": created_ns, "count": len(indexes)}}
-            )
+            of_wave = {"number": wave, "created_ns": created_ns, "count": len(indexes)}
+            lines.append({"wave": {**of_wave, "files": {}}})
         for index in indexes:
             if self.has("lost", 0.3):
                 if draw.random() < 0.6:
@@ -221,12 +210,11 @@ class _Maker:
                 more["record"]["duplicate"] = draw.random() < 0.3
                 lines.insert(draw.randrange(len(lines) + 1), more)
 
-    def _end(self, ended_ns: int | None) -> dict[str, Any]:
-        end: dict[str, Any] = {"saved": True}
-        if ended_ns is not None:
-            end["ended_ns"] = ORIGIN + ended_ns
+    def _end(self, ended_ns: int) -> dict[str, Any]:
+        end: dict[str, Any] = {"saved": True, "ended_ns": ORIGIN + ended_ns, "files": {}}
         if self.has("gate", 0.8):
-            end["gate"] = {"expected": 5, "announced": self.draw.randint(0, 5)}
+            end["gate"] = {"expected": 5, "announced": self.draw.randint(0, 5), "batches": 1}
+            end["gate"] |= {"opened_ns": ORIGIN, "waited_s": 1.0}
         if self.has("far", 0.7):
             end["requests"] = {"get": self.draw.randint(0, 50), "list": self.draw.randint(0, 9)}
             end["requests"]["put"] = self.draw.randint(0, 1)
@@ -276,9 +264,6 @@ class _Maker:
             **self._more(start, end, sum(cpu)),
         }
         shift(record, skew)
-        if self.has("old", 0.7):
-            # A version of its own may know a part of it.
-            forget(record, NEWER_OF_FUNCTIONS[draw.choice((0, 0, -8)) :])
         return {
             "submitted_ns": submitted,
             "collected_ns": came,
@@ -325,8 +310,8 @@ class _Maker:
             "lock_delayed": None if asked is None else draw.randint(0, asked),
             "gate_puts": draw.randint(1, 2) if gated and counted else None,
             "gate_gets": draw.randint(0, 9) if gated and counted else None,
-            "control_puts": draw.randint(1, 3) if self.has("control") and counted else None,
-            "control_gets": draw.randint(0, 1) if self.has("control") and counted else None,
+            "control_puts": draw.randint(1, 3) if self.has("control") else None,
+            "control_gets": draw.randint(0, 1) if self.has("control") else None,
             "measured_cpu_ns": round(cpu_s * S) // draw.randint(1, 9) if told else None,
         }
 

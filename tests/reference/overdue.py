@@ -65,8 +65,7 @@ def pace(run: Saved, undone: Sequence[Dealt]) -> Row:
     due = [op["intended_ns"] for op in begun] + [due_ns for _, _, due_ns, _ in undone]
     names = ("offered_per_s", "achieved_per_s", "due", "begun", "overdue")
     found: Row = dict.fromkeys(names)
-    is_closed = run.job["load"]["rate_per_s"] is None and not due
-    if not run.says_overdue or is_closed:
+    if run.job["load"]["rate_per_s"] is None and not due:
         return found
     found |= {"due": len(due), "begun": len(begun), "overdue": len(undone)}
     if not due:

@@ -38,7 +38,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     statuses = [one.status for one in functions]
     model = run.header.get("simulated")
     report = {
-        "report_schema": 3,
+        "report_schema": 1,
         "run_id": run.header["run_id"],
         "name": run.job["name"],
         "workload": run.job["workload"],

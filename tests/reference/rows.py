@@ -15,23 +15,8 @@ from typing import Any, Final
 S: Final = 10**9
 Row = dict[str, Any]
 
-_DEFAULTS: Final[Row] = {
-    "measured_cpu_ns": None,
-    "gate_wait_ns": None,
-    "gate_late": False,
-    "delivery": None,
-    "duplicate": False,
-    "born_ns": None,
-    "import_ns": None,
-    **dict.fromkeys(("run_wait_ns", "cpus", "memory_mib", "generator_bytes_per_s", "machine")),
-    **dict.fromkeys(("interpreter_ns", "lock_probes", "lock_delayed")),
-    **dict.fromkeys(("gate_puts", "gate_gets", "control_puts", "control_gets")),
-}
-_DEFAULTS_OF_ROWS: Final[dict[str, Row]] = {
-    "operations": {"warmup": False, "offset": 0, "generation": 0, "count": 1, "intended_ns": None},
-    "attempts": {"answered_ns": None, "date_s": None},
-    **{name: {} for name in ("steps", "bad_ranges", "usages", "accesses")},
-}
+_PARTS: Final = ("attempts", "steps", "bad_ranges", "usages", "accesses")
+"""Tables whose rows belong to an operation."""
 _MOVED: Final = (
     *("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns"),
     *("intended_ns", "first_ns", "last_ns", "until_ns"),
@@ -53,8 +38,8 @@ class Function:
     operations: list[Row] = field(default_factory=list)
     """Each with its ``attempts``, ``steps``, ``bad_ranges``, ``usages`` and ``accesses``."""
     launch: int | None = None
-    overdue: list[Row] | None = None
-    """Instants that came and were left undone; None of records that do not say."""
+    overdue: list[Row] = field(default_factory=list)
+    """Instants that came and were left undone."""
     low_ns: int = 0
     high_ns: int = 0
     """The worker's clock minus the driver's lies between these."""
@@ -105,11 +90,6 @@ class Saved:
         return self.ended and not self.killed
 
     @property
-    def says_overdue(self) -> bool:
-        """Whether every record says what it left undone, those that do not count included."""
-        return not any(one.record and one.overdue is None for one in self.functions)
-
-    @property
     def begun(self) -> list[Row]:
         """The measured operations that were due at an instant."""
         return [op for op in self.measured if op["intended_ns"] is not None]
@@ -117,7 +97,7 @@ class Saved:
     @property
     def overdue(self) -> list[tuple[int, int]]:
         """When what never began was due, and how long it had waited."""
-        rows = [row for f in self.functions if f.counts for row in f.overdue or ()]
+        rows = [row for f in self.functions if f.counts for row in f.overdue]
         found = []
         for row in rows:
             gaps, took = max(1, row["count"] - 1), row["last_ns"] - row["first_ns"]
@@ -181,8 +161,10 @@ def _lines(header: Row, lines: list[str]) -> Saved:
             _join(saved.end, data["end"])
             saved.ended = True
             driver_ns = max(driver_ns, data["end"].get("ended_ns", 0))
-        elif "wave" in data or "resumed" in data:
-            driver_ns = _go_on(saved, data, driver_ns)
+        elif "wave" in data:
+            saved.waves.append(data["wave"])
+        elif "resumed" in data:
+            driver_ns = _go_on(saved, data["resumed"]["resumed_ns"], driver_ns)
         elif "suspended" in data:
             driver_ns = max(driver_ns, _sleep(saved, data["suspended"]))
         else:
@@ -195,15 +177,9 @@ def _lines(header: Row, lines: list[str]) -> Saved:
     return saved
 
 
-def _go_on(saved: Saved, data: Row, driver_ns: int) -> int:
-    """Take a line about a wave or a resumption, and return the last sign of a driver."""
-    wave = data.get("wave")
-    now = int(wave["created_ns"] if wave else data["resumed"]["resumed_ns"])
-    if wave:
-        saved.waves.append(wave)
-    saved.killed |= not wave and not saved.ended
-    if wave and not saved.ended:
-        return driver_ns
+def _go_on(saved: Saved, now: int, driver_ns: int) -> int:
+    """Take a resumption, and return the last sign of a driver."""
+    saved.killed |= not saved.ended
     if 0 < driver_ns < now:
         saved.down.append((driver_ns, now))
     saved.ended = False
@@ -244,28 +220,26 @@ def _function(data: Row) -> Function:
         one = Function(lost["index"], "lost", lost["cause"], *times, lost["never_began"])
         one.launch = lost["launch"]
         return one
-    record = {**_DEFAULTS, **data["record"]}
-    operations: list[Row] = []
-    undone = record.pop("overdue", None)
-    for name, defaults in _DEFAULTS_OF_ROWS.items():
-        columns = record.pop(name, {})
-        count = len(next(iter(columns.values()), []))
-        rows = [{**defaults, **{c: columns[c][n] for c in columns}} for n in range(count)]
-        if name == "operations":
-            operations = [{**row, **{n: [] for n in list(_DEFAULTS_OF_ROWS)[1:]}} for row in rows]
-        else:
-            for row in rows:
-                operations[row["operation"]][name].append(row)
+    record = {**data["record"]}
+    overdue = _rows(record.pop("overdue"))
+    operations = [
+        {**row, **{name: [] for name in _PARTS}} for row in _rows(record.pop("operations"))
+    ]
+    for name in _PARTS:
+        for row in _rows(record.pop(name)):
+            operations[row["operation"]][name].append(row)
     errors = [op["error"] for op in operations if op["error"] is not None]
     error = record["error"] if record["error"] is not None else (errors[0] if errors else None)
     status = "ok" if error is None else "failed"
     one = Function(record["index"], status, error, *times, record=record, operations=operations)
     for op in operations:
         op["of"] = one
-    one.launch = record["launch"]
-    if undone is not None:
-        one.overdue = [{c: undone[c][n] for c in undone} for n in range(len(undone["count"]))]
+    one.launch, one.overdue = record["launch"], overdue
     return one
+
+
+def _rows(columns: Row) -> list[Row]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _give_status(saved: Saved) -> None:
@@ -329,7 +303,7 @@ def _find_clock(one: Function, record: Row, store: tuple[int, int] | None) -> No
 def _move(one: Function) -> None:
     """Put the instants of a function on the driver's clock."""
     rows = [one.record] if one.record else []
-    rows += one.overdue or ()
+    rows += one.overdue
     for op in one.operations:
         rows += [op, *op["attempts"]]
     for row in rows:

@@ -6,14 +6,11 @@ EVERYTHING = {"connection", "content_range", "first_byte", "last_byte_sent"}
 
 
 def shown(run: Saved) -> set[str]:
-    """Return what was shown; of runs that do not say, everything or nothing."""
+    """Return what was shown; by the log of another tool everything."""
     client = run.header["provenance"].get("client", {})
     if "shows" in client:
         return {*client["shows"]}
-    if run.job["load"]["array"] is not None:
-        return set()
-    is_import = "source" in run.header["provenance"]
-    return EVERYTHING if is_import or run.job["target"]["client"] == "wire" else set()
+    return EVERYTHING if "source" in run.header["provenance"] else set()
 
 
 def not_shown(run: Saved) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS, CONTROL_PUTS
+from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.job.spec import JobSpec
@@ -39,7 +39,7 @@ class Requests:
     always with ``control``."""
     exact: bool = True
     """Whether these are all of them: False where a library makes requests that it does not
-    show, and for runs whose gate or control requests were not counted."""
+    show, and where a driver or a function ended before it could report its own."""
 
     def billed(self) -> dict[str, int]:
         """Return them by price class, called as in ``BilledUsage``."""
@@ -54,20 +54,16 @@ class Requests:
 def requests_of(run: Run) -> Requests:
     """Return the requests of the functions that left records, and of the driver."""
     gate, gate_known = _gate(run)
-    control, control_known = _control(run)
+    control = _control(run)
+    # At its end a driver says how it looked for records.
+    control_known = run.job.control is None or run.requests is not None
     asked = _of_probe(run, "data")
-    heads, answers = (run.store_requests or {}).get("head", 0), len(run.probes)
-    # Versions that did not count their requests kept the answers.
-    driver_known = run.drivers_reported and heads >= answers
-    overhead = {
-        "control": control,
-        "gate": gate,
-        "probes": Counter(head=max(heads, answers)) + asked,
-    }
+    heads = (run.store_requests or {}).get("head", 0)
+    overhead = {"control": control, "gate": gate, "probes": Counter(head=heads) + asked}
     return Requests(
         data=_data(run),
         overhead=_parts(overhead),
-        exact=gate_known and control_known and driver_known and _shows_all(run),
+        exact=gate_known and control_known and run.drivers_reported and _shows_all(run),
     )
 
 
@@ -84,8 +80,8 @@ def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
     control: dict[str, int] = {}
     if job.control is not None:
-        puts = CONTROL_PUTS if record.control_puts is None else record.control_puts
-        control = {"put": puts, "get": (record.control_gets or 0) + round(CONTROL_GETS)}
+        gets = (record.control_gets or 0) + round(CONTROL_GETS)
+        control = {"put": record.control_puts or 0, "get": gets}
     return Requests(data=_some(data), overhead=_parts({"control": control, "gate": gate}))
 
 
@@ -116,22 +112,19 @@ def _gate(run: Run) -> tuple[dict[str, int], bool]:
     return found, known
 
 
-def _control(run: Run) -> tuple[Mapping[str, int], bool]:
+def _control(run: Run) -> Mapping[str, int]:
     if run.job.control is None:
-        return {}, True
+        return {}
     functions = run.functions
     there = functions["start_ns"] != ABSENT
-    puts, gets = (functions[name][there] for name in ("control_puts", "control_gets"))
-    counted = puts != ABSENT
-    found = Counter({"put": int(puts[counted].sum()), "get": int(gets[counted].sum())})
-    found["put"] += CONTROL_PUTS * int((~counted).sum())
+    puts, gets = (functions[name][there].clip(0) for name in ("control_puts", "control_gets"))
+    found = Counter({"put": int(puts.sum()), "get": int(gets.sum())})
     if run.requests is None:
         count = int(there.sum())
         found += Counter(get=round(CONTROL_GETS * count), list=math.ceil(CONTROL_LISTS * count))
     else:
         found += Counter(run.requests)
-    found += _of_probe(run, "control")
-    return found, bool(counted.all()) and run.requests is not None
+    return found + _of_probe(run, "control")
 
 
 def _of_probe(run: Run, part: str) -> Counter[str]:

@@ -21,6 +21,8 @@ DEFAULT_MEMORY: Final = (1769,)
 """One processor."""
 DEFAULT_ARCHITECTURES: Final = ("arm64",)
 """20 % less per second than x86_64."""
+MARK: Final = "# sbench aws stack"
+"""How a template begins, before the flags that it was made with."""
 MOST_FUNCTIONS: Final = 30
 """So many addresses fit into the driver's policy, which may have 6,144 characters (AWS IAM user
 guide, "IAM and AWS STS quotas")."""
@@ -101,7 +103,8 @@ def template(
     text = _read("stack.yaml")
     for name, block in blocks.items():
         text = _filled(text, f"# <{name}>", block)
-    return f"# sbench aws stack{_flags(memory, arch, copies, runtime)}\n{text}"
+    kinds = f"--memory {','.join(map(str, memory))} --arch {','.join(arch)}"
+    return f"{MARK} {kinds} --copies {copies} --runtime {runtime}\n{text}"
 
 
 def _filled(text: str, mark: str, block: str) -> str:
@@ -111,16 +114,6 @@ def _filled(text: str, mark: str, block: str) -> str:
         raise ValueError(f"there is no line {mark}")
     margin = before.rpartition("\n")[2]
     return before.removesuffix(margin) + indent(f"{block.strip()}\n", margin) + after
-
-
-def _flags(memory: Sequence[int], arch: Sequence[str], copies: int, runtime: str) -> str:
-    said = {
-        "memory": ",".join(map(str, memory)),
-        "arch": ",".join(arch),
-        "copies": copies,
-        "runtime": runtime,
-    }
-    return "".join(f" --{name} {value}" for name, value in said.items())
 
 
 def _check(memory: Sequence[int], arch: Sequence[str], copies: int) -> None:

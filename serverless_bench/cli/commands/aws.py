@@ -55,8 +55,7 @@ def stack_command(folder: Path, memory: str, arch: str, copies: int, runtime: st
     FOLDER is sbench-stack if none is named. There `sam build` and `sam deploy` do the rest.
     """
     architectures = arch.split(",")
-    text = template(_sizes(memory), architectures, copies=copies, runtime=runtime)
-    write_folder(folder, text, architectures, runtime=runtime)
+    write_folder(folder, template(_sizes(memory), architectures, copies=copies, runtime=runtime))
     say(f"stack: {folder}; in it, sam build && sam deploy")
 
 

@@ -19,9 +19,6 @@ from serverless_bench.errors import UsageError
 )
 @click.option(
     "--output",
-    # As it was called before every command said the same.
-    "--out",
-    envvar=("SBENCH_OUTPUT", "SBENCH_OUT"),
     type=FILE,
     help="File to write; .zst at its end compresses it.  [default: standard output, for text]",
 )

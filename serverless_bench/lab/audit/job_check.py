@@ -71,7 +71,7 @@ def _write(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
 
 
 def _read(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
-    job, keys = run.job, _listed(run)
+    job, keys = run.job, run.keys
     if not keys:
         return
     split = run.load.get("split") or 1
@@ -96,15 +96,6 @@ def _read(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
                 yield Discrepancy(
                     "asked", f"{describe(begin, end)} read {count} times instead of {often}", key
                 )
-
-
-def _listed(run: ReportedRun) -> Sequence[str]:
-    """Return the objects to read; earlier versions wrote each as often as it was shared."""
-    keys, split = run.keys, run.load.get("split") or 1
-    copied = split > 1 and len(keys) % split == 0
-    if copied and all(key == keys[n - n % split] for n, key in enumerate(keys)):
-        return keys[::split]
-    return keys
 
 
 def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:

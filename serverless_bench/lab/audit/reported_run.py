@@ -113,7 +113,7 @@ def read_reported_run(path: Path) -> ReportedRun:
             run_id=header["run_id"],
             created_ns=header["created_ns"],
             job=header["job"],
-            load=header["job"].get("load", {}),
+            load=header["job"]["load"],
             exact=header["provenance"].get("client", {}).get("attempts") == "exact",
             functions=functions,
             lost=len(lost | silent),
@@ -154,20 +154,19 @@ def declared_size(key: str) -> int | None:
 
 def _function(record: Mapping[str, Any]) -> ReportedFunction:
     attempts: dict[int, list[Row]] = {}
-    for attempt in _table(record.get("attempts", {})):
+    for attempt in _table(record["attempts"]):
         attempts.setdefault(attempt["operation"], []).append(attempt)
     return ReportedFunction(
         index=record["index"],
-        # Schema 1 of the records called it attempt.
-        launch=record["launch"] if "launch" in record else record["attempt"],
+        launch=record["launch"],
         worker=_NO_TOKEN.sub(".", record["worker_id"]),
         start_ns=record["start_ns"],
         end_ns=record["end_ns"],
         error=record["error"],
-        duplicate=record.get("duplicate", False),
-        operations=_table(record.get("operations", {})),
+        duplicate=record["duplicate"],
+        operations=_table(record["operations"]),
         attempts=attempts,
-        overdue=_table(record.get("overdue", {})),
+        overdue=_table(record["overdue"]),
     )
 
 

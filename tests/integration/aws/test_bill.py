@@ -157,14 +157,12 @@ def test_what_the_store_answers_with_5xx_is_free(
     assert sum(made(found).values()) < sum(seen.values())
 
 
-def test_an_old_run_whose_requests_were_not_counted_says_so(
+def test_a_run_whose_driver_was_killed_says_that_its_requests_are_not_exact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, found, _ = billed(tmp_path / "run", JOBS["gate"], monkeypatch)
-    unknown = dict.fromkeys(("gate_puts", "gate_gets", "control_puts", "control_gets"))
-    functions = {n: c * 0 - 1 if n in unknown else c for n, c in run.functions.items()}
-    old = requests_of(replace(run, functions=functions, requests=None, store_requests=None))
-    assert not old.exact
-    assert old.overhead["control"]["put"] == 2 * 3
-    assert old.data == {"put": 6} == requests_of(run).data
+    killed = replace(run, requests=None, store_requests=None, drivers_reported=False)
+    assert not requests_of(killed).exact
+    assert requests_of(killed).overhead["control"]["put"] == 2 * 3
+    assert requests_of(killed).data == {"put": 6} == requests_of(run).data
     assert found.requests_exact

@@ -11,21 +11,31 @@ import pytest
 
 from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.aws.stack.functions import ARCHITECTURES
-from serverless_bench.aws.stack.template import RUNTIMES, template
+from serverless_bench.aws.stack.template import (
+    DEFAULT_ARCHITECTURES,
+    DEFAULT_MEMORY,
+    DEFAULT_RUNTIME,
+    RUNTIMES,
+    template,
+)
 from serverless_bench.clients import CLIENTS
-from serverless_bench.job.workload import WORKLOADS
-from tests.clouds.sam import WITH_UV, build, sam
+from serverless_bench.job.workload import WORKLOADS, open_workload
+from tests.clouds.sam import ROOT, WITH_UV, build, clone, sam
+from tests.clouds.template import WORKER
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
+OTHER_RUNTIMES = [runtime for runtime in RUNTIMES if runtime != DEFAULT_RUNTIME]
 PLATFORMS = [(runtime, arch) for runtime in RUNTIMES for arch in ARCHITECTURES]
-PACKED = sorted(set(WORKLOADS) - {"array"})
+OFFLINE = {"UV_PYTHON_DOWNLOADS": "never"}
+"""The Python that compiles is not fetched for a test."""
+PACKED = sorted(name for name in WORKLOADS if not open_workload(name).not_deployed)
 """All but the one whose libraries would not fit."""
 
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `sam build` makes of the function."""
-    (code,) = build(tmp_path_factory.mktemp("sam")).glob("Worker*")
+    """What `sam build` makes of the function of a stack that was written."""
+    (code,) = build(tmp_path_factory.mktemp("sam"), *DEFAULT_MEMORY).glob("Worker*")
     return code
 
 
@@ -50,7 +60,8 @@ def imported(code: Path, statement: str) -> tuple[set[str], float]:
     "text",
     [
         pytest.param(template([128, 10_240], ["x86_64", "arm64"], copies=3), id="many"),
-        *(pytest.param(template(runtime=runtime), id=runtime) for runtime in RUNTIMES),
+        *(pytest.param(template(runtime=runtime), id=runtime) for runtime in OTHER_RUNTIMES),
+        pytest.param((ROOT / "template.yaml").read_text(), id="clone"),
     ],
 )
 def test_sam_and_its_linter_find_no_fault(tmp_path: Path, text: str) -> None:
@@ -111,21 +122,45 @@ def test_every_plugin_of_the_zip_is_importable(code: Path) -> None:
     assert {f"serverless_bench.{name}" for name in plugins} <= modules
 
 
-@pytest.mark.parametrize(("runtime", "architecture"), PLATFORMS)
-def test_it_can_be_built_for_every_platform(
+def test_a_clone_can_be_built_as_it_is(code: Path, tmp_path: Path) -> None:
+    root = clone(tmp_path / "clone")
+    assert "Build Succeeded" in sam(root, "build", environment=OFFLINE)
+    made = root / ".aws-sam" / "build" / WORKER
+    check_platform(made, DEFAULT_RUNTIME, *DEFAULT_ARCHITECTURES)
+    # Its functions run what those of a written stack run, and that is tested above.
+    assert sources(made) == sources(code)
+    # Nothing is left in the clone but what git ignores.
+    assert not [*root.rglob("__pycache__")]
+
+
+def sources(code: Path) -> dict[Path, bytes]:
+    """Return our own modules in a function's folder, by path."""
+    ours = (code / "serverless_bench").rglob("*.py")
+    return {path.relative_to(code): path.read_bytes() for path in ours}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "architecture"),
+    [one for one in PLATFORMS if one != (DEFAULT_RUNTIME, *DEFAULT_ARCHITECTURES)],
+)
+def test_it_can_be_built_for_every_other_platform(
     runtime: str, architecture: str, tmp_path: Path
 ) -> None:
     stack, made = tmp_path / "stack", tmp_path / "made"
-    write_folder(stack, arch=[architecture], runtime=runtime)
-    recipe = stack / "function" / "recipe" / "Makefile"
+    write_folder(stack)
+    recipe = stack / "serverless_bench" / "aws" / "stack" / "recipe"
     subprocess.run(
-        ["make", "--silent", "-f", recipe, "build-Worker", f"ARTIFACTS_DIR={made}"],
-        cwd=stack / "function" / f"{runtime}-{architecture}",
-        # The Python that compiles is not fetched for a test.
-        env={**os.environ, "UV_PYTHON_DOWNLOADS": "never", "PATH": WITH_UV},
+        ["make", "--silent", "-f", recipe / "Makefile", "build-Worker", f"ARTIFACTS_DIR={made}"],
+        cwd=recipe / f"{runtime}-{architecture}",
+        env={**os.environ, **OFFLINE, "PATH": WITH_UV},
         check=True,
         capture_output=True,
     )
+    check_platform(made, runtime, architecture)
+
+
+def check_platform(made: Path, runtime: str, architecture: str) -> None:
+    """Assert that the libraries of a function are those of its Python and its processor."""
     version = runtime.removeprefix("python").replace(".", "")
     machine = {"arm64": "aarch64"}.get(architecture, architecture)
     (backend,) = made.glob("_cffi_backend*")

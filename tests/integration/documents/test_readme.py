@@ -60,7 +60,7 @@ verdict_of() {{
 ON_AWS: Final = ("sam ", "--stack sbench", "big")
 """What a line has that needs the stack: for it LocalStack runs, in ``make full``."""
 UV: Final = Path(sys.executable).with_name("uv")
-LEFT_OUT: Final = frozenset({".git", ".hypothesis", "dist", "mutants", "sbench-runs"})
+LEFT_OUT: Final = frozenset({".aws-sam", ".git", ".hypothesis", "dist", "mutants", "sbench-runs"})
 
 
 def lines(*, wheel: bool) -> list[str]:

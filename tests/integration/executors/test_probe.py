@@ -135,7 +135,7 @@ def test_stale_code(sbench: Sbench, store: str, host: LambdaHost) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ('event["target"]', "has an older sbench"),
+        ('event["target"]', "cannot start: KeyError: 'target'"),
         ('{"hello": 1}', "does not know the probe"),
     ],
 )

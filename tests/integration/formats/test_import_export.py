@@ -149,7 +149,7 @@ def test_tables(sbench: Sbench) -> None:
     give(sbench, pickle.dumps(pickles.tuples(3)), "--name", "one")
     text = sbench("export", "sbench-runs/one", "--format", "csv")
     assert (text.code, len(text.out.splitlines())) == (0, 1 + 3)
-    binary = sbench("export", "sbench-runs/one", "--format", "parquet", "--out", "one.parquet")
+    binary = sbench("export", "sbench-runs/one", "--format", "parquet", "--output", "one.parquet")
     assert (binary.code, binary.out) == (0, "")
     assert len(pd.read_parquet(sbench.directory / "one.parquet")) == 3
     log = sbench("export", "sbench-runs/one", "--format", "warp")
@@ -161,7 +161,7 @@ def test_exports_that_cannot_be(sbench: Sbench) -> None:
     for arguments, code in (
         (("--format", "parquet"), 2),
         (("--format", "xlsx"), 3),
-        (("--format", "csv", "--out", "nowhere/x.csv"), 2),
+        (("--format", "csv", "--output", "nowhere/x.csv"), 2),
         ((), 2),
     ):
         done = sbench("export", "sbench-runs/one", *arguments)

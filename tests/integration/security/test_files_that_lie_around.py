@@ -144,17 +144,17 @@ WARM: Final = (
     "driver.run",
     "executors.inline",
     "executors.local",
-    "experiments.report",
+    "studies.report",
     "formats.exporters.csv",
     "formats.importers.warp",
     "history.showing",
-    "lambda_host.server",
-    "limits.report",
-    "limits.search",
+    "lab.lambda_host.server",
+    "series.limit.report",
+    "series.limit.search",
     "reporters.render",
     "reporters.text",
-    "simulation.simulated_run",
-    "stores.loopback.server",
+    "lab.simulation.simulated_run",
+    "lab.loopback.server",
 )
 """What commands import when they run; Matplotlib is not, as it looks around when it is imported."""
 

@@ -168,7 +168,7 @@ def test_output_that_nobody_reads_has_its_exit_code(here: Apart, run: Path, comm
         ("export w --format csv", '"$@" > /dev/full'),
         ("plan --number 20", '"$@" > /dev/full'),
         ("resume w", '"$@" > /dev/full'),
-        ("export w --format csv", '"$@" --out /dev/full'),
+        ("export w --format csv", '"$@" --output /dev/full'),
     ],
 )
 def test_output_that_does_not_fit_is_one_line(

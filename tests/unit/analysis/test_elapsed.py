@@ -14,7 +14,7 @@ from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, header, job, lost, operation, outcome, record, saved
 
 
-def interrupted(path: Path, of: JobSpec, *, ended_s: int | None, old: bool = False) -> Run:
+def interrupted(path: Path, of: JobSpec, *, ended_s: int | None) -> Run:
     """Save a run of which a half came at 10 s, and the other after it was resumed at 52 s."""
 
     def one(index: int, start_s: int) -> None:
@@ -26,15 +26,14 @@ def interrupted(path: Path, of: JobSpec, *, ended_s: int | None, old: bool = Fal
     with Archive(path, header={**header(of), "created_ns": 0}) as archive:
         one(0, 0)
         one(1, 0)
-        if ended_s is not None and not old:
+        if ended_s is not None:
             archive.closing["ended_ns"] = ended_s * S
     if ended_s is None:
         # Killed: nothing said that it ended.
         records = path / "records.jsonl"
         records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
     with Archive(path) as archive:
-        if not old:
-            archive.resumed(52 * S)
+        archive.resumed(52 * S)
         archive.begin_wave(1, 52 * S, (), 2)
         one(2, 53)
         one(3, 53)
@@ -42,18 +41,13 @@ def interrupted(path: Path, of: JobSpec, *, ended_s: int | None, old: bool = Fal
 
 
 @pytest.mark.parametrize(
-    ("ended_s", "old", "paused_s"),
-    [(12, False, 40), (None, False, 42), (12, True, 42)],
-    ids=["interrupted", "killed", "by an old version"],
+    ("ended_s", "paused_s"), [(12, 40), (None, 42)], ids=["interrupted", "killed"]
 )
 def test_a_pause_before_a_resumption_is_in_no_figure(
-    tmp_path: Path,
-    ended_s: int | None,
-    old: bool,  # noqa: FBT001
-    paused_s: int,
+    tmp_path: Path, ended_s: int | None, paused_s: int
 ) -> None:
     of = job(invocations=4, concurrency=2)
-    run = interrupted(tmp_path / "run", of, ended_s=ended_s, old=old)
+    run = interrupted(tmp_path / "run", of, ended_s=ended_s)
     found = summarize(run)
     assert found.paused_s == paused_s
     assert found.span_s == found.makespan_s == 63 - paused_s

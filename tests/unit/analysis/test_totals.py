@@ -202,7 +202,7 @@ def test_processor_time_is_of_what_was_measured(tmp_path: Path) -> None:
         warm(told_ns=S // 8, until_s=1.5),
         outcome(replace(record(0, [operation()]), gate_wait_ns=S)),
     ],
-    ids=["old record", "another thread still warmed up", "old record with a gate"],
+    ids=["not told", "another thread still warmed up", "not told, with a gate"],
 )
 def test_processor_time_that_nobody_told_is_not_made_up(tmp_path: Path, one: Outcome) -> None:
     assert summarize(saved(tmp_path / "run", [one])).cpu_s_per_gib is None

@@ -43,6 +43,8 @@ def test_a_function_is_billed_to_the_next_millisecond(
     control: Target | None, billed_s: float
 ) -> None:
     result = replace(one(spent_ns=1_000_000_001, memory_mib=2048), import_ns=200_000_000)
+    if control is not None:
+        result = replace(result, control_puts=2, control_gets=0)
     of = replace(job(invocations=1), control=control)
     found = outcome_usage(outcome(result), of, memory_mib=128, architecture="arm64")
     # A claim and a record, and what the driver asks for to find them.

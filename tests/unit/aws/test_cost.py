@@ -369,7 +369,8 @@ def on_lambda(index: int, *, spent_ns: int, memory_mib: int = 1024) -> object:
             replace(attempt(0), request="abort_multipart"),
         ],
     )
-    return replace(one, memory_mib=memory_mib, machine="aarch64", import_ns=200_000_001)
+    one = replace(one, memory_mib=memory_mib, machine="aarch64", import_ns=200_000_001)
+    return replace(one, control_puts=2, control_gets=0)
 
 
 def test_the_bill_of_a_run(tmp_path: Path) -> None:

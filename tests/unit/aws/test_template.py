@@ -1,10 +1,14 @@
 """What the template has, and what it makes of its parameters."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 import serverless_bench
 from serverless_bench.aws.cloudformation import _OUTPUTS
 from serverless_bench.aws.stack.functions import DeployedFunction, choose, functions_in
+from serverless_bench.aws.stack.source import PACKAGE
 from serverless_bench.aws.stack.template import template
 from serverless_bench.errors import ExecutorError, UsageError
 from tests.clouds.template import CONTROL, DATA, FUNCTION, REGION, WORKER, Template
@@ -40,8 +44,20 @@ def test_functions_of_every_size_and_processor() -> None:
         for copy in ("", "-2")
     ]
     for name, function in many.functions.items():
-        folder = many.resources[name]["Metadata"]["WorkingDirectory"]
-        assert folder == f"function/{function['Runtime']}-{function['Architectures'][0]}"
+        folder = Path(many.resources[name]["Metadata"]["WorkingDirectory"])
+        assert folder.name == f"{function['Runtime']}-{function['Architectures'][0]}"
+        assert folder.parent == Path(function["CodeUri"])
+
+
+@pytest.mark.parametrize("text", [template(), MANY], ids=["one", "many"])
+def test_cloudformation_takes_its_yaml(text: str) -> None:
+    """It refuses aliases, and `aws cloudformation package` looks for code in functions alone."""
+    assert not [event for event in yaml.parse(text) if getattr(event, "anchor", None)]
+    source = Template(text).source
+    assert "CodeUri" not in source["Globals"]["Function"]
+    for name in Template(text).functions:
+        code = Path(PACKAGE.parent, source["Resources"][name]["Properties"]["CodeUri"])
+        assert (code / "Makefile").is_file()
 
 
 def test_no_parameter_decides_what_is_built() -> None:

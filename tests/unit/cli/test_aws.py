@@ -1,12 +1,18 @@
 """``sbench aws stack`` as a user calls it."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.stack.template import template
+from serverless_bench.aws.stack.functions import ARCHITECTURES
+from serverless_bench.aws.stack.source import PACKAGE
+from serverless_bench.aws.stack.template import RUNTIMES, template
 from tests.clouds.template import Template
 from tests.commands.command import Call
+
+ROOT = Path(__file__).parents[3]
+RECIPE = Path("serverless_bench", "aws", "stack", "recipe")
 
 
 def stack(call: Call, *arguments: str) -> Path:
@@ -21,8 +27,39 @@ def test_without_flags_it_writes_a_stack_with_one_function(call: Call) -> None:
     folder = stack(call)
     assert (folder / "template.yaml").read_text() == template()
     assert sorted(path.name for path in folder.iterdir()) == [
-        *("function", "samconfig.toml", "template.yaml")
+        *("samconfig.toml", "serverless_bench", "template.yaml")
     ]
+
+
+def test_a_clone_is_the_stack_that_it_writes_without_flags(call: Call) -> None:
+    folder = stack(call)
+    for path in ("samconfig.toml", "template.yaml"):
+        assert (ROOT / path).read_bytes() == (folder / path).read_bytes(), "make stack"
+    # All that `sam build` reads has the same place in both.
+    for written in folder.rglob("*"):
+        if written.is_file():
+            assert (ROOT / written.relative_to(folder)).read_bytes() == written.read_bytes()
+
+
+def test_the_settings_name_the_stack_and_no_account() -> None:
+    settings = tomllib.loads((ROOT / "samconfig.toml").read_text())["default"]
+    assert settings["global"]["parameters"] == {"stack_name": "sbench"}
+    assert set(settings["deploy"]["parameters"]) == {
+        *("capabilities", "confirm_changeset", "fail_on_empty_changeset", "resolve_s3", "tags")
+    }
+
+
+def test_there_is_a_folder_for_every_platform_of_functions(call: Call) -> None:
+    folder = stack(call)
+    machines = {"arm64": "aarch64", "x86_64": "x86_64"}
+    assert {
+        path.parent.name: path.read_text() for path in (folder / RECIPE).glob("*/platform")
+    } == {
+        f"{runtime}-{arch}": f"--python-version {runtime.removeprefix('python')} "
+        f"--python-platform {machines[arch]}-manylinux2014\n"
+        for runtime in RUNTIMES
+        for arch in ARCHITECTURES
+    }
 
 
 def test_flags_say_which_functions_there_are(call: Call) -> None:
@@ -45,13 +82,35 @@ def test_flags_say_which_functions_there_are(call: Call) -> None:
 
 def test_a_second_time_replaces_what_the_first_wrote_and_keeps_settings(call: Call) -> None:
     folder = stack(call)
-    settings, code = folder / "samconfig.toml", folder / "function" / "code"
+    settings, old = folder / "samconfig.toml", folder / "serverless_bench" / "old.py"
     settings.write_text("# mine")
-    (code / "old.py").touch()
+    old.touch()
     stack(call, "--runtime", "python3.12")
     assert settings.read_text() == "# mine"
-    assert not (code / "old.py").exists()
-    assert [path.name for path in folder.glob("function/python*")] == ["python3.12-arm64"]
+    assert not old.exists()
+    assert "/python3.12-arm64\n" in (folder / "template.yaml").read_text()
+
+
+def test_in_its_own_clone_it_writes_the_template_and_leaves_the_code(call: Call) -> None:
+    clone = Path("sbench-stack")
+    clone.mkdir()
+    (clone / "README.md").touch()
+    (clone / PACKAGE.name).symlink_to(PACKAGE)
+    before = sorted(PACKAGE.rglob("*.py"))
+    stack(call, "--arch", "x86_64")
+    assert (clone / "template.yaml").read_text() == template(arch=["x86_64"])
+    assert sorted(PACKAGE.rglob("*.py")) == before
+    assert (clone / PACKAGE.name).is_symlink()
+
+
+def test_the_clone_of_another_sbench_is_left_alone(call: Call) -> None:
+    command = stack(call) / "serverless_bench" / "cli" / "main.py"
+    command.parent.mkdir()
+    command.touch()
+    code, out, err = call("aws", "stack")
+    assert (code, out) == (2, "")
+    assert "sbench-stack has other files than those of a stack" in err
+    assert command.exists()
 
 
 def test_it_points_to_nothing_of_this_machine(call: Call) -> None:

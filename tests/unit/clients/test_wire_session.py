@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
 from itertools import count
 
 import pytest
@@ -13,7 +14,6 @@ from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.clients.wire_session import Aside, Sessions
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
-from serverless_bench.lab.loopback.s3 import Element, S3Error, error_xml, http_date, xml
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import NS_PER_S
 
@@ -35,14 +35,14 @@ class Store:
         exchange.answered(200, {})
         exchange.moved(1000)
         here_s = self.now_s + self.skew_s
-        inside: list[Element] = [
-            ("SessionToken", f"token-{next(self.numbers)}"),
-            ("SecretAccessKey", "secret"),
-            ("AccessKeyId", "ASIA"),
-            ("Expiration", utc_stamp(round((here_s + self.lasts_s) * NS_PER_S), separators=True)),
-        ]
-        body = xml("CreateSessionResult", [("Credentials", inside)])
-        return S3Response(200, {"date": http_date(here_s)}, body)
+        expiration = utc_stamp(round((here_s + self.lasts_s) * NS_PER_S), separators=True)
+        body = (
+            '<CreateSessionResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Credentials>'
+            f"<SessionToken>token-{next(self.numbers)}</SessionToken>"
+            "<SecretAccessKey>secret</SecretAccessKey><AccessKeyId>ASIA</AccessKeyId>"
+            f"<Expiration>{expiration}</Expiration></Credentials></CreateSessionResult>"
+        )
+        return S3Response(200, {"date": formatdate(here_s, usegmt=True)}, body.encode())
 
 
 def opened(store: Store) -> Sessions:
@@ -92,7 +92,7 @@ def test_a_session_that_ended_is_worth_another_attempt(monkeypatch: pytest.Monke
     sessions = opened(Store(monkeypatch, lasts_s=300))
     keys = sessions.keys(new_meter())
     refused = AccessDenied("ExpiredToken: it is over", status=400)
-    text = error_xml(S3Error(400, "ExpiredToken", "it is over"), "/", "1")
+    text = b"<Error><Code>ExpiredToken</Code><Message>it is over</Message></Error>"
     found = sessions.judge("GetObject", text, keys, refused)
     assert isinstance(found, ServerFault)
     assert found.retryable

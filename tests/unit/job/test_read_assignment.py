@@ -13,7 +13,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.read_assignment import check_not_copied, functions_for, positions, share
+from serverless_bench.job.read_assignment import functions_for, positions, share
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.workload import open_workload
 from tests.data.runs import job
@@ -131,15 +131,6 @@ def test_an_object_of_unknown_size_is_not_shared() -> None:
     check(reading(4), ["foreign.bin"])
     with pytest.raises(UsageError, match=r"foreign\.bin"):
         check(reading(4, split=4), [*keys_of([9]), "foreign.bin"])
-
-
-def test_a_run_that_was_dealt_otherwise_is_not_resumed() -> None:
-    a, b = keys_of([5, 6])
-    check_not_copied([a, b], 2)
-    check_not_copied([a, a, b], 2)
-    check_not_copied([a, a], 1)
-    with pytest.raises(UsageError, match="stands 2 times"):
-        check_not_copied([a, a, b, b], 2)
 
 
 def test_keys_say_sizes_whatever_the_prefix() -> None:

@@ -98,7 +98,7 @@ def test_a_wrong_flag_waits_for_no_library() -> None:
         (("report", "DIR"), set()),
         (("report", "DIR", "--format", "json"), set()),
         (("check", "DIR", "--format", "json"), set()),
-        (("export", "DIR", "--format", "csv", "--out", "csv"), {"pandas"}),
+        (("export", "DIR", "--format", "csv", "--output", "csv"), {"pandas"}),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )

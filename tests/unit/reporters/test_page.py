@@ -100,9 +100,7 @@ def test_what_makes_several_runs_makes_no_page(call: Call, command: tuple[str, .
     assert "html is a page of one run, and this makes several" in err
 
 
-@pytest.mark.parametrize(
-    "command", ["report run", "compare a b", "ab a b", "scale", "ls", "exp run"]
-)
+@pytest.mark.parametrize("command", ["report run", "compare a b", "ab a b", "scale", "ls"])
 def test_a_missing_library_is_named_before_anything_runs(
     call: Call, summary: Summary, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -69,7 +69,7 @@ def report(name: str, summary: Summary) -> str:
 @pytest.mark.parametrize("name", [name for name in REPORTERS if name != "html"])
 @pytest.mark.parametrize("case", ["healthy", "troubled"])
 def test_reports_are_what_they_were(name: str, case: str, request: pytest.FixtureRequest) -> None:
-    """Run with SBENCH_UPDATE_GOLDEN in the environment of `make golden` to accept changes."""
+    """Changes are accepted with `make golden`."""
     text = report(name, request.getfixturevalue(case))
     golden = GOLDEN / f"{case}.{name}.txt"
     if request.config.getoption("update_golden"):

@@ -19,7 +19,6 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.lab.audit.reported_run import read_reported_run
 from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
@@ -34,7 +33,6 @@ from serverless_bench.rundir.record import (
     Overdue,
     Step,
     Usage,
-    launch_of,
 )
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
@@ -228,27 +226,20 @@ def test_a_run_directory_is_never_used_twice(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
-def test_a_run_of_schema_1_is_read() -> None:
-    """Which launch it was stands there as ``attempt``."""
-    path = Path(__file__).parents[2] / "golden" / "schema-1-run"
-    functions = load_run(path).functions
-    rows = zip(functions["index"], functions["launch"], functions["status"], strict=True)
-    assert sorted(rows) == [(0, 0, "superseded"), (0, 1, "ok"), (1, 0, "ok"), (2, 1, "lost")]
-    lines = (path / "records.jsonl").read_text().splitlines()[:-1]
-    outcomes = [json.loads(line) for line in lines]
-    records = [InvocationRecord.from_json(one["record"]) for one in outcomes if "record" in one]
-    losses = [launch_of(one["lost"]) for one in outcomes if "lost" in one]
-    assert sorted([*(one.launch for one in records), *losses]) == [0, 0, 1, 1]
-    claims = read_reported_run(path)
-    assert sorted((one.index, one.launch) for one in claims.functions) == [(0, 1), (1, 0)]
-
-
 def test_a_newer_schema_is_refused_and_says_so(tmp_path: Path) -> None:
     saved(tmp_path / "run", [])
     path = tmp_path / "run" / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
     with pytest.raises(ArchiveError, match="newer sbench"):
         load_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("schema", [0, -1, "1", None, True, 1.0])
+def test_a_schema_that_never_was_is_refused_and_says_so(tmp_path: Path, schema: object) -> None:
+    path = saved(tmp_path / "run", []).path / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": schema}))
+    with pytest.raises(ArchiveError, match=f"damaged: there is no schema {schema!r}"):
+        load_run(path.parent)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', '{"schema": "1"}', "no json"])
@@ -337,31 +328,26 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         Archive(tmp_path / "file" / "run", header=header(job(invocations=1)), ledger=[])
 
 
-def test_records_of_an_older_version_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("refusals", "record.launch", "record.overdue", "record.gate_puts"),
+        *("record.operations.warmup", "record.attempts.date_s"),
+    ],
+)
+def test_a_record_that_lacks_a_field_is_skipped_and_says_so(tmp_path: Path, field: str) -> None:
     path = saved(tmp_path / "run", [outcome(record(0, [operation()]))]).path
-    lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
-    first = lines[0]["record"]
-    older = {
-        "operations": ["warmup", "offset", "count", "intended_ns"],
-        "attempts": ["answered_ns", "date_s"],
-    }
-    for table, columns in older.items():
-        for column in columns:
-            del first[table][column]
-    newer = ("gate_late", "gate_wait_ns", "run_wait_ns", "cpus", "memory_mib", "usages", "overdue")
-    for column in newer:
-        del first[column]
-    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    first, *rest = (path / "records.jsonl").read_text().splitlines()
+    line = json.loads(first)
+    *parents, name = field.split(".")
+    holder = line
+    for parent in parents:
+        holder = holder[parent]
+    del holder[name]
+    (path / "records.jsonl").write_text("\n".join([json.dumps(line), *rest, ""]))
     run = load_run(path)
-    assert run.skipped_lines == 0
-    assert list(run.operations["warmup"]) == [0]
-    assert list(run.operations["intended_ns"]) == [ABSENT]
-    assert list(run.operations["count"]) == [1]
-    assert list(run.attempts["date_s"]) == [ABSENT]
-    assert list(run.usages["threads_peak"]) == []
-    assert list(run.overdue["count"]) == []
-    assert list(run.functions["gate_wait_ns"]) == [ABSENT]
-    assert summarize(run).ok == 1
+    assert run.skipped_lines == 1
+    assert name in run.problems[0]
 
 
 @pytest.mark.parametrize("cut", [0, 1, 30, 41, 60])

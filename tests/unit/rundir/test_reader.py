@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import orjson
 from hypothesis import given
@@ -32,8 +33,10 @@ def received(draw: st.DrawFn) -> Outcome:
 
 def table_of(outcomes: list[Outcome]) -> Table:
     reader = RecordReader(PLANNED, frozenset())
-    waves = [orjson.dumps({"wave": {"number": n, "created_ns": 0, "count": 1}}) for n in (1, 2)]
-    reader.read([*(orjson.dumps(one.to_json()) for one in outcomes), *waves])
+    waves: list[dict[str, Any]] = [
+        {"wave": {"number": n, "created_ns": 0, "count": 1, "files": {}}} for n in (1, 2)
+    ]
+    reader.read(map(orjson.dumps, [*(one.to_json() for one in outcomes), *waves]))
     assert (reader.skipped, len(reader.waves)) == (0, 2)
     return with_status(reader.functions.finish(), PLANNED)
 

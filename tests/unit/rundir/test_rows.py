@@ -40,13 +40,6 @@ def test_a_copy_of_it_has_all_of_it() -> None:
     assert replace(received(SENT)) == received(SENT)
 
 
-def test_an_older_record_gets_what_its_version_did_not_know() -> None:
-    old = SENT.to_json()
-    del old["overdue"], old["operations"]["warmup"]
-    found = InvocationRecord.from_json(orjson.loads(orjson.dumps(old)))
-    assert found.to_json() == SENT.to_json()
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -24,7 +24,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import Run
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
@@ -338,22 +338,6 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
         "150 of 300 operations that were due never began"
         in variability(saved_run, summary).warnings
     )
-
-
-def test_records_that_do_not_say_what_was_left_undone_are_not_taken_for_all(tmp_path: Path) -> None:
-    job = loop()
-    path = kept(tmp_path, job, [run(job, service_s=0.02)]).path / "records.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    del lines[0]["record"]["overdue"]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    summary = summarize(load_run(path.parent))
-    found = summary.latencies
-    assert found.open_loop
-    assert (found.due, found.begun, found.overdue) == (None, None, None)
-    assert found.by_kind[0].overdue is None
-    assert " due, " not in written("text", summary)
-    merged = merge_reports([json.loads(written("json", summary))])
-    assert (merged.overdue, merged.by_kind[0].overdue) == (None, None)
 
 
 def test_reports_of_who_kept_up_have_nothing_undone(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Make of an installed folder what a function needs: ``pack.py FOLDER RUNTIME``.
 
 ``sam build`` installs ``function.txt`` into FOLDER before. Here go the parts of those packages
-that no function uses; in comes the code that lies beside, and the bytecode of everything.
+that no function uses; in come the modules of sbench that it needs, and the bytecode of everything.
 Without bytecode every cold start would compile 300 modules: Lambda's code folder cannot be
 written to, so it is never kept. RUNTIME is Lambda's name for a Python, as ``python3.13``; uv
 fetches that Python where there is none.
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CODE = Path(__file__).resolve().parents[1] / "code"
+ROOT = Path(__file__).resolve().parents[4]
+"""The folder that has the package, of a clone or of a stack."""
 USELESS = (
     # cffi's compiler; at run time cryptography needs the backend module alone.
     *("cffi", "pycparser"),
@@ -34,14 +35,18 @@ USELESS = (
 
 def main(folder: Path, runtime: str) -> None:
     """Prune ``folder``, copy our code into it and compile both with the runtime's Python."""
+    python = find_python(runtime)
+    # No older Python reads the package.
+    if python is None and sys.version_info < (3, 11):
+        sys.exit(f"no {runtime} here, and python3 is too old: install {runtime}")
     for pattern in USELESS:
         for path in list(folder.glob(pattern)):
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink()
-    shutil.copytree(CODE, folder, dirs_exist_ok=True)
-    python = find_python(runtime)
+    copying = [*(python or [sys.executable]), "-B", "-m", "serverless_bench.aws.stack.source"]
+    subprocess.run([*copying, folder], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
     if python is None:
         sys.stderr.write(f"no {runtime} here: without its bytecode cold starts are slower\n")
         return

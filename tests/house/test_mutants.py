@@ -11,7 +11,7 @@ import pytest
 
 from tests import mutants
 
-ASKED: dict[str, Any] = tomllib.loads((Path(__file__).parents[2] / "mutants.toml").read_text())
+ASKED: dict[str, Any] = tomllib.loads((Path(__file__).parents[1] / "mutants.toml").read_text())
 
 
 def source(name: str) -> str:

@@ -1,6 +1,7 @@
 """Workflows for GitHub Actions: whose code they run, and what that may do."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,14 @@ def test_packages_are_installed_with_their_hashes(path: Path) -> None:
     # Those of our own are: the Makefile does it.
     for line in re.findall(r"pip install .*", path.read_text()):
         assert line.startswith("pip install --require-hashes ")
+
+
+def test_every_supported_python_is_tested_and_one_of_them_with_everything() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = (re.fullmatch(r".*Python :: (3\.[0-9]+)", name) for name in project["classifiers"])
+    supported = [match[1] for match in named if match]
+    made = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    runs = {name: [s["run"] for s in job["steps"] if "run" in s] for name, job in made.items()}
+    assert runs == {"all": [".ci/run"], "fast": ["make fast"]}
+    oldest = made["all"]["steps"][-1]["env"]["PYTHON"].removeprefix("python")
+    assert [oldest, *made["fast"]["strategy"]["matrix"]["python"]] == supported
