@@ -182,7 +182,7 @@ def _work(job: JobSpec, setting: Setting) -> _Work | None:
     workload = workload_of(job.workload)
     if not workload.uses_store:
         return _Work()
-    if job.load.library is not None:
+    if workload.pieces(job.load) is not None:
         return _of_load(_library_load(job, setting))
     size = mean_bytes(job, setting)
     if _is_unknown(job) or size is None:
@@ -365,9 +365,10 @@ def _bytes_at_most(
 
 def _piece_bytes(job: JobSpec, setting: Setting, kind: OperationKind) -> float:
     """Return how many bytes one request moves at most; infinity if nobody knows the size."""
-    if (most := workload_of(job.workload).most_bytes) is not None:
-        return most
-    if job.load.library is not None:
+    workload = workload_of(job.workload)
+    if workload.most_bytes is not None:
+        return workload.most_bytes
+    if workload.pieces(job.load) is not None:
         return _library_load(job, setting).object_bytes
     sizes = job.load.sizes
     size = mean_bytes(job, setting) if sizes is None else parse_sizes(sizes).maximum()
