@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.workload import workload_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Ints, Mask, is_among, is_text
 
@@ -103,5 +102,5 @@ def _of_workload(run: Run) -> Mapping[str, float]:
     """Return what a job does of which nothing began; a read, if its workload does not say."""
     load = run.job.load
     reads = OperationKind.GET if load.split is None else OperationKind.GET_RANGE
-    kinds = workload_of(run.job.workload).kinds(load) or {reads: 1.0}
+    kinds = run.job.declared.kinds(load) or {reads: 1.0}
     return {kind.value: weight for kind, weight in kinds.items()}

@@ -16,7 +16,6 @@ from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.record import Lost, Outcome
 
 _LEAST_DEADLINE_S: Final = 5.0
@@ -179,7 +178,7 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> Setting:
             memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
             timeout_s = float(setup.timeout_s)
     size = None
-    if open_workload(job.workload).reads(job.load):
+    if job.declared.reads(job.load):
         sizes = [declared for key in keys if (declared := declared_size(key)) is not None]
         if not sizes:
             raise UsageError(

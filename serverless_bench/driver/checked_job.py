@@ -101,7 +101,7 @@ class CheckedJob:
         """
         job, load = self.job, self.job.load
         count = job.invocations * job.objects
-        if (pieces := open_workload(job.workload).pieces(load)) is not None:
+        if (pieces := job.declared.pieces(load)) is not None:
             return (0 if self.keys else count), pieces[1]
         mean = round(mean_size(job) or 0)
         # A mix may add as many again as there are.
@@ -296,7 +296,7 @@ def _check_client(job: JobSpec) -> None:
 
     client = CLIENTS.load(job.target.client).info
     check_options(job.target)
-    workload = open_workload(job.workload)
+    workload = job.declared
     if workload.is_conditional and not client.conditional:
         raise UsageError(
             f"`client` {job.target.client} makes no conditional writes",

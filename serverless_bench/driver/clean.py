@@ -20,7 +20,6 @@ from serverless_bench.driver.run_keys import later_keys, run_keys
 from serverless_bench.driver.target import relocated, target_of
 from serverless_bench.driver.versions import KeptVersions, kept_versions
 from serverless_bench.job.target import Target
-from serverless_bench.job.workload import workload_of
 from serverless_bench.rundir.lock import locked, note_cleaning
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
@@ -155,7 +154,7 @@ def clean(
         if in_files:
             begin()
             return Cleaned(
-                deleted=Deleted(objects=workload_of(run.job.workload).remove_files(run)),
+                deleted=Deleted(objects=run.job.declared.remove_files(run)),
                 problems=found.problems,
             )
         with target_of(run) as target:

@@ -6,7 +6,6 @@ from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import workload_of
 from serverless_bench.units import format_rate, format_size
 
 _WHOLE = frozenset({OperationKind.PUT, OperationKind.GET})
@@ -41,7 +40,7 @@ def mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
     size = float(mean_size(job) or 0)
     if not load.is_drawn:
         return size
-    kinds = workload_of(job.workload).kinds(load)
+    kinds = job.declared.kinds(load)
     whole = sum(weight for kind, weight in kinds.items() if kind in _WHOLE)
     ranges = kinds.get(OperationKind.GET_RANGE, 0.0)
     moved = whole * size + ranges * min(load.range_bytes, size)

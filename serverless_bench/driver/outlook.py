@@ -20,7 +20,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, new_run_id
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
-from serverless_bench.job.workload import Stream, Workload, open_workload, workload_of
+from serverless_bench.job.workload import Stream, Workload, open_workload
 from serverless_bench.units import format_seconds, format_size
 from serverless_bench.worker.runner import next_operation
 
@@ -215,7 +215,7 @@ def plan(
     )
     return JobPlan(
         job=there,
-        outlook=None if workload_of(job.workload).runs_code else outlook(job, keys),
+        outlook=None if job.declared.runs_code else outlook(job, keys),
         expected=expected(there, setting),
         at_most=at_most(there, setting),
         prices=found,

@@ -13,7 +13,7 @@ from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import WORKLOADS, open_workload, workload_of
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.worker.barrier import gate_keys
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def check_saved(run: "Run") -> JobSpec:
         If nobody has its workload, executor or client.
     """
     try:
-        if not workload_of(run.job.workload).runs_code:
+        if not run.job.declared.runs_code:
             run.job.check_asked()
         check(run.job, ())
     except UsageError as exc:
@@ -121,9 +121,7 @@ def check_saved(run: "Run") -> JobSpec:
 
 def uses_store(job: JobSpec) -> bool:
     """Tell whether anything of a job goes to a store: not of a noop, or of arrays in files."""
-    return job.gate is not None or (
-        open_workload(job.workload).uses_store and job.load.folder is None
-    )
+    return job.gate is not None or (job.declared.uses_store and job.load.folder is None)
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:

@@ -34,7 +34,6 @@ from serverless_bench.executors.base import (
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.rundir.record import Lost, Outcome
@@ -143,7 +142,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
         job = function_job(job, **settings)
     elif settings:
         raise TypeError(f"{', '.join(settings)} belong into the job")
-    if open_workload(job.workload).runs_code and job.load.code is None:
+    if job.declared.runs_code and job.load.code is None:
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
         )
@@ -246,7 +245,7 @@ def resume_job(
         refuse_contradictions(before)
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
-    elif launch and (reason := open_workload(job.workload).not_again):
+    elif launch and (reason := job.declared.not_again):
         launch = False
         live.notes.append(reason)
     with (

@@ -19,7 +19,7 @@ from serverless_bench.job.transfer import (
     Transfer,
 )
 from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
-from serverless_bench.job.workload import WORKLOADS, open_workload, workload_of
+from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
 from serverless_bench.units import MIB
 
 POLLS_PER_S: Final = 2000
@@ -51,6 +51,11 @@ class Work:
     deadline_s: float = 900.0
     seed: int = 0
     gate_timeout_s: float = 60.0
+
+    @property
+    def declared(self) -> Workload:
+        """What the workload says of itself; nothing if it is not installed."""
+        return workload_of(self.workload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +238,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             )
         self._check_rate()
         part_bytes = self.transfer.part_bytes
-        whole = not workload_of(self.workload).reads(self.load)
+        whole = not self.declared.reads(self.load)
         if whole and part_bytes is not None and part_bytes < MIN_PART_BYTES:
             raise wrong(
                 "part_bytes",
@@ -275,7 +280,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     @property
     def idle_threads(self) -> int:
         """Threads of one function that get no object of a write or a read."""
-        if not workload_of(self.workload).deals_objects:
+        if not self.declared.deals_objects:
             return 0
         return max(0, self.load.threads - self.objects * self.repeats)
 

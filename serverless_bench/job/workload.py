@@ -83,10 +83,6 @@ class Workload:
         """Tell whether it reads the objects, or arrays, whose keys the job is given."""
         return False
 
-    def trials(self, load: "Load") -> frozenset[str]:  # noqa: ARG002
-        """Return the requests that a probe of its functions tries: put, get or delete."""
-        return frozenset()
-
     def pieces(self, load: "Load") -> tuple[int, int] | None:  # noqa: ARG002
         """Return the objects that its library makes of one array, and the bytes of all of them."""
         return None

@@ -20,10 +20,6 @@ from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Str
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
 
-_READING: Final = frozenset(
-    {OperationKind.GET, OperationKind.GET_RANGE, OperationKind.HEAD, OperationKind.COPY}
-)
-_DELETING: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
 AT_ONCE: Final = 10
 """Objects that one deletion of many takes."""
 _GENERATIONS: Final = 1 << 16
@@ -69,12 +65,6 @@ class Mixed(Workload):
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the mix."""
         return {OperationKind(name): weight for name, weight in load.mix}
-
-    def trials(self, load: Load) -> frozenset[str]:
-        """Return a put, because objects are prepared, and what else the mix has."""
-        kinds = {kind for kind, weight in self.kinds(load).items() if weight}
-        get, delete = bool(kinds & _READING), bool(kinds & _DELETING)
-        return frozenset(["put", *["get"] * get, *["delete"] * delete])
 
     def without_end(self, load: Load) -> str:  # noqa: ARG002
         """Return that a mix has none."""

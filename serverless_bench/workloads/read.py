@@ -38,10 +38,6 @@ class Read(Workload):
         """Tell that it does."""
         return True
 
-    def trials(self, load: Load) -> frozenset[str]:  # noqa: ARG002
-        """Return a get."""
-        return frozenset({"get"})
-
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield a head for each key, where sizes are to be known before."""
         if invocation.transfer.stat is Stat.BEFORE:

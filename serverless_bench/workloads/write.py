@@ -27,10 +27,6 @@ class Write(Workload):
         """Return puts."""
         return {OperationKind.PUT: 1.0}
 
-    def trials(self, load: Load) -> frozenset[str]:  # noqa: ARG002
-        """Return a put."""
-        return frozenset({"put"})
-
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the puts; their keys depend on run, index and launch alone."""
         for number in range(thread, invocation.objects, invocation.load.threads):

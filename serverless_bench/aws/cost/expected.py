@@ -32,7 +32,6 @@ from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.job.workload import workload_of
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
 """What a request takes at least: decides how many a function can make in a time. Assumed."""
@@ -117,7 +116,7 @@ def expected(job: JobSpec, setting: Setting) -> Expected | None:
         polls = 1 + waited_s / job.gate_poll_s
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
     each = replace(work, seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
-    driver = _Work(puts=lists + gated, gets=_PROBES * workload_of(job.workload).uses_store)
+    driver = _Work(puts=lists + gated, gets=_PROBES * job.declared.uses_store)
     return Expected(
         function_s=function_s,
         operations=work.operations,
@@ -179,7 +178,7 @@ def _usage(job: JobSpec, setting: Setting, each: _Work, count: int, driver: _Wor
 
 
 def _work(job: JobSpec, setting: Setting) -> _Work | None:
-    workload = workload_of(job.workload)
+    workload = job.declared
     if not workload.uses_store:
         return _Work()
     if workload.pieces(job.load) is not None:
@@ -243,7 +242,7 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
 
 def _library_load(job: JobSpec, setting: Setting) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
-    workload = workload_of(job.workload)
+    workload = job.declared
     kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
     pieces, size = workload.pieces(job.load) or (1, 1)
     load = _load(job, setting, kind, size // pieces)
@@ -288,7 +287,7 @@ def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
 
 def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
     """Return what one operation of the mix comes to on average."""
-    mix = workload_of(job.workload).kinds(job.load)
+    mix = job.declared.kinds(job.load)
     total = sum(mix.values())
     found = _Work()
     for kind, weight in mix.items():
@@ -314,14 +313,14 @@ def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
 
 def _is_unknown(job: JobSpec) -> bool:
     """Tell whether nobody knows how many requests the operations of a job are."""
-    kinds = workload_of(job.workload).kinds(job.load)
+    kinds = job.declared.kinds(job.load)
     # How often writes are refused is what those find out that contend.
     return not kinds or not kinds.keys().isdisjoint(CONTENDED)
 
 
 def _requests_at_most(job: JobSpec, setting: Setting) -> _Work:
     """Return how many requests one function makes at most."""
-    workload = workload_of(job.workload)
+    workload = job.declared
     if workload.uses_store and _is_unknown(job):
         return _in_time(job, job.deadline_s, puts=1.0)
     if job.load.sizes is not None:
@@ -351,7 +350,7 @@ def _bytes_at_most(
     """
     network = function_network(setting.memory_mib, quota_mbps=MOST_MBPS)
     carried = network.burst_bytes + network.bytes_per_s * seconds
-    workload = workload_of(job.workload)
+    workload = job.declared
     if workload.uses_store and not workload.kinds(job.load):
         return carried, carried
     attempts = 1 + job.transfer.retries
@@ -365,7 +364,7 @@ def _bytes_at_most(
 
 def _piece_bytes(job: JobSpec, setting: Setting, kind: OperationKind) -> float:
     """Return how many bytes one request moves at most; infinity if nobody knows the size."""
-    workload = workload_of(job.workload)
+    workload = job.declared
     if workload.most_bytes is not None:
         return workload.most_bytes
     if workload.pieces(job.load) is not None:

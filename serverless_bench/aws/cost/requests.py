@@ -15,7 +15,6 @@ from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import workload_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
@@ -71,7 +70,7 @@ def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     """Return the requests of one function; those with which its record is found are assumed."""
     attempts = zip(*(column(record.attempts, name) for name in ("request", "status")), strict=True)
     data = Counter(request for request, status in attempts if (status or 0) < FREE_STATUS)
-    workload = workload_of(job.workload)
+    workload = job.declared
     if job.load.library is not None:
         columns = (column(record.operations, name) for name in ("kind", "size", "error"))
         done = zip(*columns, strict=True)
@@ -89,7 +88,7 @@ def _data(run: Run) -> dict[str, int]:
     attempts, operations = run.attempts, run.operations
     billed = attempts["status"] < FREE_STATUS
     found = Counter(map(str, attempts["request"][billed]))
-    workload, load = workload_of(run.job.workload), run.job.load
+    workload, load = run.job.declared, run.job.load
     if load.library is not None:
         good = is_text(operations["error"], None)
         rows = zip(operations["kind"][good], operations["size"][good].tolist(), strict=True)

@@ -13,7 +13,6 @@ from serverless_bench.driver.live.bound_now import Activity, bound_now
 from serverless_bench.driver.live.cost_so_far import CostSoFar
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.units import NS_PER_S, bytes_per_second
 from serverless_bench.worker.live_board import BoardTotals, LiveBoard
@@ -272,6 +271,6 @@ def _rates(
 
 def _lanes_known(job: JobSpec) -> bool:
     """Tell whether an attempt is one request, which occupies a thread, as the client says."""
-    if job.load.library is not None or open_workload(job.workload).runs_code:
+    if job.load.library is not None or job.declared.runs_code:
         return False
     return CLIENTS.load(job.target.client).info.attempts == "exact"

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from serverless_bench.errors import OperationError
+from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.job.workload import open_workload
 from serverless_bench.worker.claims import for_run
 from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.probe import ProbeSpec
@@ -18,6 +18,12 @@ from serverless_bench.worker.probe import ProbeSpec
 PROBES_AT_ONCE: Final = 16
 NO_PROBE: Final = "without `probe` (--no-probe) it runs all the same"
 _TIDY_S: Final = 1.0
+_TRIED: Final = {
+    "put": frozenset({OperationKind.PUT, *CONTENDED}),
+    "get": frozenset({*map(OperationKind, ("get", "get_range", "head", "copy")), *CONTENDED}),
+    "delete": frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY}),
+}
+"""Requests that a function tries, and the kinds of operations that make such."""
 
 
 def tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
@@ -52,15 +58,18 @@ def _remaining(store: ObjectIO, name: str) -> str:
 
 def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
     """Return what the functions of a job are to try."""
-    trials = open_workload(job.workload).trials(job.load)
+    kinds = {kind for kind, weight in job.declared.kinds(job.load).items() if weight}
+    if job.declared.needs_size:
+        # A mix prepares its objects.
+        kinds.add(OperationKind.PUT)
+    reads, gated = bool(kinds & _TRIED["get"]), job.gate is not None
     # The start barrier puts and gets, too.
-    wanted = trials | ({"put", "get"} if job.gate is not None else set())
-    needs = tuple(name for name in ("put", "get", "delete") if name in wanted)
+    needs = tuple(name for name, of in _TRIED.items() if kinds & of or (gated and name != "delete"))
     return ProbeSpec(
         run_id=run_id,
         workload=job.workload,
         target=job.target if needs else None,
         control=job.control,
         needs=needs,
-        key=keys[0] if keys and "get" in trials else "",
+        key=keys[0] if keys and reads else "",
     )

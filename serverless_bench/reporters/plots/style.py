@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 
 from serverless_bench.escaping import for_picture
-from serverless_bench.job.workload import WORKLOADS, open_workload, workload_of
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.palette import LIGHT
 from serverless_bench.rundir.run import Run
 
@@ -59,9 +59,7 @@ class Style:
 def style_of(run: Run) -> Style:
     """Return the style of a run that is drawn alone."""
     mark = "" if run.simulated is None else "simulated "
-    return Style(
-        f"{mark}{for_picture(run.job.workload)}", LIGHT.hues[workload_of(run.job.workload).hue]
-    )
+    return Style(f"{mark}{for_picture(run.job.workload)}", LIGHT.hues[run.job.declared.hue])
 
 
 def styles_of(runs: Sequence[Run]) -> list[Style]:

@@ -60,10 +60,6 @@ class Contend(Workload):
         """Return the kind of the pattern."""
         return {} if load.pattern is None else {_KINDS[load.pattern]: 1.0}
 
-    def trials(self, load: Load) -> frozenset[str]:  # noqa: ARG002
-        """Return a put and a get."""
-        return frozenset({"put", "get"})
-
     def without_end(self, load: Load) -> str:
         """Return that an increment has none."""
         return "an increment" if load.pattern is Pattern.INCREMENT else ""

@@ -15,10 +15,14 @@ from serverless_bench.formats.importers import IMPORTERS
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
-from serverless_bench.workloads.array.libraries import ARRAYS
 
+ARRAYS: list[Registry[Any]] = (
+    [import_module("serverless_bench.workloads.array.libraries").ARRAYS]
+    if "array" in WORKLOADS
+    else []
+)
 FAMILIES: list[Registry[Any]] = [
-    ARRAYS,
+    *ARRAYS,
     CLIENTS,
     CONVERTERS,
     EXECUTORS,
@@ -38,7 +42,7 @@ def test_every_name_loads_and_is_its_file(family: Registry[Any], name: str) -> N
     module = f"aws_{name}" if iskeyword(name) else name
     room = "formats." if family in {CONVERTERS, EXPORTERS, IMPORTERS} else ""
     found = family.builtin[name].partition(":")[0]
-    if family is ARRAYS:
+    if family in ARRAYS:
         room, kind = "workloads.", "array.libraries"
     else:
         kind = family.family

@@ -14,7 +14,6 @@ from serverless_bench.studies.definition import Experiment, PublishedRow
 from serverless_bench.studies.loading import load_experiment, names
 from serverless_bench.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.units import MIB
-from serverless_bench.workloads.array.libraries.features import UNSUPPORTED
 
 NAMES = [
     "concurrency-knee",
@@ -197,6 +196,8 @@ def test_clients_have_the_knobs_that_are_set() -> None:
 @pytest.mark.parametrize("name", ["zarr-writers-append", "zarr-writers-write"])
 def test_what_a_library_cannot_do_is_marked(name: str) -> None:
     experiment = load_experiment(name)
+    from serverless_bench.workloads.array.libraries.features import UNSUPPORTED
+
     assert set(experiment.axis("library").values["small"]) == set(UNSUPPORTED)
     for cell in make_cells(experiment, "small"):
         refused = ""
