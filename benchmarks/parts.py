@@ -18,7 +18,7 @@ from benchmarks.common import cpu_s, make_parser
 from benchmarks.subjects.draft import BUCKET, Draft
 from serverless_bench.clients.sigv4 import Keys, Signer
 from serverless_bench.clients.wire import WireClient
-from serverless_bench.clients.wire_response import Response
+from serverless_bench.clients.wire.response import Response
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec

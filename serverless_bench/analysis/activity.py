@@ -79,7 +79,7 @@ class SlowFunction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Activity:
+class ActivityOverTime:
     """What a run did over time, and how its functions differ; arrays over segments."""
 
     timeline: Timeline
@@ -97,7 +97,7 @@ class Activity:
     slowest: tuple[SlowFunction, ...]
 
 
-def activity(run: Run) -> Activity | None:
+def activity(run: Run) -> ActivityOverTime | None:
     """Return what a run did over time; None if no operation succeeded."""
     offsets = worker_offsets(run)
     on_one_clock = aligned(run, offsets)
@@ -113,7 +113,7 @@ def activity(run: Run) -> Activity | None:
         on_one_clock, group, max(1, len(names)), segment_ns=series.segment_ns
     )
     spans = function_spans(on_one_clock)
-    return Activity(
+    return ActivityOverTime(
         timeline=series,
         at_work=functions_at_work(on_one_clock, everyone, 1, segment_ns=series.segment_ns)[0],
         failed_attempts=_failed_attempts(on_one_clock, series),

@@ -1,9 +1,12 @@
-"""What the attempts of a run add up to: offered load, goodput, throttles, waits. Pure.
+"""Totals over the attempts of a run, and over the events of remote functions. Pure.
 
 The attempts are those of measured operations: of functions that count, without the warm-up.
 Goodput is what operations that succeeded moved; offered load is what every attempt moved,
 the ones in vain included. A store that answers 503 is a result: throttles are counted
 per second and per prefix, because S3 limits requests per prefix.
+
+Events were refused, came twice or never, or were launched again; a cold environment took a time
+to its first byte, and a record lay for a while before the driver had it.
 """
 
 from collections import Counter
@@ -17,7 +20,17 @@ from serverless_bench.analysis.visibility import shown
 from serverless_bench.errors import Throttled
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import READS, Floats, Ints, Mask, is_one_of, is_text
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    READS,
+    Floats,
+    Ints,
+    Mask,
+    is_one_of,
+    is_text,
+    parts,
+    percentiles,
+)
 from serverless_bench.units import NS_PER_S
 
 
@@ -134,3 +147,83 @@ def _amplification(run: Run, good: Mask) -> float | None:
         return None
     fetched = reads[run.operation_rows(run.attempts)] & is_text(run.attempts["request"], "get")
     return float(run.attempts["bytes"][fetched].sum() / useful)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelaunchWave:
+    """What was launched again at one time."""
+
+    number: int
+    count: int
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliveries:
+    """Totals over all events of a run; analysis/figures.toml defines each."""
+
+    received: int
+    refusals: int
+    never_began: int
+    waves: tuple[RelaunchWave, ...]
+    requests_per_function: float | None
+    lag_s: Mapping[str, float] | None
+    import_s: Mapping[str, float] | None
+    cold_start_s: Mapping[str, float] | None
+
+
+def deliveries(run: Run) -> Deliveries | None:
+    """Return what became of a run's events; None if it had none."""
+    functions = run.functions
+    recorded = ~is_text(functions["delivery"], None)
+    refusals = int(np.maximum(functions["refusals"], 0).sum())
+    if not (recorded.any() or refusals or run.waves):
+        return None
+    there = is_one_of(functions["status"], ("ok", "failed", "duplicate"))
+    delivered = recorded & (functions["duplicate"] != 1)
+    born = there & (functions["born_ns"] > 0)
+    # Those that looked for records, and not those that took attempts back.
+    looks = sum((run.requests or {}).get(kind, 0) for kind in ("get", "list"))
+    return Deliveries(
+        received=int(there.sum()),
+        refusals=refusals,
+        never_began=int((functions["never_began"] == 1).sum()),
+        waves=tuple(
+            RelaunchWave(
+                number=wave["number"],
+                count=wave["count"],
+                after_s=(wave["created_ns"] - run.created_ns) / NS_PER_S,
+            )
+            for wave in run.waves
+        ),
+        requests_per_function=looks / run.job.invocations if run.requests else None,
+        lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[delivered] / NS_PER_S),
+        import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
+        cold_start_s=percentiles(_first_byte_s(run, born)),
+    )
+
+
+def _first_byte_s(run: Run, born: Mask) -> Floats:
+    """Return how long each function of ``born`` took from its birth to its first byte.
+
+    For a write that is when its first request has a connection: the head goes out then. Left out
+    are those whose client does not show it.
+    """
+    operations = run.operations
+    seen, is_read = shown(run), is_one_of(operations["kind"], READS)
+    has_first_byte = (operations["first_byte_ns"] != ABSENT) & (Shown.FIRST_BYTE in seen)
+    is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
+    first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)
+    reached = operations["first_byte_ns"][first].copy()
+    # The first step of a write without bytes is its wait for the connection.
+    waited = np.zeros(len(born), dtype=np.int64)
+    for part in parts(run.steps):
+        function, moved = part["function"], part["step_bytes"]
+        is_first = (part["operation"] == 0) & (np.diff(function, prepend=-1) != 0)
+        silent = is_first & (moved == 0)
+        waited[function[silent]] = part["step_ns"][silent]
+    owner = operations["function"][first]
+    is_write = ~is_read[first]
+    reached[is_write] = (operations["start_ns"][first] + waited[owner])[is_write]
+    seconds: Floats = (reached - run.functions["born_ns"][owner]) / NS_PER_S
+    return seconds

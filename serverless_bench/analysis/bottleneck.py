@@ -40,13 +40,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from serverless_bench.analysis.elapsed import elapsed
 from serverless_bench.analysis.network_bucket import (
     bucket_fits,
     limited_functions,
     sample_of,
     share_of_sample,
 )
+from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (

@@ -130,18 +130,14 @@ def aligned(run: Run, offsets: Offsets) -> Run:
 
     return replace(
         run,
-        functions=_of_functions(run.functions, shift),
+        functions={
+            name: np.where(column == ABSENT, ABSENT, column - shift) if name in _MOVED else column
+            for name, column in run.functions.items()
+        },
         operations=ChangedTable(run.operations, moved),
         attempts=ChangedTable(run.attempts, moved),
         overdue=ChangedTable(run.overdue, moved),
     )
-
-
-def _of_functions(functions: Table, shift: Ints) -> Table:
-    return {
-        name: np.where(column == ABSENT, ABSENT, column - shift) if name in _MOVED else column
-        for name, column in functions.items()
-    }
 
 
 def _date_bounds(attempts: Table) -> tuple[Ints, Ints, Ints]:

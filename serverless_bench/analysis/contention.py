@@ -10,12 +10,12 @@ import numpy as np
 
 from serverless_bench.analysis.clock_offsets import Offsets
 from serverless_bench.analysis.linearizability import (
+    AnsweredRead,
     Bounds,
     Fault,
     KeyHistory,
-    Read,
+    PossibleWrite,
     Violation,
-    Write,
     violations,
 )
 from serverless_bench.analysis.throughput import planned_at_once
@@ -166,18 +166,18 @@ def _bounds(run: Run, offsets: Offsets) -> Iterator[Bounds]:
 def _histories(run: Run) -> Iterator[tuple[KeyHistory, list[int]]]:
     """Yield what was done at each key, and which functions were refused it as taken."""
     names = ("key", "act", "version", "base", "function", "start_ns", "end_ns", "ending")
-    writes: dict[str, list[Write]] = defaultdict(list)
-    reads: dict[str, list[Read]] = defaultdict(list)
+    writes: dict[str, list[PossibleWrite]] = defaultdict(list)
+    reads: dict[str, list[AnsweredRead]] = defaultdict(list)
     refused: dict[str, list[int]] = defaultdict(list)
     claims = run.job.load.pattern is Pattern.CLAIM
     for key, act, version, base, function, start, end, ending in zip(
         *(run.accesses[name].tolist() for name in names), strict=True
     ):
         if act == Act.READ:
-            reads[key].append(Read(version, base, function, start, end))
+            reads[key].append(AnsweredRead(version, base, function, start, end))
         elif ending in (Ending.DONE, Ending.UNKNOWN) and version is not None:
             until = end if ending == Ending.DONE else inf
-            writes[key].append(Write(version, base, function, start, until))
+            writes[key].append(PossibleWrite(version, base, function, start, until))
         elif ending == Ending.REFUSED and claims:
             refused[key].append(function)
     for key in dict.fromkeys((*writes, *reads, *refused)):

@@ -26,10 +26,10 @@ from typing import Any, Final, Self
 import numpy as np
 
 from serverless_bench.analysis.attempt_stats import service_s
-from serverless_bench.analysis.elapsed import elapsed, span_ns
 from serverless_bench.analysis.histogram import Histogram
 from serverless_bench.analysis.latency_over_time import OverTime, began, grid_of, over_time
 from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
+from serverless_bench.analysis.throughput import elapsed, span_ns
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run

@@ -54,7 +54,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class PossibleWrite:
     """A write that was acknowledged, or may have been performed."""
 
     version: str
@@ -67,7 +67,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class AnsweredRead:
     """A read that was answered."""
 
     version: str | None
@@ -84,8 +84,8 @@ class KeyHistory:
     """What was done at one key, in no order."""
 
     key: str
-    writes: Sequence[Write]
-    reads: Sequence[Read]
+    writes: Sequence[PossibleWrite]
+    reads: Sequence[AnsweredRead]
 
 
 def violations(
@@ -138,14 +138,14 @@ def _phantoms(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> Iter
             )
 
 
-def _effective(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> list[Write]:
+def _effective(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> list[PossibleWrite]:
     """Return the writes that took effect: acknowledged ones, and those that others rest on."""
     writes = {write.version: write for write in history.writes}
     for read in history.reads:
         version = read.version
         if version is not None and version not in writes and is_unrecorded(version):
-            writes[version] = Write(version, read.base, _NOBODY, -inf, inf)
-    found: dict[str, Write] = {}
+            writes[version] = PossibleWrite(version, read.base, _NOBODY, -inf, inf)
+    found: dict[str, PossibleWrite] = {}
     seen = [read.version for read in history.reads]
     seen += [write.version for write in history.writes if write.end_ns < inf]
     while seen:
@@ -156,8 +156,8 @@ def _effective(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> lis
     return sorted(found.values(), key=lambda write: (write.start_ns, write.version))
 
 
-def _forks(key: str, chain: Sequence[Write]) -> Iterator[Violation]:
-    successors: dict[str | None, list[Write]] = {}
+def _forks(key: str, chain: Sequence[PossibleWrite]) -> Iterator[Violation]:
+    successors: dict[str | None, list[PossibleWrite]] = {}
     for write in chain:
         successors.setdefault(write.base, []).append(write)
     for base, mine in successors.items():
@@ -166,14 +166,14 @@ def _forks(key: str, chain: Sequence[Write]) -> Iterator[Violation]:
             yield replace(found, versions=(base or "", *found.versions))
 
 
-_Group = tuple[Write | None, Sequence[Read]]
+_Group = tuple[PossibleWrite | None, Sequence[AnsweredRead]]
 """A write and the reads of its version; of the empty key reads alone."""
 
 
-def _groups(chain: Sequence[Write], reads: Sequence[Read]) -> list[_Group]:
+def _groups(chain: Sequence[PossibleWrite], reads: Sequence[AnsweredRead]) -> list[_Group]:
     """Return writes in their order, from the empty key on."""
     after = {write.base: write for write in chain}
-    reads_of: dict[str | None, list[Read]] = {}
+    reads_of: dict[str | None, list[AnsweredRead]] = {}
     for read in reads:
         reads_of.setdefault(read.version, []).append(read)
     groups: list[_Group] = [(None, reads_of.get(None, ()))]
@@ -197,10 +197,10 @@ def _widened(group: _Group, clocks: Mapping[int, Bounds]) -> _Group:
     """Return events with the intervals in which they certainly were, by the true time."""
     write, reads = group
 
-    def start_ns(event: Read | Write) -> float:
+    def start_ns(event: AnsweredRead | PossibleWrite) -> float:
         return event.start_ns - clocks.get(event.function, _EXACT)[1]
 
-    def end_ns(event: Read | Write) -> float:
+    def end_ns(event: AnsweredRead | PossibleWrite) -> float:
         return event.end_ns - clocks.get(event.function, _EXACT)[0]
 
     if write is not None:
@@ -212,7 +212,7 @@ def _by_function(groups: Sequence[_Group]) -> Iterator[Sequence[_Group]]:
     """Yield what each function did: its own clock says in which order."""
     found: dict[int, list[_Group]] = {}
     for write, reads in groups:
-        mine: dict[int, tuple[Write | None, list[Read]]] = {}
+        mine: dict[int, tuple[PossibleWrite | None, list[AnsweredRead]]] = {}
         if write is not None:
             mine[write.function] = write, []
         for read in reads:
@@ -222,9 +222,11 @@ def _by_function(groups: Sequence[_Group]) -> Iterator[Sequence[_Group]]:
     yield from found.values()
 
 
-def _contradiction(groups: Sequence[_Group]) -> tuple[Read | Write, Read | Write] | None:
+def _contradiction(
+    groups: Sequence[_Group],
+) -> tuple[AnsweredRead | PossibleWrite, AnsweredRead | PossibleWrite] | None:
     """Return two events of which the first belongs before the second, and began after its end."""
-    latest: Read | Write | None = None
+    latest: AnsweredRead | PossibleWrite | None = None
     for write, reads in groups:
         if write is not None:
             if latest is not None and latest.start_ns > write.end_ns:
@@ -237,7 +239,7 @@ def _contradiction(groups: Sequence[_Group]) -> tuple[Read | Write, Read | Write
     return None
 
 
-def _violation(key: str, fault: Fault, events: Sequence[Read | Write]) -> Violation:
+def _violation(key: str, fault: Fault, events: Sequence[AnsweredRead | PossibleWrite]) -> Violation:
     return Violation(
         key=key,
         fault=fault,
@@ -246,5 +248,5 @@ def _violation(key: str, fault: Fault, events: Sequence[Read | Write]) -> Violat
     )
 
 
-def _start(event: Read | Write) -> float:
+def _start(event: AnsweredRead | PossibleWrite) -> float:
     return event.start_ns

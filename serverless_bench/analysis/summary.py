@@ -13,19 +13,35 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from serverless_bench.analysis.attempt_stats import AttemptStats, attempt_stats, service_s
+from serverless_bench.analysis.attempt_stats import (
+    AttemptStats,
+    Deliveries,
+    attempt_stats,
+    deliveries,
+    service_s,
+)
 from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
 from serverless_bench.analysis.contention import Contention, contention
-from serverless_bench.analysis.cpu_cost import cpu_with_warmup, measured_cpu_s
-from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
 from serverless_bench.analysis.display import Displayed
-from serverless_bench.analysis.elapsed import done_s, elapsed, makespan_s, span
 from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
-from serverless_bench.analysis.library_usage import LibraryUsage, library_usage
-from serverless_bench.analysis.missing_functions import MissingFunctions, missing_functions
-from serverless_bench.analysis.throughput import Throughput, throughput
+from serverless_bench.analysis.resource_usage import (
+    LibraryUsage,
+    cpu_with_warmup,
+    library_usage,
+    measured_cpu_s,
+)
+from serverless_bench.analysis.throughput import (
+    MissingFunctions,
+    Throughput,
+    done_s,
+    elapsed,
+    makespan_s,
+    missing_functions,
+    span,
+    throughput,
+)
 from serverless_bench.analysis.timeline import (
     counted,
     function_spans,
@@ -163,6 +179,8 @@ class Summary(Displayed):
     contention: Contention | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
+    polled: bool = False
+    """Whether workers looked for events by themselves: nothing was launched. No figure."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
@@ -172,6 +190,7 @@ class Summary(Displayed):
         if there are.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
+        del data["polled"]
         for name in ("bill", "deliveries", "neighbours"):
             if data[name] is None:
                 del data[name]
@@ -265,6 +284,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "store": _store(run),
         "client": job.load.library or job.target.client,
         "executor": job.executor,
+        "polled": run.provenance.get("polled", False),
         "simulated": run.simulated,
         "requested": job.invocations,
         "planned_concurrency": min(job.concurrency, job.invocations),

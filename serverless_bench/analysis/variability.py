@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
-from serverless_bench.analysis.elapsed import Elapsed, elapsed
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.analysis.throughput import Elapsed, elapsed
 from serverless_bench.analysis.timeline import Spans, function_spans
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, rows_of

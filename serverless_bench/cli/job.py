@@ -124,8 +124,10 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     found = check_job({**settings, **paths, "workload": workload}, keys)
     # What comes now loads libraries, for which a wrong flag did not have to wait.
-    if not open_workload(workload).runs_code or found.job.executor != "inline":
-        # In line, a function of the user's own shares this process.
+    from serverless_bench.executors import info_of
+
+    if not open_workload(workload).runs_code or not info_of(found.job.executor).in_process:
+        # A function of the user's own shares this process then.
         load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit
     from serverless_bench.reporters import open_reporter

@@ -14,6 +14,8 @@ from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.job import Prepared, prepare, run
 from serverless_bench.cli.output.terminal import aside, working
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.executors import info_of
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
 
@@ -82,8 +84,11 @@ def check_side_by_side(flags: Mapping[str, Any]) -> None:
     UsageError
         If the executor runs one after the other.
     """
-    if flags["executor"] == "inline":
-        raise UsageError("inline runs one function at a time", hint="--executor local")
+    executor = flags["executor"]
+    if info_of(executor).in_process:
+        raise UsageError(
+            f"{executor} runs one function at a time", hint=f"--executor {DEFAULT_EXECUTOR}"
+        )
 
 
 class CutOff(SbenchError):

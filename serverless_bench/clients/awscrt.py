@@ -51,9 +51,9 @@ from serverless_bench.clients.s3_http import (
     S3HttpClient,
     S3Response,
     byte_range,
+    check_success,
     response_error,
 )
-from serverless_bench.clients.s3_xml import check_success
 from serverless_bench.errors import BadResponse, UsageError
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.rundir.record import Shown
@@ -110,6 +110,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
         forkable=False,
         express=True,
         options=AwsCrtOptions,
+        quirks=frozenset({"looks_up_names", "own_attempts", "ranges_always", "takes_all"}),
     )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:

@@ -17,6 +17,37 @@ ALL_OPERATIONS: Final = frozenset(
 """What a client may offer: ``range`` is a get of a part of an object, ``multipart`` an upload
 in parts that are requests of their own."""
 
+Quirk = Literal[
+    "bare_puts",
+    "follows_redirects",
+    "ignores_no_proxy",
+    "ignores_proxies",
+    "looks_up_names",
+    "one_store",
+    "own_attempts",
+    "partial_status",
+    "plain_listings",
+    "ranges_always",
+    "strict_listings",
+    "strict_uploads",
+    "takes_all",
+]
+"""What a library does otherwise than most, for tests to excuse and for nobody else to know:
+
+* ``bare_puts``: a put says nothing of its body before it, by no hash and no checksum
+* ``follows_redirects``: it goes where a location says by itself, without its signature
+* ``ignores_no_proxy``, ``ignores_proxies``: it minds only some of the variables for proxies
+* ``looks_up_names``: it asks for the addresses of hosts without Python, or its proxy does
+* ``one_store``: a process has one endpoint, one set of credentials and one timeout
+* ``own_attempts``: it makes attempts and requests of its own, with its retries off, too
+* ``partial_status``: it takes a range whose status is not 206 for the whole object
+* ``plain_listings``: it does not ask for keys in URL encoding
+* ``ranges_always``: it asks for ranges even of a small object
+* ``strict_listings``: it reads no listing without entity tags
+* ``strict_uploads``: it understands what S3 answers to an upload in parts, and no other words
+* ``takes_all``: it takes into memory whatever comes, until the deadline
+"""
+
 
 @dataclass(frozen=True)
 class NoOptions:
@@ -51,6 +82,8 @@ class ClientInfo:
     """Whether it writes on conditions, and shows entity tags: see ``ConditionalClient``."""
     forkable: bool = True
     """False where the library starts threads: it is opened only where nothing forks any more."""
+    quirks: frozenset[Quirk] = frozenset()
+    """What a test has to excuse, wherever it stands."""
 
     def with_options(self, options: Iterable[tuple[str, str]]) -> "ClientInfo":
         """Return what is true with some options set: a library that splits a put hides more."""

@@ -23,11 +23,10 @@ from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.library import LibraryClient, check_page, moved_endpoint
+from serverless_bench.clients.library import LibraryClient, check_page, moved_endpoint, read_text
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_xml import check_success
-from serverless_bench.clients.urllib3_text import read_text
+from serverless_bench.clients.s3_http import check_success
 from serverless_bench.errors import (
     AccessDenied,
     BadRequest,

@@ -1,13 +1,13 @@
 """What clients have in common: options, an endpoint, and how they move to another one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
 from serverless_bench.clients.options import parse
-from serverless_bench.errors import BadResponse, WrongRegion
+from serverless_bench.errors import BadResponse, OperationError, WrongRegion
 from serverless_bench.job.endpoint import redirected
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -114,6 +114,17 @@ class LibraryClient(Generic[K]):
         self._rooms.append(room)
 
 
+@contextmanager
+def translating(
+    raised: tuple[type[Exception], ...], error_of: Callable[[str], OperationError]
+) -> Iterator[None]:
+    """Raise what the text of an exception of a library stands for, in its place."""
+    try:
+        yield
+    except raised as exc:
+        raise error_of(str(exc)) from exc
+
+
 def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
     """Return where to go on when the store named another region, another endpoint or both.
 
@@ -149,3 +160,29 @@ def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:
 def most_text(*, is_long: bool) -> int:
     """Return how much of a response is read that is no object: S3 sends no more."""
     return _LARGE if is_long else _SMALL
+
+
+def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:  # noqa: ANN401
+    """Yield the body of a response as it comes, not unpacked.
+
+    Parameters
+    ----------
+    response
+        Of urllib3 or botocore's own; nothing of its body has been read.
+    exchange
+        Told of each piece, so that the deadline is minded.
+
+    Raises
+    ------
+    BadResponse
+        If it is longer than anything that S3 sends.
+    """
+    left = most_text(is_long=True)
+    while piece := response.read1(min(left, 64 * KIB), decode_content=False):
+        yield piece
+        if exchange is not None:
+            exchange.moved(0)
+        left -= len(piece)
+        if not left:
+            response.close()
+            raise BadResponse("the store's response is too long", status=response.status)

@@ -29,8 +29,7 @@ from serverless_bench.clients.library import PAGE, LibraryClient, check_page
 from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import response_error
-from serverless_bench.clients.s3_xml import document
+from serverless_bench.clients.s3_http import document, response_error
 from serverless_bench.errors import BadResponse
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
@@ -60,6 +59,7 @@ class MinioClient(LibraryClient[MinioOptions]):
         signing="SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https",
         checksum="none over http, Content-MD5 over https",
         options=MinioOptions,
+        quirks=frozenset({"ignores_proxies"}),
         attempts_hidden_by=frozenset({"part_mb"}),
     )
 

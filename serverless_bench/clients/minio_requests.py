@@ -15,8 +15,8 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.s3_xml import check_success
-from serverless_bench.clients.urllib3_text import read_text
+from serverless_bench.clients.library import read_text
+from serverless_bench.clients.s3_http import check_success
 from serverless_bench.errors import (
     BadRequest,
     BadResponse,

@@ -94,6 +94,9 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             {"put", "get", "range", "head", "list", "delete", "delete_many", "copy"}
         ),
         options=ObstoreOptions,
+        quirks=frozenset(
+            {"follows_redirects", "looks_up_names", "partial_status", "plain_listings"}
+        ),
         protocols=frozenset({StoreProtocol.S3, *CLOUDS}),
     )
 

@@ -1,4 +1,10 @@
-"""What clients share that make S3's requests themselves and see its responses: XML, mostly."""
+"""What clients share that make S3's requests themselves and see its responses: XML, mostly.
+
+XML is read, never trusted. S3 sends no document type, no NUL and no more than some ten thousand
+tags in one document, so what has more of that is not read at all. Expat bounds what is left: it
+opens no other file, and ends what grows when it is read
+(``XML_SetBillionLaughsAttackProtectionMaximumAmplification``).
+"""
 
 import hashlib
 import xml.etree.ElementTree as ET
@@ -11,7 +17,6 @@ from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.library import K, LibraryClient, check_page
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_xml import check_success, document, element, texts
 from serverless_bench.errors import BadRequest, BadResponse, OperationError
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.target import Target
@@ -41,6 +46,12 @@ METHODS: Final = {
 }
 """The operations of the S3 API, and the HTTP method of each."""
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_MOST_TAGS: Final = 100_000
+"""A page of a thousand keys has 26,000 if it says all that S3 can say of each."""
+_REFUSED: Final = (b"<!DOCTYPE", b"<!ENTITY", b"\0")
+"""The last one would be there in UTF-16, which hides the others."""
+_NO_ANSWERS: Final = frozenset({"html", "HTML"})
+"""What somebody else says who answers in the store's place."""
 
 
 class S3Response(NamedTuple):
@@ -149,8 +160,7 @@ class S3HttpClient(LibraryClient[K]):
         more = "true" in texts(listed, "IsTruncated")
         check_page(keys, prefix, more=more)
         if more:
-            token = next(iter(texts(listed, "NextContinuationToken")), "")
-            self._next_pages[prefix, keys[-1]] = token
+            self._next_pages[prefix, keys[-1]] = first_text(listed, "NextContinuationToken")
         return listed, keys, more
 
     def delete(self, key: str, exchange: Exchange) -> object:
@@ -219,3 +229,83 @@ def response_error(
         region=element(text, "Region") or None,
         endpoint=f"{endpoint.scheme}://{host}" if host else None,
     )
+
+
+def parse_xml(text: bytes) -> ET.Element | None:
+    """Return the document that a body holds; None if it is no XML that S3 would send."""
+    start = text.lstrip()
+    if not start.startswith(b"<") or start.count(b"<") > _MOST_TAGS:
+        return None
+    if any(refused in start for refused in _REFUSED):
+        return None
+    try:
+        return ET.fromstring(start)  # noqa: S314 - see above
+    except (ET.ParseError, LookupError, ValueError):
+        # The latter two of encodings that are none.
+        return None
+
+
+def element(text: bytes, name: str) -> str:
+    """Return the text of the first element called ``name`` in any namespace, or ''."""
+    root = parse_xml(text)
+    return "" if root is None else first_text(root, name)
+
+
+def first_text(root: ET.Element, name: str) -> str:
+    """Return the first of ``texts``, or ''."""
+    return next(iter(texts(root, name)), "")
+
+
+def texts(root: ET.Element, name: str) -> list[str]:
+    """Return the texts of all elements called ``name`` in any namespace of a document."""
+    return [each.text or "" for each in root.iter() if local_name(each) == name]
+
+
+def document(text: bytes, name: str, what: str) -> ET.Element:
+    """Return the document of a response of success.
+
+    Parameters
+    ----------
+    text
+        Its body.
+    name
+        What its root is called.
+    what
+        What the store should have said, for the message.
+
+    Raises
+    ------
+    OperationError
+        If it is another document, or an error, or nothing.
+    """
+    root = parse_xml(text)
+    if root is None or local_name(root) != name:
+        check_success(text)
+        raise BadResponse(f"the store's response does not say {what}", status=200)
+    return root
+
+
+def check_success(text: bytes) -> None:
+    """Look for an error in a response of success.
+
+    S3 answers 200 before it has put parts together or copied an object, and if it deleted
+    only some of many.
+
+    Raises
+    ------
+    OperationError
+        If there is one, or the document is not whole.
+    """
+    if not text.lstrip().startswith(b"<"):
+        return
+    root = parse_xml(text)
+    if root is None or local_name(root) in _NO_ANSWERS:
+        raise BadResponse("the store's response is not the XML of S3", status=200)
+    codes = texts(root, "Code")
+    if codes or local_name(root) == "Error":
+        raise s3_error(500, next(iter(codes), ""), first_text(root, "Message"), {})
+
+
+def local_name(each: ET.Element) -> str:
+    """Return an element's name without its namespace."""
+    return each.tag.rpartition("}")[2]

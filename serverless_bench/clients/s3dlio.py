@@ -14,15 +14,15 @@ no status. Objects stand in memory whole, and nothing is reported while they mov
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Literal
 
 from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.library import LibraryClient
+from serverless_bench.clients.library import LibraryClient, translating
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
@@ -113,6 +113,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         forkable=False,
         operations=frozenset({"put", "get", "range", "head", "list", "delete"}),
         options=S3dlioOptions,
+        quirks=frozenset({"follows_redirects", "one_store", "own_attempts"}),
     )
 
     def _open(self) -> None:
@@ -244,14 +245,6 @@ def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module with
     return import_module("s3dlio")
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, OSError, ValueError) as exc:
-        raise error_of(str(exc)) from exc
-
-
 def error_of(text: str) -> OperationError:
     """Return what an error text of s3dlio stands for; it has no other form."""
     short = text[:200]
@@ -263,3 +256,6 @@ def error_of(text: str) -> OperationError:
         error.status = None
         return error
     return next((error for sign, error in _SIGNS.items() if sign in text), BadRequest)(short)
+
+
+_translated = partial(translating, (RuntimeError, OSError, ValueError), error_of)

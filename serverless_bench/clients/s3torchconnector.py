@@ -11,9 +11,9 @@ It takes only ``bytes``, so that each block of a put is copied once, and gives o
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final
 from urllib.parse import quote
 
@@ -26,7 +26,7 @@ from s3torchconnectorclient._mountpoint_s3_client import (
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.crt_errors import crt_error
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page, translating
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import error_in_text
 from serverless_bench.errors import (
@@ -78,6 +78,16 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         forkable=False,
         operations=frozenset({"put", "get", "range", "head", "list", "delete", "copy"}),
         options=S3TorchConnectorOptions,
+        quirks=frozenset(
+            {
+                "ignores_no_proxy",
+                "looks_up_names",
+                "own_attempts",
+                "ranges_always",
+                "strict_listings",
+                "strict_uploads",
+            }
+        ),
     )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
@@ -170,14 +180,6 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
             )
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except S3Exception as exc:
-        raise error_of(str(exc)) from exc
-
-
 def error_of(text: str) -> OperationError:
     """Return what an error text of the connector stands for; it has no other form."""
     short = text[:200]
@@ -192,3 +194,6 @@ def error_of(text: str) -> OperationError:
         return error_in_text(int(found[1]), text)
     kind = next((error for sign, error in _SIGNS.items() if sign in text), OperationError)
     return kind(short)
+
+
+_translated = partial(translating, (S3Exception,), error_of)

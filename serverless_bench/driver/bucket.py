@@ -21,10 +21,15 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import ControlClient, open_control_client
-from serverless_bench.clients.object_versions import Version, read_versions, versions_query
-from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
-from serverless_bench.clients.s3_http import NO_HEADERS, byte_range
-from serverless_bench.clients.s3_xml import document, texts
+from serverless_bench.clients.listings import (
+    ObjectVersion,
+    OpenUpload,
+    read_uploads,
+    read_versions,
+    uploads_query,
+    versions_query,
+)
+from serverless_bench.clients.s3_http import NO_HEADERS, byte_range, document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
@@ -89,16 +94,16 @@ class BucketClient(ControlClient, Protocol):
         """Return a page of open uploads, and behind which one the next page begins."""
 
     def list_versions(
-        self, prefix: str, after: Version | None, exchange: Exchange
-    ) -> tuple[list[Version], Version | None]:
+        self, prefix: str, after: ObjectVersion | None, exchange: Exchange
+    ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
         """Return a page of versions, and after which one the next page begins."""
 
     def get_version_head(
-        self, version: Version, length: int, exchange: Exchange
+        self, version: ObjectVersion, length: int, exchange: Exchange
     ) -> tuple[bytes, str, str]:
         """Return the first bytes of a version, as ``get_head`` does."""
 
-    def delete_version(self, version: Version, exchange: Exchange) -> None:
+    def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
         """Delete one version, or one delete marker, for good."""
 
 
@@ -136,14 +141,14 @@ class _S3BucketClient(WireClient):
         return read_uploads(response.text, prefix)
 
     def list_versions(
-        self, prefix: str, after: Version | None, exchange: Exchange
-    ) -> tuple[list[Version], Version | None]:
+        self, prefix: str, after: ObjectVersion | None, exchange: Exchange
+    ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
         query = versions_query(prefix, after)
         response = self._send("ListObjectVersions", "", exchange, query=query)
         return read_versions(response.text, prefix)
 
     def get_version_head(
-        self, version: Version, length: int, exchange: Exchange
+        self, version: ObjectVersion, length: int, exchange: Exchange
     ) -> tuple[bytes, str, str]:
         headers = byte_range(0, length)
         query = version.query
@@ -151,7 +156,7 @@ class _S3BucketClient(WireClient):
         found = response.headers
         return response.text[:length], found.get("etag", ""), found.get("content-range", "")
 
-    def delete_version(self, version: Version, exchange: Exchange) -> None:
+    def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
         self._send("DeleteObject", version.key, exchange, query=version.query)
 
 
@@ -302,12 +307,12 @@ class Bucket:
                 raise BadResponse("the list of open uploads does not end", status=200)
             before.add(marker)
 
-    def versions(self, prefix: str) -> Iterator[Version]:
+    def versions(self, prefix: str) -> Iterator[ObjectVersion]:
         """Yield every version and delete marker of the keys that begin with ``prefix``.
 
         Nothing is yielded of a store that has no versions.
         """
-        after: Version | None = None
+        after: ObjectVersion | None = None
         for _ in range(_MOST_SURVEYED):
             try:
                 page, after = self._run("list", partial(self._client.list_versions, prefix, after))
@@ -320,14 +325,14 @@ class Bucket:
                 return
         raise BadResponse("the list of versions does not end", status=200)
 
-    def head_version(self, version: Version, length: int) -> Head:
+    def head_version(self, version: ObjectVersion, length: int) -> Head:
         """Return how a version begins."""
         call = partial(self._client.get_version_head, version, length)
         data, etag, content_range = self._run("get", call)
         size = whole_number(content_range.rpartition("/")[2])
         return Head(data, etag, len(data) if size is None else size)
 
-    def delete_version(self, version: Version) -> None:
+    def delete_version(self, version: ObjectVersion) -> None:
         """Delete one version, or one delete marker, for good."""
         with suppress(NotFound):
             self._run("delete", partial(self._client.delete_version, version))

@@ -5,12 +5,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NoReturn
 
+from serverless_bench.aws.account import read_function
 from serverless_bench.aws.cost.bill import outcome_usage
-from serverless_bench.aws.cost.expected import Setting, at_most, expected, probe_at_most
+from serverless_bench.aws.cost.expected import CostConditions, at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB
-from serverless_bench.aws.cost.prices import needed_prices, price_note
-from serverless_bench.aws.cost.usage import format_money, price
-from serverless_bench.aws.lambda_account import read_function
+from serverless_bench.aws.cost.prices import format_money, needed_prices, price, price_note
 from serverless_bench.driver.cost_limit import CostLimit
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import OnOutcome, RunProgress
@@ -161,7 +160,7 @@ class Budget:
         return format_money(amount, self._prices.currency)
 
 
-def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> Setting:
+def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostConditions:
     """Return what is known of the functions, and of what they read.
 
     Memory and processor are as the user says, as the function has them, or the dearer ones.
@@ -187,7 +186,7 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> Setting:
                 hint="sbench plan --size estimates it; leave `max_cost` out",
             )
         size = sum(sizes) // len(sizes)
-    return Setting(
+    return CostConditions(
         memory_mib=memory or VCPU_MIB,
         architecture=architecture or "x86_64",
         object_bytes=size,

@@ -17,7 +17,7 @@ from serverless_bench.driver.location import Location, check_meant, check_room, 
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, locate
 from serverless_bench.errors import UsageError
-from serverless_bench.executors import open_executor
+from serverless_bench.executors import info_of, open_executor
 from serverless_bench.job.keys import check_prefix, read_key_file
 from serverless_bench.job.load import Load
 from serverless_bench.job.planned_objects import mean_size
@@ -41,8 +41,6 @@ from serverless_bench.settings.values import (
 )
 from serverless_bench.units import format_size
 
-_LOCAL_PER_CPU: Final = 4
-"""Functions at once per processor of this machine, if the user does not say."""
 _NOWHERE: Final = "http://127.0.0.1:9"
 """For arrays in files: the discard port, at which nothing answers."""
 
@@ -62,7 +60,7 @@ class CheckedJob:
     def at(self, target: Target) -> JobSpec:
         """Return the job as it runs on a target."""
         target = replace(target, options=self.job.target.options)
-        check_meant(target, self.job.executor)
+        check_meant(target, by_service=info_of(self.job.executor).billed)
         if not self.location.endpoint_url:
             self.remote.check_region(target)
         return replace(self.job, target=target, control=self.remote.control(target))
@@ -247,10 +245,11 @@ def _concurrency(settings: JobSettings, invocations: int) -> int:
     """Return how many functions run at once: elsewhere all of them, as PyWren did."""
     if settings.concurrency is not None:
         return settings.concurrency
-    if settings.executor == "inline":
+    info = info_of(settings.executor)
+    if info.in_process:
         return 1
-    here = _LOCAL_PER_CPU * (os.cpu_count() or 1)
-    return max(1, min(invocations, here) if settings.executor == "local" else invocations)
+    most, cpus = info.per_processor, os.cpu_count() or 1
+    return max(1, invocations if most is None else min(invocations, most * cpus))
 
 
 def _keys(settings: JobSettings, load: Load) -> Sequence[str]:

@@ -2,21 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from serverless_bench.aws.stack.functions import MEMORY_MIB
+from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.types import wrong
 
 if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
-
-_FREE: Final = {
-    "dask": "costs what its machines cost",
-    "inline": "costs nothing",
-    "local": "costs nothing",
-    "workers": "costs what its machines cost",
-}
-"""Executors whose functions nobody bills one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +49,13 @@ def cost_limit(
     UsageError
         If a value is wrong, or costs are limited where there are none.
     """
-    if executor in _FREE and max_cost is not None:
+    if max_cost is not None and not (info := info_of(executor)).billed:
+        costs = "nothing" if info.shares_memory else "what its machines cost"
+        billed = " or ".join(executors_where(lambda info: info.billed))
         raise wrong(
             "max_cost",
-            f"is for functions that are billed, `executor` {executor} {_FREE[executor]}",
-            hint="`executor` lambda or lithops has functions elsewhere; what a bucket on AWS costs"
+            f"is for functions that are billed, `executor` {executor} costs {costs}",
+            hint=f"`executor` {billed} has functions elsewhere; what a bucket on AWS costs"
             " is in the report",
         )
     if max_cost is not None and not max_cost > 0:

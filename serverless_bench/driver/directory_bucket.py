@@ -1,10 +1,10 @@
 """What a directory bucket (S3 Express One Zone) cannot serve is refused before anything starts."""
 
 from collections.abc import Iterator
-from typing import Final
+from contextlib import suppress
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.directory_bucket import (
     is_directory_bucket,
     is_zone_in,
@@ -14,9 +14,6 @@ from serverless_bench.job.directory_bucket import (
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.types import wrong
-
-WITH_SESSIONS: Final = ("awscrt", "boto3", "wire")
-"""Clients that say so themselves; the others need not be loaded to be named."""
 
 
 def check_express(job: JobSpec, bucket: str | None, control: str | None) -> None:
@@ -55,7 +52,7 @@ def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
         yield (
             "client",
             f"{target.client} makes no sessions, without which nothing is allowed",
-            f"`client` {', '.join(WITH_SESSIONS)}",
+            f"`client` {', '.join(_clients_with_sessions())}",
         )
     if job.load.library is not None:
         yield "library", "array libraries make no sessions", "`workload` write and read"
@@ -69,6 +66,14 @@ def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
         yield "addressing", "the zone's endpoint takes no path style", "`addressing` auto"
     if job.endpoints:
         yield "endpoint_url", "there is one endpoint for each zone", "one `endpoint_url`, or none"
+
+
+def _clients_with_sessions() -> Iterator[str]:
+    """Yield the clients that make sessions, of those whose library is installed."""
+    for name in CLIENTS.names():
+        with suppress(PluginError):
+            if CLIENTS.load(name).info.express:
+                yield name
 
 
 def check_zone(bucket: str, region: str) -> None:

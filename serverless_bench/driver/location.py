@@ -16,9 +16,6 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
 "Service-specific endpoints"); and what has it look elsewhere."""
 IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
-BILLED: Final = frozenset({"lambda", "lithops"})
-"""Executors whose functions a service runs, which has an endpoint of its own, and a price by their
-memory size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +80,15 @@ def open_target(location: Location) -> Iterator[Target]:
     yield resolve(wanted, region=location.region)
 
 
-def check_meant(target: Target, executor: str) -> None:
+def check_meant(target: Target, *, by_service: bool = False) -> None:
     """Refuse to measure the embedded store where the environment names another one.
 
-    ``AWS_ENDPOINT_URL`` alone may be meant for the service that runs the functions.
+    Parameters
+    ----------
+    target
+        Where the objects are.
+    by_service
+        Whether a service runs the functions: ``AWS_ENDPOINT_URL`` alone may be meant for that.
 
     Raises
     ------
@@ -95,8 +97,7 @@ def check_meant(target: Target, executor: str) -> None:
     """
     if target.store is None or os.environ.get(IGNORED, "").lower() == "true":
         return
-    names = ENDPOINTS if executor not in BILLED else ENDPOINTS[:1]
-    for name in names:
+    for name in ENDPOINTS[:1] if by_service else ENDPOINTS:
         url = os.environ.get(name, "").rstrip("/")
         refuse_password(url)
         if url and url != target.endpoint_url:

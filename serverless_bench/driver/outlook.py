@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.analysis.display import Printed
-from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expected
+from serverless_bench.aws.cost.expected import CostConditions, Expected, at_most, expected
 from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
 from serverless_bench.aws.cost.places import is_foreign, regions
-from serverless_bench.aws.cost.prices import Prices, needed_prices, origin
-from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price, transfer_text
+from serverless_bench.aws.cost.prices import (
+    BilledUsage,
+    Dollars,
+    Prices,
+    format_money,
+    needed_prices,
+    origin,
+    price,
+    transfer_text,
+)
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.plan import check
@@ -206,7 +214,7 @@ def plan(
     """
     check(job, keys)
     there, found = _on_lambda(job, quota), needed_prices(job, prices)
-    setting = Setting(
+    setting = CostConditions(
         memory_mib=memory_mib,
         architecture=architecture,
         object_bytes=_mean_bytes(keys),

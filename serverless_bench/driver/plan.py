@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.executors import EXECUTORS
+from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.read_assignment import check_groups
@@ -18,9 +18,6 @@ from serverless_bench.worker.barrier import gate_keys
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
-
-_SEEN: Final = ("local", "inline")
-"""Executors whose functions share memory with the driver."""
 
 
 def check(job: JobSpec, keys: Sequence[str]) -> None:
@@ -89,11 +86,12 @@ def _check_stable(job: JobSpec) -> None:
             hint="the most that the run may take",
             field="until_stable",
         )
-    if job.executor not in _SEEN:
+    if not info_of(job.executor).shares_memory:
+        seen = executors_where(lambda info: info.shares_memory)
         raise UsageError(
             f"`until_stable` does not work with `executor` {job.executor}: what its functions do"
             " is known when they are through",
-            hint=f"`executor` {' or '.join(_SEEN)}, or a fixed `duration`",
+            hint=f"`executor` {' or '.join(seen)}, or a fixed `duration`",
             field="until_stable",
         )
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.driver.pickling import digest
+from serverless_bench.executors import info_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload import keystream, shaped
 from serverless_bench.process import without_credentials
@@ -37,6 +38,7 @@ def provenance(job: JobSpec) -> dict[str, Any]:
         "payload": f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION,
         "client": _client(job),
         **({} if code is None else {"function": digest(code)}),
+        **({"polled": True} if info_of(job.executor).polled else {}),
     }
 
 

@@ -1,32 +1,27 @@
 """From settings to deployed functions and the place where they leave their records."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.driver.directory_bucket import standard_endpoint
-from serverless_bench.driver.location import BILLED, Location
+from serverless_bench.driver.location import Location
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
 
-_INVOKING: Final = frozenset({"lambda"})
-"""Executors that invoke deployed functions."""
-_REMOTE: Final = BILLED | {"dask", "workers"}
-"""Executors whose functions leave their records in the store."""
-_MEANT_FOR: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
-    ("stack", "function", "function_region"): _INVOKING,
-    ("probe",): _INVOKING | {"dask"},
-    ("memory", "arch"): BILLED,
-    ("scheduler", "slots"): frozenset({"dask"}),
-    ("control_prefix",): _REMOTE,
-}
-"""By settings, the executors to which they mean something."""
+NOT_FOR_ALL: Final = (
+    *("stack", "function", "function_region", "probe", "memory", "arch"),
+    *("scheduler", "slots", "control_prefix"),
+)
+"""Settings that mean something to those executors alone whose ``info`` has them."""
+_DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
 _DEPLOYED: Final = "wire"
 """The client that ``sam build`` packs."""
 _ARN_REGION: Final = 3
@@ -99,6 +94,11 @@ class Remote:
         )
 
 
+def settings_of(executor: str) -> frozenset[str]:
+    """Return the settings that mean something to an executor, and not to every other."""
+    return info_of(executor).settings
+
+
 def locate(settings: JobSettings) -> tuple[Location, Remote]:
     """Return where a job's objects are, and its functions; a stack says both.
 
@@ -110,11 +110,9 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
         If the stack cannot be used.
     """
     location = _location(settings)
-    executor = settings.executor
-    for names, executors in _MEANT_FOR.items():
-        if executor not in executors:
-            _refuse_idle(executor, settings, names, min(executors))
-    if executor not in _REMOTE:
+    executor = info_of(settings.executor)
+    _refuse_idle(settings, executor.settings)
+    if not executor.remote:
         return location, Remote()
     function = settings.function
     functions = (function,) if isinstance(function, str) else function
@@ -129,8 +127,8 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     )
     if settings.stack is not None:
         location, remote = _with_stack(settings.stack, settings, location, remote)
-    if executor in _INVOKING:
-        _check_reach(remote.functions, location)
+    if executor.invokes:
+        _check_reach(settings.executor, remote.functions, location)
     return location, remote
 
 
@@ -161,7 +159,7 @@ def _with_stack(
     """Return both with what a stack says in place of what nobody else did."""
     _check_deployed(settings, location.client)
     # Only a job with a stack waits for AWS, and for what reads its answers.
-    from serverless_bench.aws.cloudformation import read_stack  # noqa: PLC0415
+    from serverless_bench.aws.account import read_stack  # noqa: PLC0415
 
     stack = read_stack(name, region=remote.region or settings.region)
     own = bool(location.bucket or location.endpoint_url)
@@ -226,10 +224,10 @@ def _region_of(functions: Sequence[str]) -> str | None:
     return words[_ARN_REGION] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
 
 
-def _check_reach(functions: tuple[str, ...], location: Location) -> None:
+def _check_reach(executor: str, functions: tuple[str, ...], location: Location) -> None:
     if not any(functions):
         raise UsageError(
-            "`executor` lambda needs to know which function to invoke",
+            f"`executor` {executor} needs to know which function to invoke",
             hint="`stack` NAME for what `sam deploy` made, `function` NAME for any other;"
             " `sbench lambda-host` runs one here",
         )
@@ -241,12 +239,17 @@ def _check_reach(functions: tuple[str, ...], location: Location) -> None:
         )
 
 
-def _refuse_idle(executor: str, settings: JobSettings, names: Collection[str], meant: str) -> None:
-    for one in fields(JobSettings):
-        if one.name in names and getattr(settings, one.name) != one.default:
-            raise wrong(
-                one.name, f"means nothing to `executor` {executor}", hint=f"`executor` {meant}"
-            )
+def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
+    """Refuse a setting that is given and means nothing to the executor."""
+    names = (name for name in NOT_FOR_ALL if name not in meant)
+    idle = next((name for name in names if getattr(settings, name) != _DEFAULTS[name]), None)
+    if idle is not None:
+        others = executors_where(lambda info: idle in info.settings)
+        raise wrong(
+            idle,
+            f"means nothing to `executor` {settings.executor}",
+            hint=f"`executor` {others[0]}" if others else "leave it out",
+        )
 
 
 def parse_prefix(text: str | None) -> tuple[StoreProtocol, str | None, str]:

@@ -3,7 +3,7 @@
 from contextlib import closing
 from typing import Final
 
-from serverless_bench.clients.s3_xml import texts
+from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import Bucket, Setting, explained
 from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import SbenchError

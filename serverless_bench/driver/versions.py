@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from serverless_bench.clients.object_versions import Version
+from serverless_bench.clients.listings import ObjectVersion
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import HEAD_BYTES, control_folders, names_run, ownership
 from serverless_bench.errors import OperationError
@@ -96,7 +96,7 @@ def kept_versions(
         prefix = where.prefix + folder
         is_mine = partial(_is_in_folder, prefix=prefix, is_named=is_named)
         places.append((replace(where, prefix=prefix), is_mine, partial(names_run, run_id=run_id)))
-    left, deleted = list[Version](), 0
+    left, deleted = list[ObjectVersion](), 0
     for where, is_named, is_ours in places:
         with explained(where), closing(Bucket(where)) as bucket:
             there = [one for one in bucket.versions(where.prefix) if is_named(one.key)]
@@ -115,10 +115,10 @@ def _is_in_folder(key: str, *, prefix: str, is_named: Callable[[str], bool]) -> 
 
 
 def _delete_all(
-    bucket: Bucket, versions: Iterable[Version], is_ours: Callable[[str, Head], bool]
-) -> list[Version]:
+    bucket: Bucket, versions: Iterable[ObjectVersion], is_ours: Callable[[str, Head], bool]
+) -> list[ObjectVersion]:
     """Delete the versions that the run wrote, and return those that stay."""
-    by_key: dict[str, list[Version]] = defaultdict(list)
+    by_key: dict[str, list[ObjectVersion]] = defaultdict(list)
     for version in versions:
         by_key[version.key].append(version)
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -127,8 +127,8 @@ def _delete_all(
 
 
 def _delete_key(
-    bucket: Bucket, is_ours: Callable[[str, Head], bool], versions: list[Version]
-) -> list[Version]:
+    bucket: Bucket, is_ours: Callable[[str, Head], bool], versions: list[ObjectVersion]
+) -> list[ObjectVersion]:
     """Delete the versions of one key, and return those that stay."""
     left = [version for version in versions if not _is_deleted(bucket, is_ours, version)]
     if any(not version.is_marker for version in left):
@@ -139,7 +139,9 @@ def _delete_key(
     return []
 
 
-def _is_deleted(bucket: Bucket, is_ours: Callable[[str, Head], bool], version: Version) -> bool:
+def _is_deleted(
+    bucket: Bucket, is_ours: Callable[[str, Head], bool], version: ObjectVersion
+) -> bool:
     """Delete a version that the run wrote; False of a marker, and of what stays."""
     if version.is_marker:
         return False

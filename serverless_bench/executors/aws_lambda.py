@@ -10,14 +10,14 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from itertools import count
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.aws_lambda_limits import read_limits
 from serverless_bench.executors.aws_lambda_probe import ANSWER_S, ask, check_functions
-from serverless_bench.executors.base import NotReadyError, Readiness, RunProgress
+from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.probing import PROBES_AT_ONCE, probe_spec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -42,6 +42,15 @@ class LambdaExecutor(RemoteExecutor):
         Has ``functions`` and ``control``; its ``concurrency`` is the most that is alive at
         once, if the account's quota is not lower.
     """
+
+    info: ClassVar = ExecutorInfo(
+        remote=True,
+        invokes=True,
+        billed=True,
+        settings=frozenset(
+            {"stack", "function", "function_region", "memory", "arch", "probe", "control_prefix"}
+        ),
+    )
 
     def __init__(self, job: JobSpec) -> None:
         super().__init__(job)
@@ -91,16 +100,16 @@ class LambdaExecutor(RemoteExecutor):
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         launcher = _Invoker(self._checked(), progress, self._most)
-        return self._run(launcher, invocations, progress)
+        return self.run_with(launcher, invocations, progress)
 
     def _checked(self) -> JobSpec:
-        if not self._job.functions:
+        if not self.job.functions:
             raise UsageError(
                 "`executor` lambda needs to know which function to invoke",
                 hint="`stack` NAME for what `sam deploy` made; `function` NAME for any other;"
                 " `sbench lambda-host` runs one here",
             )
-        return self._job
+        return self.job
 
 
 class _Invoker:

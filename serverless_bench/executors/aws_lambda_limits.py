@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench.aws.lambda_account import unqualified
+from serverless_bench.aws.account import unqualified
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
 

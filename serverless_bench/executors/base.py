@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
 from serverless_bench.clock import WakingClock
 from serverless_bench.errors import ExecutorError
@@ -16,6 +16,7 @@ from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 
 if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
+    from serverless_bench.executors.findings import Finding
 
 _SPARE_FILES = 32
 """Of a driver itself, some fifteen, and of whoever imports us."""
@@ -23,6 +24,40 @@ OnOutcome = Callable[[Outcome], None]
 _CAUSE_CHARACTERS: Final = 500
 GRACE_S = 5.0
 """An invocation stops by itself at its deadline; this much later it is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorInfo:
+    """Declaration of an executor: everything that the driver decides by its executor.
+
+    The defaults suit an executor whose functions are other processes, and which brings their
+    records back by itself.
+    """
+
+    shares_memory: bool = False
+    """Whether functions run on this machine and write on a board of ``RunProgress``: the driver
+    sees their figures while they run, and can end them early."""
+    in_process: bool = False
+    """Whether functions run in the process of the driver, one after the other."""
+    per_processor: int | None = None
+    """Functions at once per processor of this machine, if the user does not say; None for all
+    functions of a job."""
+    remote: bool = False
+    """Whether functions leave their records below a control prefix, where the driver finds
+    them."""
+    polled: bool = False
+    """Whether workers look for events by themselves: a function waits for a worker, nothing is
+    launched, and two workers may try to claim the same event."""
+    invokes: bool = False
+    """Whether it invokes deployed functions, which the user names."""
+    billed: bool = False
+    """Whether the functions belong to a service that has an endpoint of its own, and bills each
+    by memory and time, as AWS Lambda does."""
+    settings: frozenset[str] = frozenset()
+    """Settings that mean something to it, of ``driver.remote.NOT_FOR_ALL``."""
+    examine: "Callable[[Mapping[str, Any]], Iterable[Finding]] | None" = None
+    """Looks at where functions would run, for ``sbench doctor --executor NAME``; called with
+    those of its settings that the user gave."""
 
 
 @dataclass(slots=True)
@@ -179,6 +214,8 @@ class Preparing(Protocol):
 
 class ExecutorFactory(Protocol):
     """What stands in the table of executors."""
+
+    info: ClassVar[ExecutorInfo]
 
     def __call__(self, job: JobSpec) -> Executor:
         """Return an executor for one job; nothing starts before ``map``."""

@@ -13,14 +13,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from socket import gethostname
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from weakref import finalize
 
 import msgspec
 
 from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_line
-from serverless_bench.executors.base import NotReadyError, Readiness, RunProgress
+from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
+from serverless_bench.executors.findings import Finding
 from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
@@ -146,6 +147,13 @@ class DaskCluster:
                 yield f"{worker.called} has {other} {worker.sbench}, here is {__version__}"
 
 
+def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
+    # Only doctor has to load this.
+    from serverless_bench.executors.dask_checkup import cluster  # noqa: PLC0415
+
+    return cluster(settings.get("scheduler"), settings.get("slots"))
+
+
 class DaskExecutor(RemoteExecutor):
     """Submits a task for each function, and finds what was measured below the control prefix.
 
@@ -155,6 +163,12 @@ class DaskExecutor(RemoteExecutor):
         Has ``control``, and ``scheduler`` if the cluster is not to be on this machine; its
         ``concurrency`` is the most tasks at once, if there are as many slots.
     """
+
+    info: ClassVar = ExecutorInfo(
+        remote=True,
+        settings=frozenset({"scheduler", "slots", "probe", "control_prefix"}),
+        examine=_examine,
+    )
 
     def __init__(self, job: JobSpec) -> None:
         check_place(job.scheduler, job.slots)
@@ -167,7 +181,7 @@ class DaskExecutor(RemoteExecutor):
         self._connection: DaskConnection | None = None
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
-        job, cluster = self._job, self._connected().cluster
+        job, cluster = self.job, self._connected().cluster
         asked = min(job.concurrency, job.invocations)
         most = min(asked, cluster.slots)
         if most < asked:
@@ -187,8 +201,8 @@ class DaskExecutor(RemoteExecutor):
     ) -> Generator[Outcome, None, None]:
         # As long as outcomes are awaited the executor lives, and its cluster with it.
         connection = self._connected()
-        launcher = _Submitter(self._job, connection)
-        yield from self._run(launcher, invocations, progress, refusals=connection.refusals)
+        launcher = _Submitter(self.job, connection)
+        yield from self.run_with(launcher, invocations, progress, refusals=connection.refusals)
 
     def _probed(self, ready: Readiness, spec: ProbeSpec) -> Readiness:
         """Have a process of each worker try what the job needs."""
@@ -200,7 +214,7 @@ class DaskExecutor(RemoteExecutor):
             for worker, one in zip(workers, specs, strict=True)
         }
         try:
-            answers = connection.probe(events, json.dumps(rehearsal(self._job)))
+            answers = connection.probe(events, json.dumps(rehearsal(self.job)))
         finally:
             left = tidy(specs)
         functions = [{"name": name, "billed_ms": 0, **asdict(answers[name])} for name in events]
@@ -219,7 +233,7 @@ class DaskExecutor(RemoteExecutor):
     def _connected(self) -> "DaskConnection":
         """Return the connection to the cluster, which lasts as long as the executor."""
         if self._connection is None:
-            job = self._job
+            job = self.job
             if job.control is None:
                 raise UsageError(
                     "`executor` dask needs a place for records",

@@ -1,8 +1,9 @@
 """Run every invocation here, one after the other: the reference executor."""
 
 from collections.abc import Generator, Iterable
+from typing import ClassVar
 
-from serverless_bench.executors.base import RunProgress, allow_files_of
+from serverless_bench.executors.base import ExecutorInfo, RunProgress, allow_files_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.invocation import forget_clients, run_invocation
@@ -12,6 +13,8 @@ from serverless_bench.worker.user_function import allowed_here
 
 class InlineExecutor:
     """No processes and no network of its own, hence no protection from a crash."""
+
+    info: ClassVar = ExecutorInfo(shares_memory=True, in_process=True)
 
     def __init__(self, job: JobSpec) -> None:
         """Make nothing of the job, but for its open files: each invocation says what it is."""

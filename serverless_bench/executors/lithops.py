@@ -11,12 +11,12 @@ from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from weakref import finalize
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, PluginError, UsageError
-from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
+from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -44,6 +44,10 @@ class LithopsExecutor(RemoteExecutor):
         seconds) end jobs in silence.
     """
 
+    info: ClassVar = ExecutorInfo(
+        remote=True, billed=True, settings=frozenset({"memory", "arch", "control_prefix"})
+    )
+
     def __init__(self, job: JobSpec) -> None:
         if find_spec("lithops") is None:
             raise PluginError(
@@ -59,11 +63,11 @@ class LithopsExecutor(RemoteExecutor):
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         with closing(self._host()) as host:
-            if self._backend == _LOCAL or self._job.control is None:
+            if self._backend == _LOCAL or self.job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
                 host.listen()
-                yield from self._run(host, invocations, progress, refusals=host.refusals)
+                yield from self.run_with(host, invocations, progress, refusals=host.refusals)
 
     def recover(
         self,
@@ -76,7 +80,7 @@ class LithopsExecutor(RemoteExecutor):
         self._waiting = self._host()
         # Whether or not there is anything to launch after this, it ends with the executor.
         finalize(self, self._waiting.close)
-        if self._backend != _LOCAL and self._job.control is not None:
+        if self._backend != _LOCAL and self.job.control is not None:
             yield from super().recover(invocations, progress, since_ns, known)
 
     def _host(self) -> "_Host":
@@ -84,7 +88,7 @@ class LithopsExecutor(RemoteExecutor):
         if self._waiting is not None:
             host, self._waiting = self._waiting, None
             return host
-        job = self._job
+        job = self.job
         most = min(job.concurrency, job.invocations)
         host = _Host(most)
         try:
@@ -104,7 +108,7 @@ class LithopsExecutor(RemoteExecutor):
         self, host: "_Host", invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         """Have Lithops run functions on this machine, and take records from its hands."""
-        job = self._job
+        job = self.job
         waiting = {spec.index: spec for spec in invocations}
         timeout_s = job.deadline_s + 2 * GRACE_S
         host.send(invocations=[asdict(spec) for spec in waiting.values()])

@@ -45,7 +45,7 @@ _LONGEST: Final = 300
 
 def main() -> None:
     """Run one job."""
-    ending = _Ending()
+    ending = _ProcessEnd()
     problem = {}
     try:
         order = _receive()
@@ -64,7 +64,7 @@ def main() -> None:
     ending.now(0)
 
 
-class _Ending:
+class _ProcessEnd:
     """Ends this process and all that Lithops started, once, whichever call is first."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class _Ending:
                 os._exit(status)
 
 
-def _run(order: dict[str, Any], ending: _Ending) -> None:
+def _run(order: dict[str, Any], ending: _ProcessEnd) -> None:
     # Imported here: its constants read TMPDIR when they are imported.
     import lithops  # noqa: PLC0415
     from lithops.config import load_config  # noqa: PLC0415

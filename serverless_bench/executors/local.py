@@ -12,11 +12,17 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
-from serverless_bench.executors.base import GRACE_S, RunProgress, allow_files_of, read_record
+from serverless_bench.executors.base import (
+    GRACE_S,
+    ExecutorInfo,
+    RunProgress,
+    allow_files_of,
+    read_record,
+)
 from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
@@ -55,6 +61,8 @@ class LocalExecutor:
     job
         Its ``concurrency`` is the size of the pool.
     """
+
+    info: ClassVar = ExecutorInfo(shares_memory=True, per_processor=4)
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job

@@ -11,13 +11,12 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import ClassVar, Final
 
 from serverless_bench.errors import ExecutorError, OperationError, UsageError
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.launcher import NotLaunchedError
-from serverless_bench.executors.remote.refusals import PolledMap
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Outcome
@@ -37,7 +36,7 @@ class WorkersExecutor(RemoteExecutor):
         Has ``control``; its ``concurrency`` is the most events that lie there at once.
     """
 
-    maps = PolledMap
+    info: ClassVar = ExecutorInfo(remote=True, polled=True, settings=frozenset({"control_prefix"}))
 
     def __init__(self, job: JobSpec) -> None:
         if job.load.folder is not None:
@@ -50,13 +49,13 @@ class WorkersExecutor(RemoteExecutor):
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        job = self._job
+        job = self.job
         if job.control is None:
             raise UsageError(
                 "`executor` workers needs a place for its events",
                 hint="`control_prefix` s3://BUCKET/PREFIX, as workers are told with --control",
             )
-        return self._run(_EventWriter(job, job.control, progress), invocations, progress)
+        return self.run_with(_EventWriter(job, job.control, progress), invocations, progress)
 
 
 class _EventWriter:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from serverless_bench.errors import ArchiveError
-from serverless_bench.formats.exporters import open_exporter
+from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.plugins import extra
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run, load_run
@@ -37,7 +37,7 @@ def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) ->
     >>> len(Path("operations.csv").read_text().splitlines())
     5
     """
-    exporter = open_exporter(format)
+    exporter = EXPORTERS.load(format)
     if not isinstance(run, Run):
         run = load_run(run)
     with ExitStack() as stack:

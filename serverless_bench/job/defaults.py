@@ -5,6 +5,7 @@ Apart from the settings themselves, because help texts name them, and must not w
 
 from typing import Final
 
+DEFAULT_EXECUTOR: Final = "local"
 DEFAULT_PREFIX: Final = "sbench/"
 CONTROL_PREFIX: Final = "sbench-control/"
 DEFAULT_MB: Final = 64

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load, load_of
 from serverless_bench.job.target import Target
@@ -98,7 +99,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     concurrency
         Invocations alive at once, at most.
     executor
-        Where functions run: local, inline, dask, lambda, lithops or workers; docs/executors.md.
+        Where functions run; docs/executors.md.
     functions
         Names of the deployed functions to invoke, for executors that invoke such.
     function_region
@@ -149,7 +150,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     gate: float | None = None
     invocations: int
     concurrency: int = 8
-    executor: str = "local"
+    executor: str = DEFAULT_EXECUTOR
     functions: tuple[str, ...] = ()
     function_region: str | None = None
     memory_mib: int | None = None

@@ -13,6 +13,7 @@ from typing import Final
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.driver.run import run_job
 from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.executors import info_of
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -51,7 +52,7 @@ def check_ceiling(job: JobSpec) -> None:
     UsageError
         If functions run elsewhere, or do something other than write or read.
     """
-    if job.executor not in {"inline", "local"}:
+    if not info_of(job.executor).shares_memory:
         raise UsageError(
             f"`ceiling` needs functions on this machine, not {job.executor!r}",
             hint="sbench serve --host on a machine of theirs is a store to compare with",

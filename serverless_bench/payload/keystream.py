@@ -173,14 +173,14 @@ class Keystream:
             begin = len(xor) if right is None else right.end()
 
 
-class _Kept(threading.local):
+class _ThreadCiphers(threading.local):
     """The cipher of each thread in counter mode: to make one takes as long as 20 KiB."""
 
     def __init__(self) -> None:
         self.encryptor = Cipher(_CIPHER_KEY, modes.CTR(bytes(BLOCK))).encryptor()
 
 
-_kept: Final = _Kept()
+_kept: Final = _ThreadCiphers()
 
 
 def identify(data: memoryview) -> Origin | None:

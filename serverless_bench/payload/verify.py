@@ -1,15 +1,15 @@
 """Compare what a store delivers with what was written, and say what is there instead."""
 
 import threading
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.transfer import Verify
-from serverless_bench.payload.coverage import Coverage
 from serverless_bench.payload.keystream import PIECE, Keystream, identify
-from serverless_bench.rundir.record import BadRange, Found
+from serverless_bench.rundir.record import BadRange, FoundBytes
 
 MAX_BAD_RANGES: Final = 16
 """Ranges that a record lists of one operation; all are counted."""
@@ -17,6 +17,49 @@ _SAMPLE_EVERY: Final = 16
 _SAMPLE_BYTES: Final = 1 << 20
 """``Verify.SAMPLE`` decides by megabyte of the object, so that the block size, and the
 way an object is cut into ranges, do not change what is compared."""
+
+
+class Coverage:
+    """Spans of bytes that have come, joined where they touch.
+
+    Blocks in their order, which is how nearly all clients deliver, are one comparison each.
+    """
+
+    __slots__ = ("_begins", "_ends")
+
+    def __init__(self) -> None:
+        self._begins = [0]
+        self._ends = [0]
+        """Of spans that are sorted and do not touch; the first begins at 0."""
+
+    def add(self, begin: int, end: int) -> int:
+        """Take the bytes from ``begin`` to ``end``; return how many had not come before."""
+        begins, ends = self._begins, self._ends
+        if begin == ends[-1] and end > begin:
+            ends[-1] = end
+            return end - begin
+        if end <= begin:
+            return 0
+        # All spans from the first that reaches the new one to the last that it reaches.
+        first, last = bisect_left(ends, begin), bisect_right(begins, end)
+        known = sum(
+            min(end, there_end) - max(begin, there_begin)
+            for there_begin, there_end in zip(begins[first:last], ends[first:last], strict=True)
+        )
+        if first < last:
+            begin_all = min(begin, begins[first])
+            end_all = max(end, ends[last - 1])
+        else:
+            begin_all, end_all = begin, end
+        begins[first:last] = [begin_all]
+        ends[first:last] = [end_all]
+        return end - begin - known
+
+    def gaps(self, length: int) -> Iterator[tuple[int, int]]:
+        """Yield from where to where nothing has come, of the first ``length`` bytes."""
+        for begin, end in zip(self._ends, [*self._begins[1:], length], strict=True):
+            if begin < length:
+                yield begin, min(end, length)
 
 
 class BadRanges:
@@ -141,9 +184,9 @@ class RangeSink:
             return
         for begin, end in self._covered().gaps(length):
             self.missing += end - begin
-            self.bad.add(absent(Found.MISSING, self._offset + begin, end - begin))
+            self.bad.add(absent(FoundBytes.MISSING, self._offset + begin, end - begin))
         if self._end > length:
-            self.bad.add(absent(Found.EXTRA, self._offset + length, self._end - length))
+            self.bad.add(absent(FoundBytes.EXTRA, self._offset + length, self._end - length))
 
     def _out_of_order(self, begin: int, end: int) -> int:
         """Note what came; return how many of its bytes had not come before."""
@@ -180,14 +223,16 @@ class RangeSink:
                 offset=difference.offset,
                 length=difference.length,
                 bad_bytes=difference.bad_bytes,
-                found=Found.UNKNOWN,
+                found=FoundBytes.UNKNOWN,
             )
             self.bad.add(diagnose(blank, wrong, keystream))
         # What has come before is not verified twice.
         self.verified_bytes += max(0, fresh - bad_bytes)
 
 
-def absent(found: Found, offset: int, length: int, *, bad_bytes: int | None = None) -> BadRange:
+def absent(
+    found: FoundBytes, offset: int, length: int, *, bad_bytes: int | None = None
+) -> BadRange:
     """Return the range of bytes that are missing, or that were never written.
 
     ``bad_bytes`` are those of them that count; None for all.
@@ -215,16 +260,16 @@ def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange
         What should have been delivered.
     """
     if not any(wrong):
-        return replace(bad, found=Found.ZEROS)
+        return replace(bad, found=FoundBytes.ZEROS)
     origin = identify(wrong)
     if origin is None:
         return bad
     if origin.key_hash != keystream.key_hash:
-        found = Found.OTHER_OBJECT
+        found = FoundBytes.OTHER_OBJECT
     elif origin.generation != keystream.generation:
-        found = Found.OTHER_GENERATION
+        found = FoundBytes.OTHER_GENERATION
     else:
-        found = Found.OTHER_OFFSET
+        found = FoundBytes.OTHER_OFFSET
     return replace(
         bad,
         found=found,

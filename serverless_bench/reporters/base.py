@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from serverless_bench.analysis.delivery_stats import Deliveries
+from serverless_bench.analysis.attempt_stats import Deliveries
 from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
@@ -296,18 +296,13 @@ _BOUND: Final[Mapping[str, str]] = {
 }
 
 
-_BOUND_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
-    "workers": {"launch": "waiting for a worker"},
-}
-"""By executor, what a cause is where nothing is launched."""
-
-
 def _bottleneck(summary: Summary) -> str | None:
     found = summary.bottleneck
     total = sum(found.functions.values())
     if not total:
         return None
-    names = {**_BOUND, **_BOUND_ELSEWHERE.get(summary.executor, {})}
+    # Nothing is launched where workers look for events.
+    names = {**_BOUND, "launch": "waiting for a worker"} if summary.polled else _BOUND
     text = ", ".join(
         f"{names[name]} {count / total:.0%}"
         for name, count in sorted(found.functions.items(), key=lambda item: -item[1])

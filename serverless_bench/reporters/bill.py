@@ -29,8 +29,11 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ):
             yield "bill", "none: the prices that come with sbench are AWS's alone, in dollars"
         return
-    from serverless_bench.aws.cost.prices import origin  # noqa: PLC0415 - few runs have a bill
-    from serverless_bench.aws.cost.usage import format_money, transfer_text  # noqa: PLC0415
+    from serverless_bench.aws.cost.prices import (  # noqa: PLC0415
+        format_money,
+        origin,
+        transfer_text,
+    )
 
     def money(amount: float) -> str:
         return format_money(amount, bill.currency)

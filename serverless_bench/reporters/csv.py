@@ -11,8 +11,8 @@ from typing import Final, TextIO
 from serverless_bench.analysis.bottleneck import CAUSES, Bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks
 from serverless_bench.analysis.contention import Contention
-from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import GateSummary, Summary
+from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.escaping import for_cell
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from serverless_bench.analysis.contention import Contention
 from serverless_bench.analysis.latency import Latencies, Latency, Times
-from serverless_bench.analysis.library_usage import LibraryUsage
+from serverless_bench.analysis.resource_usage import LibraryUsage
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import common_rate, format_rate, format_seconds, format_size

@@ -28,8 +28,13 @@ from serverless_bench.rundir.digests import (
     header_digest,
     known_files,
 )
-from serverless_bench.rundir.files import make_directories, open_file, replacing, write_all
-from serverless_bench.rundir.lines import read_lines
+from serverless_bench.rundir.files import (
+    make_directories,
+    open_file,
+    read_lines,
+    replacing,
+    write_all,
+)
 from serverless_bench.rundir.listing import HEADER, KEYS, LEDGER, RECORDS
 from serverless_bench.rundir.lock import refuse_cleaned, take_lock
 from serverless_bench.rundir.record import Outcome

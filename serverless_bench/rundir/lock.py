@@ -11,8 +11,7 @@ import orjson
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ArchiveError
-from serverless_bench.rundir.files import open_file, write_all
-from serverless_bench.rundir.lines import record_lines
+from serverless_bench.rundir.files import open_file, record_lines, write_all
 from serverless_bench.rundir.listing import RECORDS
 from serverless_bench.units import NS_PER_S
 

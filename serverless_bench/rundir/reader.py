@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
-from serverless_bench.rundir.schema import Cleaning, End, Resumed, Suspended, Wave, check
+from serverless_bench.rundir.schema import CleaningLine, End, Resumed, Suspended, WaveLine, check
 from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
@@ -118,7 +118,7 @@ class RecordReader:
             self._seen(ended_ns)
             self.ended = True
         elif "cleaning" in data:
-            self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], Cleaning).began_ns
+            self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], CleaningLine).began_ns
         elif "resumed" in data:
             resumed_ns = check(data["resumed"], Resumed).resumed_ns
             self.was_killed = self.was_killed or not self.ended
@@ -130,7 +130,7 @@ class RecordReader:
             self.suspensions.append((slept.began_ns, slept.ended_ns))
             self._seen(slept.ended_ns)
         elif "wave" in data:
-            wave = check(data["wave"], Wave)
+            wave = check(data["wave"], WaveLine)
             self.waves.append(
                 {"number": wave.number, "created_ns": wave.created_ns, "count": wave.count}
             )

@@ -18,7 +18,7 @@ from serverless_bench.rundir.access import ACCESS_WORDS, Access
 from serverless_bench.rundir.rows import column, from_columns, to_columns
 
 
-class Found(StrEnum):
+class FoundBytes(StrEnum):
     """What was there instead of the right bytes."""
 
     ZEROS = "zeros"
@@ -60,7 +60,7 @@ class BadRange:
     length: int
     bad_bytes: int
     """Bytes of the range that differ; some may agree by chance."""
-    found: Found
+    found: FoundBytes
     found_key_hash: str | None = None
     """Whose bytes were there: ``keystream.hash_key`` in hexadecimal; None if unknown."""
     found_generation: int | None = None
@@ -387,7 +387,7 @@ class Outcome:
 
 _WORDS: Mapping[type, Mapping[str, Mapping[str, StrEnum]]] = {
     OperationRecord: {"kind": {str(kind): kind for kind in OperationKind}},
-    BadRange: {"found": {str(found): found for found in Found}},
+    BadRange: {"found": {str(found): found for found in FoundBytes}},
     Access: ACCESS_WORDS,
 }
 """Columns that hold one of a few words, and the words."""

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.rundir.files import open_file
-from serverless_bench.rundir.lines import read_lines, record_lines
+from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import check_header

@@ -30,24 +30,25 @@ Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
 Sha256 = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 
 
-class _Client(msgspec.Struct):
+class _ClientLine(msgspec.Struct):
     attempts: str = ""
     progress: str = ""
     shows: list[str] = []
 
 
 class _Provenance(msgspec.Struct):
-    client: _Client = msgspec.field(default_factory=_Client)
+    client: _ClientLine = msgspec.field(default_factory=_ClientLine)
+    polled: bool = False
 
 
-class _ProbedFunction(msgspec.Struct):
+class _ProbedFunctionLine(msgspec.Struct):
     billed_ms: Count
     memory_mib: Count | None
     requests: dict[str, Requests]
 
 
-class _Probe(msgspec.Struct):
-    functions: list[_ProbedFunction]
+class _ProbeLine(msgspec.Struct):
+    functions: list[_ProbedFunctionLine]
 
 
 class FileState(msgspec.Struct):
@@ -68,7 +69,7 @@ class _Header(msgspec.Struct):
     provenance: _Provenance
     files: Files
     sha256: Sha256
-    probe: _Probe | None = None
+    probe: _ProbeLine | None = None
     limits: dict[str, Any] | None = None
     simulated: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)] | None = None
 
@@ -81,7 +82,7 @@ class _Gate(msgspec.Struct):
     waited_s: float
 
 
-class _Stability(msgspec.Struct):
+class _StabilityLine(msgspec.Struct):
     asked: float
     reached: bool
     of: Annotated[str, msgspec.Meta(max_length=16)]
@@ -96,7 +97,7 @@ class _Stability(msgspec.Struct):
     block_s: float | None
 
 
-class _Neighbours(msgspec.Struct):
+class _NeighboursLine(msgspec.Struct):
     commands: Count
     shared_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
 
@@ -107,15 +108,15 @@ class End(msgspec.Struct):
     files: Files
     ended_ns: Count = 0
     probes: list[tuple[Count, Count, Count]] = []
-    probed: list[_ProbedFunction] = []
+    probed: list[_ProbedFunctionLine] = []
     requests: Requests = {}
     store_requests: Requests = {}
     gate: _Gate | None = None
-    stability: _Stability | None = None
-    neighbours: _Neighbours | None = None
+    stability: _StabilityLine | None = None
+    neighbours: _NeighboursLine | None = None
 
 
-class Wave(msgspec.Struct):
+class WaveLine(msgspec.Struct):
     """What the line says that comes before what is launched again."""
 
     number: Count
@@ -124,7 +125,7 @@ class Wave(msgspec.Struct):
     files: Files
 
 
-class Cleaning(msgspec.Struct):
+class CleaningLine(msgspec.Struct):
     """What the line says that comes before the first deletion of ``sbench clean``."""
 
     began_ns: Count

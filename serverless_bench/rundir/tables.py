@@ -154,10 +154,10 @@ class BlockTable(Table):
 
     def _block(self, number: int) -> Table:
         columns = {name: partial(read, number) for name, read in self._columns.items()}
-        return _Block(columns)
+        return _RowBlock(columns)
 
 
-class _Block(Table):
+class _RowBlock(Table):
     """One block of a table."""
 
     def __init__(self, columns: Mapping[str, Callable[[], NDArray[Any]]]) -> None:

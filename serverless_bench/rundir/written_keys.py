@@ -9,8 +9,7 @@ import orjson
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
-from serverless_bench.rundir.files import open_file
-from serverless_bench.rundir.lines import record_lines
+from serverless_bench.rundir.files import open_file, record_lines
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord
 from serverless_bench.rundir.rows import Columns, to_columns
 

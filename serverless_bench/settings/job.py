@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
+    DEFAULT_EXECUTOR,
     DEFAULT_MB,
     DEFAULT_MIX,
     DEFAULT_PREFIX,
@@ -241,7 +242,7 @@ class JobSettings:
     ] = None
 
     # Where functions run, and for how long.
-    executor: Annotated[str, Meaning("Where functions run.")] = "local"
+    executor: Annotated[str, Meaning("Where functions run.")] = DEFAULT_EXECUTOR
     concurrency: Annotated[int | None, Harmless("Functions at once; see docs/executors.md.")] = None
     deadline: Annotated[
         float,

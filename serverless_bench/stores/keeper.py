@@ -34,6 +34,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -45,7 +46,6 @@ from serverless_bench.process.fork_server import die_with
 from serverless_bench.process.private import make_private_directory, own_directory
 from serverless_bench.stores.direct import answers_as_own
 from serverless_bench.stores.seaweedfs import SeaweedFS, remove_socket
-from serverless_bench.stores.sharing import StoreLoads
 from serverless_bench.units import NS_PER_S
 
 LOCK: Final = "lock"
@@ -59,6 +59,8 @@ _TICK_S: Final = 0.05
 _ATTEMPTS: Final = 3
 _PRIVATE: Final = "sbench-store-"
 _SOCKET: Final = "keeper"
+Span = tuple[int, int]
+"""Begin and end, in nanoseconds of the machine's clock that never steps."""
 
 
 def main(directory: Path) -> None:
@@ -279,6 +281,49 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+class StoreLoads:
+    """Remembers who loaded the store, as long as somebody can still have shared it with them."""
+
+    def __init__(self) -> None:
+        self.since: dict[Hashable, int] = {}
+        """Who loads the store at the moment, and since when."""
+        self._ended: list[Span] = []
+
+    def begin(self, who: Hashable, now_ns: int) -> None:
+        """Note that a command begins to load the store."""
+        self.since[who] = now_ns
+
+    def end(self, who: Hashable, now_ns: int) -> tuple[int, int]:
+        """Note that a command has ended; return what ``overlap`` says of it and the others."""
+        own = self.since.pop(who, now_ns), now_ns
+        others = [*self._ended, *((since, now_ns) for since in self.since.values())]
+        oldest = min(self.since.values(), default=now_ns)
+        self._ended = [span for span in (*self._ended, own) if span[1] > oldest]
+        return overlap(own, others)
+
+
+def overlap(own: Span, others: Iterable[Span]) -> tuple[int, int]:
+    """Return how many of the others there were at once within a span, at most, and how long any.
+
+    Parameters
+    ----------
+    own
+        The span.
+    others
+        Spans that may overlap it and each other.
+    """
+    within = ((max(own[0], begin), min(own[1], end)) for begin, end in others)
+    inside = [(begin, end) for begin, end in within if begin < end]
+    changes = [(begin, 1) for begin, _ in inside] + [(end, -1) for _, end in inside]
+    count = most = shared_ns = since_ns = 0
+    for now_ns, change in sorted(changes):
+        if count:
+            shared_ns += now_ns - since_ns
+        count, since_ns = count + change, now_ns
+        most = max(most, count)
+    return most, shared_ns
 
 
 if __name__ == "__main__":

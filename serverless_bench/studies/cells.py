@@ -8,7 +8,9 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from serverless_bench.driver.remote import settings_of
 from serverless_bench.errors import UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.settings.schema import located
 from serverless_bench.studies.definition import (
@@ -202,10 +204,10 @@ def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) ->
 
 def _lacking(settings: Settings) -> str:
     """Return why functions cannot be kept to so many processors; empty if they can."""
-    cpus, executor = settings.get("cpus"), settings.get("executor", "local")
+    cpus, executor = settings.get("cpus"), str(settings.get("executor", DEFAULT_EXECUTOR))
     if not isinstance(cpus, int):
         return ""
-    if executor not in {"local", "inline"}:
+    if "control_prefix" in settings_of(executor):
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"

@@ -6,8 +6,7 @@ from typing import Final
 from serverless_bench.reporters.definitions import terms
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import Chart, Row, colors, figure, number, values
-from serverless_bench.reporters.page.document import Part, document
-from serverless_bench.reporters.page.markup import Html, tag
+from serverless_bench.reporters.page.document import Html, Part, document, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
 from serverless_bench.studies.report import Report, head, outcome_of, tell, to_json
 from serverless_bench.studies.table import TextTable, title_of

@@ -13,6 +13,7 @@ import orjson
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.errors import ArchiveError, PluginError, UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
@@ -117,7 +118,7 @@ class Plan:
             library is missing are rows of the table.
         """
         cells, largest = self.runnable(), 0
-        for executor in {cell.settings.get("executor", "local") for cell in cells}:
+        for executor in {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}:
             check_cell({"executor": executor})
         for cell in cells:
             with suppress(PluginError):

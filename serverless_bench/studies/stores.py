@@ -69,7 +69,7 @@ class Stores:
         if self._given is not None:
             return self._given
         target = self._stack.enter_context(embedded_target())
-        check_meant(target, "local")
+        check_meant(target)
         return target
 
 

@@ -71,7 +71,7 @@ class Listening(Meter):
         self.headers = dict(headers)
 
 
-class Ended(Listening):
+class EndedMeter(Listening):
     """The meter of a function whose time is over as soon as ``at`` bytes have moved.
 
     Parameters

@@ -38,7 +38,7 @@ from serverless_bench.testing.client_keys import ODD, KeyContract, bytes_of, sto
 from serverless_bench.testing.client_parts import (
     SIZE,
     Collector,
-    Ended,
+    EndedMeter,
     RangeOf,
     check_not_found,
     check_status,
@@ -206,10 +206,10 @@ class ClientContract(KeyContract, ConditionContract):
         self, client: Client, target: Target, key: str
     ) -> None:
         with pytest.raises(DeadlineExceeded):
-            client.put(key, RangeOf(key, 0, SIZE), Ended())
+            client.put(key, RangeOf(key, 0, SIZE), EndedMeter())
         open_reference(target).put(key, content(key))
         with pytest.raises(DeadlineExceeded):
-            client.get(key, Collector(), Ended())
+            client.get(key, Collector(), EndedMeter())
         assert fetched(client, key) == content(key)
 
     @pytest.mark.parametrize("at", [0, SIZE // 2])
@@ -220,7 +220,7 @@ class ClientContract(KeyContract, ConditionContract):
         if at and declared.progress == "none":
             pytest.skip("without progress nothing stops it once its body is made")
         with pytest.raises(DeadlineExceeded):
-            client.put(key, RangeOf(key, 0, SIZE), Ended(at))
+            client.put(key, RangeOf(key, 0, SIZE), EndedMeter(at))
         for _ in range(5):
             # A store may be slow to see that no more is coming.
             sleep(0.1)

@@ -4,6 +4,8 @@ Inherit ``ExecutorContract`` and name your executor::
 
     class TestMyExecutor(ExecutorContract):
         executor = "mine"
+
+Give a remote one a ``control`` target, in a store that its functions reach too.
 """
 
 import sys
@@ -11,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from serverless_bench.executors import open_executor
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors import info_of, open_executor
+from serverless_bench.executors.base import ExecutorInfo, Recovering, RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
@@ -27,8 +29,8 @@ class ExecutorContract:
 
     executor: str
     """Name in ``executors.EXECUTORS``, or of an entry point."""
-    survives_death = True
-    """Whether a function's process may die without its caller."""
+    control: Target | None = None
+    """Where functions of a remote executor leave their records; a fixture of yours may set it."""
     timeout_s = 1.0
     """A deadline that a healthy invocation without operations keeps."""
 
@@ -38,6 +40,7 @@ class ExecutorContract:
             name="contract",
             workload=workload,
             target=Target(bucket="none", endpoint_url="http://127.0.0.1:1"),
+            control=self.control,
             executor=self.executor,
             invocations=invocations,
             concurrency=2,
@@ -50,6 +53,11 @@ class ExecutorContract:
         found = list(open_executor(job).map(specs(job), RunProgress()))
         assert [type(outcome) for outcome in found] == [Outcome] * invocations
         return sorted(found, key=lambda outcome: outcome.result.index)
+
+    def test_it_declares_itself(self) -> None:
+        info = info_of(self.executor)
+        assert isinstance(info, ExecutorInfo)
+        assert info.remote is isinstance(open_executor(self.job("noop")), Recovering)
 
     def test_every_invocation_has_one_outcome(self) -> None:
         outcomes = self.outcomes("noop", invocations=20)
@@ -72,7 +80,7 @@ class ExecutorContract:
 
     @pytest.mark.parametrize("fault", ["fault-kill", "fault-hang"])
     def test_a_function_that_is_killed_or_hangs_is_lost_alone(self, fault: str) -> None:
-        if not self.survives_death:
+        if info_of(self.executor).in_process:
             pytest.skip("this executor runs functions in the caller's process")
         self.only_one_is_bad(fault, Lost, "")
 

@@ -67,7 +67,7 @@ class _S3:
         return [entry["Key"] for entry in listed.get("Uploads", [])]
 
 
-class _Azure:
+class _AzureReference:
     """Through azure-storage-blob, with the key of an account."""
 
     def __init__(self, target: Target) -> None:
@@ -101,6 +101,6 @@ def _other_side(target: Target) -> Reference:
 
 _REFERENCES: Final[Mapping[StoreProtocol, Callable[[Target], Reference]]] = {
     StoreProtocol.S3: _S3,
-    StoreProtocol.AZ: _Azure,
+    StoreProtocol.AZ: _AzureReference,
     StoreProtocol.GS: _other_side,
 }

@@ -15,7 +15,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.payload.keystream import ReadableAt
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import RangeSink, absent
-from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.worker.cpu_time import thread_counted
 from serverless_bench.worker.in_memory import MemorySink
 from serverless_bench.worker.meter import Meter
@@ -235,9 +235,9 @@ class _Ranges:
             return
         if other > size:
             counted = other - size if self._first + length >= size else 0
-            bad.add(absent(Found.EXTRA, size, other - size, bad_bytes=counted))
+            bad.add(absent(FoundBytes.EXTRA, size, other - size, bad_bytes=counted))
         elif not any(sink.missing for sink in self._sinks if sink is not None):
-            bad.add(absent(Found.MISSING, other, size - other, bad_bytes=0))
+            bad.add(absent(FoundBytes.MISSING, other, size - other, bad_bytes=0))
 
 
 def _check_range(meter: Meter, offset: int, length: int) -> None:

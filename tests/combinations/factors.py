@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.directory_bucket import WITH_SESSIONS
+from tests.contract.declared import info_of
 
 NO: Final = "no"
 STABLE: Final = "0.2 until stable"
@@ -106,7 +106,8 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # A directory bucket has sessions, which not all can make, and lists whole folders.
     *(
         ({"bucket": "directory", "client": name}, "makes no sessions")
-        for name in sorted(set(CLIENTS) - set(WITH_SESSIONS))
+        for name in CLIENTS
+        if not info_of(name).express
     ),
     *(
         ({"bucket": "directory", "workload": name}, "array libraries make no sessions")

@@ -11,23 +11,24 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.job.target import Target
+from tests.contract.declared import info_of
 
 ALONE = {
-    "s3dlio": {
-        "test_wrong_credentials_are_refused",
-        "test_missing_credentials_are_refused",
-        "test_a_closed_port_is_a_lost_connection",
-        # Another timeout is another setting, too.
-        "test_a_missing_bucket_is_not_found",
-    }
+    "test_wrong_credentials_are_refused",
+    "test_missing_credentials_are_refused",
+    "test_a_closed_port_is_a_lost_connection",
+    # Another timeout is another setting, too.
+    "test_a_missing_bucket_is_not_found",
 }
-"""By client, the tests that give it another endpoint, other credentials or another timeout."""
+"""Tests that give a client another endpoint, other credentials or another timeout."""
 
 
 def run(item: pytest.Function) -> bool:
     """Run the test elsewhere, if that is what it needs, and say whether it did."""
     target = item.funcargs.get("target")
-    if not isinstance(target, Target) or item.originalname not in ALONE.get(target.client, ()):
+    if not isinstance(target, Target) or item.originalname not in ALONE:
+        return False
+    if "one_store" not in info_of(target.client).quirks:
         return False
     names = (type(item.instance).__name__, item.originalname, str(item.funcargs["key"]))
     done = subprocess.run(

@@ -11,19 +11,19 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 from serverless_bench.errors import OperationError
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
 from serverless_bench.testing.clients import ClientContract
 from serverless_bench.units import NS_PER_S
+from tests.contract.declared import clients_without, info_of
 from tests.stores import servers
 from tests.stores.servers import Server, credentials
 
 FIRST = ("boto3", "wire")
 """They show what a store does; the others meet every store in `make full`."""
-# s3dlio meets one store per process.
-MANY = [name for name in CLIENTS if name != "s3dlio"]
+MANY = clients_without("one_store")
+"""A process of the others has one store."""
 MOST_IN_FULL = [
     pytest.param(name, marks=() if name in FIRST else pytest.mark.full) for name in MANY
 ]
@@ -95,14 +95,14 @@ class TestOnMoto(OnServer):
 @pytest.mark.parametrize("client_name", MOST_IN_FULL)
 class TestOnRclone(OnServer):
     def lacks(self, client: str) -> frozenset[str]:
-        # It answers a range with status 200, which obstore takes for the whole object; and does
-        # not look at conditions.
-        return frozenset({"conditions", *(("range",) if client == "obstore" else ())})
+        # It answers a range with status 200, and does not look at conditions.
+        ranges = ("range",) if "partial_status" in info_of(client).quirks else ()
+        return frozenset({"conditions", *ranges})
 
     @pytest.fixture
     def server(self, client_name: str, rclone: Server) -> Server:
-        if client_name == "s3torchconnector":
-            pytest.skip("what rclone says of an upload in parts is nothing to the AWS runtime")
+        if "strict_uploads" in info_of(client_name).quirks:
+            pytest.skip("what rclone says of an upload in parts is nothing to this library")
         return rclone
 
 
@@ -122,9 +122,8 @@ def s3s_fs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.parametrize("client_name", MANY)
 class TestOnVersityGW(OnServer):
     def deviations(self, client: str) -> Mapping[str, str]:
-        if client != "wire":
+        if "bare_puts" not in info_of(client).quirks:
             return {}
-        # wire says nothing of the body before it, others send its hash or a checksum.
         cut = "stores what has come of a put that was cut off, if nothing says what the whole is"
         return {"test_a_put_that_is_stopped_leaves_no_object": cut}
 
@@ -137,13 +136,13 @@ class TestOnVersityGW(OnServer):
 @pytest.mark.parametrize("client_name", MANY)
 class TestOnS3sFs(OnServer):
     def lacks(self, client: str) -> frozenset[str]:
-        # It lists no ETags, and the AWS runtime reads no listing without.
-        return frozenset({"list"}) if client == "s3torchconnector" else frozenset()
+        # It lists no entity tags.
+        return frozenset({"list"} if "strict_listings" in info_of(client).quirks else ())
 
     def deviations(self, client: str) -> Mapping[str, str]:
         plain = "says that it has encoded the keys of a listing, and has not"
-        # obstore does not ask for encoded keys.
-        listing = {} if client == "obstore" else {"test_a_listing_is_sorted_and_complete": plain}
+        is_asked = "plain_listings" not in info_of(client).quirks
+        listing = {"test_a_listing_is_sorted_and_complete": plain} if is_asked else {}
         return {
             **listing,
             "test_any_printable_key_works": plain,
@@ -199,7 +198,7 @@ def express(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield replace(server, bucket=BUCKET)
 
 
-@pytest.mark.parametrize("client_name", WITH_SESSIONS)
+@pytest.mark.parametrize("client_name", [n for n in CLIENTS if info_of(n).express])
 class TestOnADirectoryBucket(OnServer):
     store_checks_credentials = False
 

@@ -16,7 +16,6 @@ from tests.stores.servers import KEYS, credentials
 
 class TestInline(ExecutorContract):
     executor = "inline"
-    survives_death = False
 
 
 class TestLocal(ExecutorContract):
@@ -47,14 +46,12 @@ class TestDask(ExecutorContract):
     def store(self, cluster: DaskCluster) -> Iterator[None]:
         self.scheduler = cluster.address
         with serving() as store, credentials(KEYS):
-            self.url = store.endpoint_url
+            self.control = Target(bucket="any", prefix="control/", endpoint_url=store.endpoint_url)
             yield
 
     def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
-        """Return a job that has a cluster, and a store for its records."""
-        control = Target(bucket="any", prefix="control/", endpoint_url=self.url)
-        made = super().job(workload, invocations=invocations)
-        return replace(made, control=control, scheduler=self.scheduler)
+        """Return a job that has a cluster."""
+        return replace(super().job(workload, invocations=invocations), scheduler=self.scheduler)
 
 
 class TestWorkers(ExecutorContract):
@@ -64,14 +61,9 @@ class TestWorkers(ExecutorContract):
     def workers(self, tmp_path: Path) -> Iterator[None]:
         """Start one more than there are functions at once: one may be killed."""
         with serving() as store, credentials(KEYS):
-            self.url = store.endpoint_url
+            self.control = Target(bucket="any", prefix="control/", endpoint_url=store.endpoint_url)
             for _ in range(3):
-                place = ("--control", "s3://any/control/", "--endpoint-url", self.url)
+                place = ("--control", "s3://any/control/", "--endpoint-url", store.endpoint_url)
                 Apart(tmp_path, KEYS).start("worker", *place)
             yield
             end_started()
-
-    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
-        """Return a job that meets its workers in a store."""
-        control = Target(bucket="any", prefix="control/", endpoint_url=self.url)
-        return replace(super().job(workload, invocations=invocations), control=control)

@@ -1,12 +1,17 @@
 """Runs made by hand, for tests that need to know what comes out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from serverless_bench.driver.origin import sealed
+from serverless_bench.executors import EXECUTORS, executors_where
+from serverless_bench.executors.base import ExecutorInfo
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
@@ -27,6 +32,20 @@ from serverless_bench.rundir.run import Run, load_run
 
 S = 10**9
 TARGET = Target(bucket="b", endpoint_url="http://store")
+OTHER_EXECUTOR = next(name for name in EXECUTORS if name != DEFAULT_EXECUTOR)
+
+
+def executor_that(declares: Callable[[ExecutorInfo], bool]) -> str:
+    """Return the name of an executor by its declaration; without one, skip the test."""
+    names = executors_where(declares)
+    if not names:
+        pytest.skip("no executor declares this")
+    return names[0]
+
+
+def executor_in_process() -> str:
+    """Return the name of an executor that runs functions in this process."""
+    return executor_that(lambda info: info.in_process)
 
 
 def operation(

@@ -197,7 +197,8 @@ def _check_pip(arguments: list[str]) -> None:
         "optional-dependencies"
     ]
     for word in arguments[1:]:
-        if word.startswith("-") or (ROOT / word).is_file():
+        is_package = (ROOT / word / "pyproject.toml").is_file()
+        if word.startswith("-") or (ROOT / word).is_file() or is_package:
             continue
         found = re.fullmatch(rf"(?:serverless-bench|\.|{WHEEL})(?:\[([\w,-]+)\])?", word)
         assert found, word

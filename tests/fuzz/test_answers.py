@@ -16,10 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import S3Response, response_error
-from serverless_bench.clients.s3_xml import check_success, document, element
-from serverless_bench.clients.wire_response import Response
-from serverless_bench.clients.wire_session import _session
+from serverless_bench.clients.s3_http import (
+    S3Response,
+    check_success,
+    document,
+    element,
+    response_error,
+)
+from serverless_bench.clients.wire.response import Response
+from serverless_bench.clients.wire.session import _session
 from serverless_bench.clock import http_date_s, iso_date_s
 from serverless_bench.errors import OperationError, SbenchError
 from serverless_bench.executors.base import read_record

@@ -31,6 +31,11 @@ def _client(name: str, *more: str) -> Member:
     return Member(paths, rf'"{name}": |serverless_bench\.clients\.{name}"')
 
 
+def _executor(name: str) -> Member:
+    paths = (f"serverless_bench/executors/{name}*.py", f"tests/unit/executors/test_{name}*.py")
+    return Member(paths, rf'"{name}": "serverless_bench|serverless_bench\.executors\.{name}"')
+
+
 def _wing(name: str) -> Member:
     paths = (f"serverless_bench/{name}", f"tests/unit/{name}")
     return Member(paths, rf"serverless_bench\.{name}\b|\"{name}\.")
@@ -49,8 +54,12 @@ MEMBERS: Final = {
     "wing lab": _wing("lab"),
     "wing studies": _wing("studies"),
     "client minio": _client("minio"),
+    "executor dask": _executor("dask"),
+    "executor inline": _executor("inline"),
+    "executor lithops": _executor("lithops"),
+    "executor workers": _executor("workers"),
 }
-ONE_OF_EACH: Final = ("wing lab", "wing studies", "client minio")
+ONE_OF_EACH: Final = ("wing lab", "wing studies", "client minio", "executor dask")
 EXAMPLES: Final = {"workload array": _workload("array"), "workload contend": _workload("contend")}
 """Members that unit tests of other rooms use as examples: commands and types do without them."""
 
@@ -67,7 +76,7 @@ def _without(members: Iterable[str], root: Path) -> Scratch:
 def _check_commands_and_types(scratch: Scratch) -> None:
     """See that the command line works, and that no type or import is missing."""
     assert "Run:" in scratch.run("-m", "serverless_bench", "--help")
-    job = ("--executor", "inline", "--number", "2", "--mb", "1", "--run-dir", "runs")
+    job = ("--number", "2", "--mb", "1", "--run-dir", "runs")
     assert "2 of 2 functions ok" in scratch.run("-m", "serverless_bench", "write", *job)
     assert "2 of 2" in scratch.run("-m", "serverless_bench", "report", "--run-dir", "runs")
     scratch.run("-m", "mypy", "serverless_bench")

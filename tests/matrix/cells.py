@@ -18,7 +18,7 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.run import resume_job
 from serverless_bench.errors import INTERRUPTED
-from serverless_bench.lab.lambda_host.limits import Limits
+from serverless_bench.lab.lambda_host.limits import EnvironmentLimits
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
 from tests.clouds.lambda_hosts import LambdaHost
@@ -68,7 +68,7 @@ def runs_out_of_memory(rig: Rig, fault: str) -> Result:
     """As above; functions of this machine in a group of their own, where it has groups."""
     if rig.executor != "local":
         return misbehaves("fault-oom", rig, fault)
-    limits = Limits(memory=True, cpu=False)
+    limits = EnvironmentLimits(memory=True, cpu=False)
     box = limits.new_limits("matrix", 512, 1)
     try:
         into = "; ".join(f"echo $$ > {group}/cgroup.procs" for group in box.cgroups)

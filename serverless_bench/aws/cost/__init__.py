@@ -3,8 +3,8 @@
 Everything here is arithmetic on values that are passed in; only ``prices`` reads a file::
 
     prices      dollars per unit, from a dated file         Prices
+                what is paid for, and its price             BilledUsage, Dollars
     places      regions, and which bytes leave them         leaving
-    usage       what is paid for, and its price             BilledUsage, Dollars
     forecast    from what is planned to a usage             PlannedLoad, Forecast
     bill        from what a run recorded to a usage         Bill
 

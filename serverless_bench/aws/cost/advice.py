@@ -12,8 +12,7 @@ from serverless_bench.aws.cost.forecast import (
     Route,
     forecast,
 )
-from serverless_bench.aws.cost.prices import Prices
-from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, price
+from serverless_bench.aws.cost.prices import HOURS_PER_MONTH, BilledUsage, Prices, price
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import GIB, MIB

@@ -14,12 +14,18 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.aws.cost.expected import Setting, at_most, expected
+from serverless_bench.aws.cost.expected import CostConditions, at_most, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES, VCPU_MIB
 from serverless_bench.aws.cost.places import leaving, regions, stores
-from serverless_bench.aws.cost.prices import Prices, prices_for
+from serverless_bench.aws.cost.prices import (
+    HOURS_PER_MONTH,
+    BilledUsage,
+    Dollars,
+    Prices,
+    price,
+    prices_for,
+)
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
-from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollars, price
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
@@ -158,7 +164,7 @@ def outcome_usage(
         limit_ns = round(job.deadline_s * NS_PER_S)
         spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
         billed_s = 0.0 if result.never_began else max(0, spent_ns) / NS_PER_S
-        setting = Setting(memory_mib=memory_mib, architecture=architecture)
+        setting = CostConditions(memory_mib=memory_mib, architecture=architecture)
         # Whatever it moved until then is billed, too.
         most = at_most(replace(job, deadline_s=billed_s), setting) if billed_s else BilledUsage()
         return BilledUsage(
@@ -263,9 +269,9 @@ def _architecture(run: Run, there: Mask) -> str:
     return "arm64" if arm[there].any() else "x86_64"
 
 
-def _setting(run: Run, there: Mask, architecture: str) -> Setting:
+def _setting(run: Run, there: Mask, architecture: str) -> CostConditions:
     declared = run.operations["size"][run.operations["size"] != ABSENT]
-    return Setting(
+    return CostConditions(
         memory_mib=int(np.median(run.functions["memory_mib"][there])) if there.any() else VCPU_MIB,
         architecture=architecture,
         object_bytes=round(float(declared.mean())) if len(declared) else None,
@@ -283,7 +289,7 @@ def _lost(run: Run) -> int:
     return sum(1 for one in given_up if one not in came)
 
 
-def _lost_at_most(run: Run, there: Mask, setting: Setting, prices: Prices) -> float:
+def _lost_at_most(run: Run, there: Mask, setting: CostConditions, prices: Prices) -> float:
     """Return what a function without a record costs at most."""
     memory = int(run.functions["memory_mib"].max(where=there, initial=0)) or setting.memory_mib
     usage = at_most(run.job, replace(setting, memory_mib=memory))

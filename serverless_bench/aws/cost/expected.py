@@ -25,7 +25,7 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.places import leaving, stores
-from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.planned_objects import mean_size
@@ -56,7 +56,7 @@ _LIKE: Final[Mapping[OperationKind, OperationKind]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class CostConditions:
     """What is known besides the job."""
 
     memory_mib: int
@@ -87,7 +87,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
+class _FunctionWork:
     """What one function does, without its gate and its record."""
 
     seconds: float = 0.0
@@ -99,7 +99,7 @@ class _Work:
     gets: float = 0.0
 
 
-def expected(job: JobSpec, setting: Setting) -> Expected | None:
+def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     """Return what to expect of a job; None if nobody can know what it moves."""
     work = _work(job, setting)
     if work is None:
@@ -116,7 +116,7 @@ def expected(job: JobSpec, setting: Setting) -> Expected | None:
         polls = 1 + waited_s / job.gate_poll_s
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
     each = replace(work, seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
-    driver = _Work(puts=lists + gated, gets=_PROBES * job.declared.uses_store)
+    driver = _FunctionWork(puts=lists + gated, gets=_PROBES * job.declared.uses_store)
     return Expected(
         function_s=function_s,
         operations=work.operations,
@@ -125,7 +125,7 @@ def expected(job: JobSpec, setting: Setting) -> Expected | None:
     )
 
 
-def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
+def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     """Return what one function uses at most, if it runs until its deadline.
 
     Its requests are those that are planned; where time ends them, as many as fit into it, at
@@ -141,23 +141,27 @@ def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
     if job.gate is not None:
         polls = (job.gate_timeout_s + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
         work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
-    return _usage(job, setting, replace(work, seconds=seconds), 1, _Work())
+    return _usage(job, setting, replace(work, seconds=seconds), 1, _FunctionWork())
 
 
-def probe_at_most(job: JobSpec, setting: Setting) -> BilledUsage:
+def probe_at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     """Return what asking the deployed functions uses at most, before anything is launched."""
     asked = len(job.functions) if job.probe else 0
     seconds = min(PROBE_S, setting.timeout_s or PROBE_S)
-    return _usage(job, setting, _Work(seconds=seconds, puts=1, gets=1), asked, _Work())
+    return _usage(
+        job, setting, _FunctionWork(seconds=seconds, puts=1, gets=1), asked, _FunctionWork()
+    )
 
 
-def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
+def mean_bytes(job: JobSpec, setting: CostConditions) -> int | None:
     """Return the mean size of the job's objects; None if it is unknown."""
     size = mean_size(job)
     return setting.object_bytes if size is None else max(1, round(size))
 
 
-def _usage(job: JobSpec, setting: Setting, each: _Work, count: int, driver: _Work) -> BilledUsage:
+def _usage(
+    job: JobSpec, setting: CostConditions, each: _FunctionWork, count: int, driver: _FunctionWork
+) -> BilledUsage:
     """Return the usage of ``count`` functions, and of the driver's requests."""
     controlled = count if job.control else 0
     sent, received = count * each.uploaded, count * (each.bytes - each.uploaded)
@@ -177,10 +181,10 @@ def _usage(job: JobSpec, setting: Setting, each: _Work, count: int, driver: _Wor
     )
 
 
-def _work(job: JobSpec, setting: Setting) -> _Work | None:
+def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
     workload = job.declared
     if not workload.uses_store:
-        return _Work()
+        return _FunctionWork()
     if workload.pieces(job.load) is not None:
         return _of_load(_library_load(job, setting))
     size = mean_bytes(job, setting)
@@ -209,10 +213,10 @@ def _work(job: JobSpec, setting: Setting) -> _Work | None:
     return work
 
 
-def _of_load(load: PlannedLoad) -> _Work:
+def _of_load(load: PlannedLoad) -> _FunctionWork:
     requests = load.operations * load.requests
     is_put = load.kind is OperationKind.PUT
-    return _Work(
+    return _FunctionWork(
         seconds=busy_s(load),
         operations=load.operations,
         bytes=load.function_bytes,
@@ -222,7 +226,9 @@ def _of_load(load: PlannedLoad) -> _Work:
     )
 
 
-def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int) -> PlannedLoad:
+def _load(
+    job: JobSpec, setting: CostConditions, kind: OperationKind, object_bytes: int
+) -> PlannedLoad:
     return PlannedLoad(
         kind=kind,
         functions=job.invocations,
@@ -240,7 +246,7 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
     )
 
 
-def _library_load(job: JobSpec, setting: Setting) -> PlannedLoad:
+def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
     workload = job.declared
     kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
@@ -261,7 +267,7 @@ def _library_load(job: JobSpec, setting: Setting) -> PlannedLoad:
     return replace(load, repeats=max(1, math.ceil(from_time)) + job.warmup)
 
 
-def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
+def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     """Return the prepared objects, and the operations of the mix by their weights."""
     each = _mean_of_mix(job, setting, size)
     made = _of_load(_load(job, setting, OperationKind.PUT, size))
@@ -275,7 +281,7 @@ def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
             count = min(count, job.load.rate_per_s * seconds / job.invocations)
     else:
         count = seconds = 0.0
-    return _Work(
+    return _FunctionWork(
         seconds=made.seconds + seconds,
         operations=made.operations + count,
         bytes=made.bytes + count * each.bytes,
@@ -285,11 +291,11 @@ def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
     )
 
 
-def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
+def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     """Return what one operation of the mix comes to on average."""
     mix = job.declared.kinds(job.load)
     total = sum(mix.values())
-    found = _Work()
+    found = _FunctionWork()
     for kind, weight in mix.items():
         share = weight / total
         like = _LIKE.get(kind, OperationKind.PUT)
@@ -301,7 +307,7 @@ def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
         load = _load(job, setting, like, moved)
         requests = 0 if kind in _FREE else load.requests
         moving_s = moved / line_rate(load) * load.threads
-        found = _Work(
+        found = _FunctionWork(
             seconds=found.seconds + share * (REQUEST_S[like] + moving_s),
             bytes=found.bytes + share * moved,
             uploaded=found.uploaded + share * moved * (like is OperationKind.PUT),
@@ -318,7 +324,7 @@ def _is_unknown(job: JobSpec) -> bool:
     return not kinds or not kinds.keys().isdisjoint(CONTENDED)
 
 
-def _requests_at_most(job: JobSpec, setting: Setting) -> _Work:
+def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
     """Return how many requests one function makes at most."""
     workload = job.declared
     if workload.uses_store and _is_unknown(job):
@@ -341,7 +347,7 @@ def _requests_at_most(job: JobSpec, setting: Setting) -> _Work:
 
 
 def _bytes_at_most(
-    job: JobSpec, setting: Setting, work: _Work, seconds: float
+    job: JobSpec, setting: CostConditions, work: _FunctionWork, seconds: float
 ) -> tuple[float, float]:
     """Return how many bytes one function sends and receives at most.
 
@@ -362,7 +368,7 @@ def _bytes_at_most(
     return sent, received
 
 
-def _piece_bytes(job: JobSpec, setting: Setting, kind: OperationKind) -> float:
+def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> float:
     """Return how many bytes one request moves at most; infinity if nobody knows the size."""
     workload = job.declared
     if workload.most_bytes is not None:
@@ -374,7 +380,7 @@ def _piece_bytes(job: JobSpec, setting: Setting, kind: OperationKind) -> float:
     return math.inf if size is None else _load(job, setting, kind, size).part_bytes
 
 
-def _planned(job: JobSpec, setting: Setting, due: int | None = None) -> _Work:
+def _planned(job: JobSpec, setting: CostConditions, due: int | None = None) -> _FunctionWork:
     """Return the work of a function without its duration: one round, or what is ``due``."""
     job = replace(job, duration_s=None)
     is_drawn = job.load.is_drawn
@@ -383,14 +389,14 @@ def _planned(job: JobSpec, setting: Setting, due: int | None = None) -> _Work:
     once = _work(job, setting)
     if once is None:
         # A read of objects of unknown size: each whole.
-        once = _Work(gets=job.objects * job.repeats * (1 + job.warmup))
+        once = _FunctionWork(gets=job.objects * job.repeats * (1 + job.warmup))
     if due is None or is_drawn:
         return once
     rounds = 1 + due / (job.objects * job.repeats)
     return replace(once, puts=once.puts * rounds, gets=once.gets * rounds)
 
 
-def _in_time(job: JobSpec, seconds: float, *, puts: float) -> _Work:
+def _in_time(job: JobSpec, seconds: float, *, puts: float) -> _FunctionWork:
     """Return the requests that fit into a time, if ``puts`` of them are of the PUT class."""
     streams = job.load.threads * job.transfer.connections
     if job.load.library is not None:
@@ -398,4 +404,4 @@ def _in_time(job: JobSpec, seconds: float, *, puts: float) -> _Work:
     each_s = puts * LEAST_REQUEST_S[OperationKind.PUT]
     each_s += (1 - puts) * LEAST_REQUEST_S[OperationKind.GET]
     count = streams * seconds / each_s
-    return _Work(seconds=seconds, puts=count * puts, gets=count * (1 - puts))
+    return _FunctionWork(seconds=seconds, puts=count * puts, gets=count * (1 - puts))

@@ -40,11 +40,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, FunctionNetwork, function_network
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.workload import moving_kind
 from serverless_bench.units import GIB, MIB
@@ -61,15 +62,17 @@ Assumed, not measured."""
 LAUNCH_AT_ONCE: Final = 1000
 LAUNCH_PER_S: Final = 100.0
 
-CORE_S_PER_GIB: Final = {
-    ("wire", OperationKind.PUT): 1.19,
-    ("wire", OperationKind.GET): 1.42,
-    ("boto3", OperationKind.PUT): 2.61,
-    ("boto3", OperationKind.GET): 1.48,
+_THIN: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
+_CORE_S_PER_GIB: Final = {
+    (_THIN, OperationKind.PUT): 1.19,
+    (_THIN, OperationKind.GET): 1.42,
 }
-BASE_MIB: Final = {"wire": 60, "boto3": 90}
-"""Largest resident set of a worker (docs/performance-full.md, 40 and 80 MiB), and a guess at
-what Lambda's runtime adds."""
+_OTHER_CORE_S_PER_GIB: Final = {OperationKind.PUT: 2.61, OperationKind.GET: 1.48}
+"""Of boto3, for every other client."""
+_BASE_MIB: Final = {_THIN: 60}
+_OTHER_BASE_MIB: Final = 90
+"""Largest resident set of a worker (docs/performance-full.md, 40 and 80 MiB for boto3), and a
+guess at what Lambda's runtime adds."""
 
 CONTROL_PUTS: Final = 2
 """Per invocation: its claim, and its record."""
@@ -108,7 +111,7 @@ class PlannedLoad:
     repeats: int = 1
     """How often each object is moved."""
     transfer: Transfer
-    client: str = "wire"
+    client: str = _THIN
     threads: int = 1
     """Operations of one function in flight at once."""
     bytes_per_s: float | None = None
@@ -283,13 +286,16 @@ def line_rate(load: PlannedLoad) -> float:
     """Return the bytes per second of one function whose bucket is full."""
     if load.bytes_per_s is not None:
         return load.bytes_per_s
-    key = (load.client, load.kind)
-    core_s_per_gib = CORE_S_PER_GIB.get(key, CORE_S_PER_GIB["boto3", load.kind])
     return min(
         LINE_BYTES_PER_S[load.kind],
         load.threads * load.transfer.connections * CONNECTION_BYTES_PER_S,
-        min(1.0, load.memory_mib / VCPU_MIB) * GIB / core_s_per_gib,
+        min(1.0, load.memory_mib / VCPU_MIB) * GIB / core_s_per_gib(load.client, load.kind),
     )
+
+
+def core_s_per_gib(client: str, kind: OperationKind) -> float:
+    """Return the processor time that a client takes for 2**30 bytes, over https."""
+    return _CORE_S_PER_GIB.get((client, kind), _OTHER_CORE_S_PER_GIB[kind])
 
 
 def forecast(load: PlannedLoad) -> Forecast:
@@ -311,7 +317,7 @@ def forecast(load: PlannedLoad) -> Forecast:
         requests_per_s=per_s,
         burst_per_s=at_once * line_rate(load) / load.part_bytes,
         part_bytes=_calm_part(load, at_once * load.operations / moving_s),
-        memory_needed_mib=BASE_MIB.get(load.client, BASE_MIB["boto3"]) + math.ceil(blocks / MIB),
+        memory_needed_mib=_BASE_MIB.get(load.client, _OTHER_BASE_MIB) + math.ceil(blocks / MIB),
         usage=_usage(load, function_s, run_s),
     )
 

@@ -19,7 +19,7 @@ _OTHER_CURRENCIES: Final = {"cn": "CNY", "eusc": "EUR"}
 """Currencies of partitions that AWS does not bill in dollars, by how their regions begin."""
 
 
-class Stores(TypedDict):
+class StorePlaces(TypedDict):
     """Fields of ``BilledUsage`` that say where requests go."""
 
     express: bool
@@ -34,9 +34,9 @@ class Leaving(TypedDict):
     internet_bytes: int
 
 
-def stores(job: JobSpec) -> Stores:
+def stores(job: JobSpec) -> StorePlaces:
     """Return which price list the requests of a job have."""
-    return Stores(
+    return StorePlaces(
         express=is_directory_bucket(job.target.bucket),
         foreign=is_foreign(job),
         foreign_control=job.control is not None and _is_outside(job.control),

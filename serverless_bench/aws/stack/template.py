@@ -29,7 +29,7 @@ guide, "IAM and AWS STS quotas")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Function:
+class _StackFunction:
     """One function of the template."""
 
     memory: int
@@ -83,7 +83,7 @@ def template(
     """
     _check(memory, arch, copies)
     functions = [
-        _Function(memory=size, arch=processor, copy=copy, runtime=runtime)
+        _StackFunction(memory=size, arch=processor, copy=copy, runtime=runtime)
         for size, processor, copy in product(memory, arch, range(1, copies + 1))
     ]
     log_streams = (

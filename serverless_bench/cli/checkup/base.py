@@ -8,28 +8,28 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench.aws.client import explained, open_client, open_session
-from serverless_bench.aws.cloudformation import Stack, read_stack
-from serverless_bench.aws.lambda_account import (
+from serverless_bench.aws.account import (
     FunctionSetup,
+    Stack,
     read_function,
     read_network_quota,
     read_quota,
+    read_stack,
 )
+from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.errors import PluginError, SbenchError
+from serverless_bench.executors.findings import Finding, clock, fail, ok, warn
 from serverless_bench.stores.embedded import default_directory
 from serverless_bench.stores.seaweedfs import find_program
-from serverless_bench.units import GIB, NS_PER_S, format_seconds, format_size
+from serverless_bench.units import GIB, format_seconds, format_size
 from serverless_bench.version import __version__
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
@@ -41,29 +41,7 @@ _ROOM_BYTES: Final = GIB
 _PROBES: Final = 12
 _PROBE_EVERY_S: Final = 0.093
 """Spread over all phases of a second, so that some answers come next to its border."""
-_SKEW_WARN_NS: Final = NS_PER_S
-_SKEW_FAIL_NS: Final = 900 * NS_PER_S
-"""AWS refuses signatures that are 15 minutes off (``RequestTimeTooSkewed``)."""
 _MOST_MINUTES: Final = 24 * 60
-
-
-class Level(StrEnum):
-    """How bad it is."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the doctor's."""
-
-    level: Level
-    what: str
-    text: str
-    hint: str = ""
-    """What to do; empty if nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,13 +55,6 @@ class Patient:
     stack: Stack | None = None
     functions: tuple[str, ...] = ()
     setups: list[FunctionSetup] = field(default_factory=list)
-
-
-ok: Final = partial(Finding, Level.OK)
-warn: Final = partial(Finding, Level.WARN)
-"""Of a finding that a run survives."""
-fail: Final = partial(Finding, Level.FAIL)
-"""Of a finding that a run does not survive."""
 
 
 def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
@@ -203,20 +174,6 @@ def _probes(ask: Callable[[], Any]) -> list[tuple[int, int, int]]:
         if date_s is not None:
             found.append((sent_ns, received_ns, date_s))
     return found
-
-
-def clock(offset: tuple[int, int] | None, *, answered: bool) -> Finding:
-    """Judge bounds of this machine's clock minus another's, or the other way round."""
-    hint = "let NTP set this machine's clock"
-    if offset is None:
-        text = "its answers contradict each other" if answered else "nobody tells the time"
-        return warn("clock", text, "several machines with several clocks may stand behind it")
-    low, high = offset
-    text = f"off by {low / NS_PER_S:+.2f} to {high / NS_PER_S:+.2f} s"
-    least = max(low, -high, 0)
-    if least > _SKEW_FAIL_NS:
-        return fail("clock", f"{text}: signatures are refused beyond 15 minutes", hint)
-    return warn("clock", text, hint) if least > _SKEW_WARN_NS else ok("clock", text)
 
 
 def quota(patient: Patient) -> Finding:

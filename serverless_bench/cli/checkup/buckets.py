@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.cli.checkup.base import Finding, Patient, fail, ok, warn
-from serverless_bench.clients.s3_xml import texts
+from serverless_bench.cli.checkup.base import Patient
+from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver import bucket as driver
 from serverless_bench.driver.bucket import Setting, explained
 from serverless_bench.driver.target import resolve
@@ -20,6 +20,7 @@ from serverless_bench.errors import (
     StoreError,
     UsageError,
 )
+from serverless_bench.executors.findings import Finding, fail, ok, warn
 from serverless_bench.job.target import StoreProtocol, Target
 
 _GIVE_UP_S: Final = 12.0

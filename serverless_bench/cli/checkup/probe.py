@@ -5,12 +5,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-from serverless_bench.cli.checkup.base import Finding, Patient, ok
+from serverless_bench.cli.checkup.base import Patient
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.target import resolve
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.aws_lambda_probe import ANSWER_S, ask, check_functions
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.findings import Finding, ok
 from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.target import Target

@@ -85,9 +85,9 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
 
         say_json(orjson.dumps(comparison.to_json()))
     elif style == PAGE:
-        from serverless_bench.reporters.page.comparison import page
+        from serverless_bench.reporters.page.runs import comparison_page
 
-        click.echo(page(comparison), nl=False)
+        click.echo(comparison_page(comparison), nl=False)
     else:
         from serverless_bench.reporters.comparison import lines
 

@@ -7,18 +7,14 @@ from typing import Any, Final
 import click
 import orjson
 
-from serverless_bench.aws.cloudformation import Stack
+from serverless_bench.aws.account import Stack
 from serverless_bench.cli.checkup.base import (
-    Finding,
-    Level,
     Patient,
     credentials,
-    fail,
     function,
     identity,
     machine,
     network_quota,
-    ok,
     quota,
     stack,
     unless_it_fails,
@@ -28,15 +24,22 @@ from serverless_bench.cli.checkup.buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.names import with_flags
 from serverless_bench.cli.flags.of_jobs import settings
-from serverless_bench.cli.flags.options import Choice, choose_format, harmless, option
+from serverless_bench.cli.flags.options import PluginName, choose_format, harmless, option
 from serverless_bench.cli.output.terminal import say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
+from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
+from serverless_bench.executors import EXECUTORS, executors_where, info_of
+from serverless_bench.executors.findings import Finding, Level, fail, ok
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import parse_bucket
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+
+_PLACE: Final = ("scheduler", "slots")
+"""Settings that say where an executor runs functions."""
 
 
 @click.command("doctor")
@@ -45,8 +48,12 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
 @option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
 @option("--function", multiple=True, help="Deployed function to look at.")
 @option("--region", help="Where they are.")
-@option("--executor", type=Choice(["dask"]), help="Look at every worker of a Dask cluster.")
-@settings("scheduler", "slots")
+@option(
+    "--executor",
+    type=PluginName(EXECUTORS.names),
+    help="Look at where it runs functions: every worker of a Dask cluster.",
+)
+@settings(*_PLACE)
 @harmless(
     "--probe/--no-probe",
     default=True,
@@ -63,10 +70,16 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
 def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
     """Check this machine, the account and the stack before a run.
 
-    Without --stack, --bucket, --function or --executor dask it looks at this machine only.
+    Without --stack, --bucket, --function or --executor it looks at this machine only.
     """
     from rich.console import Console
 
+    if flags["executor"] and info_of(flags["executor"]).examine is None:
+        looked_at = " or ".join(executors_where(lambda info: info.examine is not None))
+        raise UsageError(
+            f"there is nothing to look at for --executor {flags['executor']}",
+            hint=f"--executor {looked_at}, or none",
+        )
     if flags["endpoint_url"] is not None:
         flags["endpoint_url"] = parse_endpoint(flags["endpoint_url"])
     console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -91,12 +104,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     )
     yield from versions()
     yield from machine()
-    place = (flags["scheduler"], flags["slots"])
-    if flags["executor"] or place != (None, None):
-        # What starts clusters is loaded where one is wanted.
-        from serverless_bench.cli.checkup.dask import cluster
-
-        yield from unless_it_fails("dask", cluster(*place))
+    yield from _place(flags)
     if not (flags["stack"] or flags["bucket"] or flags["function"]):
         return
     cloud = CLOUDS.get(parse_bucket(flags["bucket"] or "")[0])
@@ -115,6 +123,17 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _probed(flags, patient)
     for bucket in _buckets(flags["bucket"], flags["endpoint_url"], patient.stack):
         yield from look_at(bucket, patient, write_test=flags["write_test"])
+
+
+def _place(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """Look at where an executor runs functions: the one that is named, or that has a setting."""
+    given = {name: flags[name] for name in _PLACE if flags[name] is not None}
+    names = [flags["executor"]] if flags["executor"] else []
+    if given and not names:
+        names = executors_where(lambda info: not info.settings.isdisjoint(given))
+    for name in names:
+        examine = info_of(name).examine
+        yield from () if examine is None else unless_it_fails(name, examine(given))
 
 
 def _credentials(

@@ -32,9 +32,9 @@ def command(directory: Path, style: str, output: Path | None) -> None:
     """
     load_numpy()
     from serverless_bench.formats.export import export
-    from serverless_bench.formats.exporters import open_exporter
+    from serverless_bench.formats.exporters import EXPORTERS
 
-    if output is None and not open_exporter(style).is_text:
+    if output is None and not EXPORTERS.load(style).is_text:
         raise UsageError(f"--format {style} needs a file", hint=f"--output run.{style}")
     check_writable("--output", output)
     export(directory, sys.stdout.buffer if output is None else output, format=style)

@@ -54,9 +54,9 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
         )
     shown = [_row(entry) for entry in islice(known, limit or None)]
     if flags["format"] == PAGE:
-        from serverless_bench.reporters.page.series import page
+        from serverless_bench.reporters.page.runs import series_page
 
-        click.echo(page("Runs" if series is None else f"Series {series}", shown), nl=False)
+        click.echo(series_page("Runs" if series is None else f"Series {series}", shown), nl=False)
         return 0
     if flags["format"] == "json":
         for row in shown:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import orjson
 
-from serverless_bench.aws.cloudformation import Stack, read_stack
+from serverless_bench.aws.account import (
+    FunctionSetup,
+    Stack,
+    read_function,
+    read_network_quota,
+    read_quota,
+    read_stack,
+)
 from serverless_bench.aws.cost.advice import Trap, traps, warnings
 from serverless_bench.aws.cost.forecast import (
     DEFAULT_QUOTA,
@@ -21,13 +28,14 @@ from serverless_bench.aws.cost.forecast import (
     forecast,
 )
 from serverless_bench.aws.cost.places import regions
-from serverless_bench.aws.cost.prices import Prices, needed_prices, origin, price_text
-from serverless_bench.aws.cost.usage import Dollars, format_money, price
-from serverless_bench.aws.lambda_account import (
-    FunctionSetup,
-    read_function,
-    read_network_quota,
-    read_quota,
+from serverless_bench.aws.cost.prices import (
+    Dollars,
+    Prices,
+    format_money,
+    needed_prices,
+    origin,
+    price,
+    price_text,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.aws.stack.functions import ARCHITECTURES, DeployedFunction, choose

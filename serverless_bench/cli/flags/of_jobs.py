@@ -76,7 +76,7 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     said: dict[str, Any] = {"type": _type_of(_TYPES[name]), "help": help_text}
     said |= {"multiple": True} if default == () else {"default": default}
     flag = name.replace("_", "-")
-    spelled = f"--{flag}/--no-{flag}" if default is True else f"--{flag}"
+    spelled = f"--{flag}/--no-{flag}" if isinstance(default, bool) else f"--{flag}"
     declare = harmless if isinstance(meaning, Harmless) else option
     return declare(spelled, **{**said, **_MORE.get(name, {})})
 

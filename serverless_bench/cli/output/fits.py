@@ -84,14 +84,14 @@ def show(
         say_json(orjson.dumps(data))
         return
     if style == PAGE:
-        from serverless_bench.reporters.page.scaling import page
+        from serverless_bench.reporters.page.runs import scaling_page
 
         laws = {
             metric: [" ".join(law.split()) for law in _laws(fitted)]
             for metric, fitted in data.items()
         }
         curves = {metric: _curves(scaling) for metric, scaling in found.items()}
-        click.echo(page(data, laws, curves), nl=False)
+        click.echo(scaling_page(data, laws, curves), nl=False)
         return
     mark = f", {format_count(simulated, 'run')} SIMULATED" if simulated else ""
     for metric, fitted in data.items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds.azure import Azure
 from serverless_bench.clients.clouds.google import Google
-from serverless_bench.clients.open_uploads import OpenUpload
+from serverless_bench.clients.listings import OpenUpload
 from serverless_bench.job.target import StoreProtocol, Target
 
 if TYPE_CHECKING:

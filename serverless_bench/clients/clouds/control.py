@@ -7,8 +7,8 @@ import obstore
 
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.clouds import CLOUDS, CloudRequests
+from serverless_bench.clients.listings import OpenUpload
 from serverless_bench.clients.obstore import ObstoreClient
-from serverless_bench.clients.open_uploads import OpenUpload
 from serverless_bench.errors import AccessDenied, BadRequest, ConnectionLost, OperationError
 
 _THERE: Final = 409

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds.google import NOBODY, is_google
-from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
+from serverless_bench.clients.listings import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.s3_http import NO_HEADERS
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire import WireClient

@@ -63,7 +63,7 @@ class CostSoFar:
         if (prices := self._prices) is None:
             return
         from serverless_bench.aws.cost.bill import outcome_usage  # noqa: PLC0415
-        from serverless_bench.aws.cost.usage import price  # noqa: PLC0415
+        from serverless_bench.aws.cost.prices import price  # noqa: PLC0415
 
         architecture = "arm64" if result.machine in {"aarch64", "arm64"} else "x86_64"
         usage = outcome_usage(
@@ -78,7 +78,7 @@ class CostSoFar:
         if (prices := self._prices) is None:
             return None
         from serverless_bench.aws.cost.places import stores  # noqa: PLC0415
-        from serverless_bench.aws.cost.usage import BilledUsage, price  # noqa: PLC0415
+        from serverless_bench.aws.cost.prices import BilledUsage, price  # noqa: PLC0415
 
         usage = BilledUsage(**stores(self._job), puts=totals.puts, gets=totals.gets)
         return price(usage, prices).total

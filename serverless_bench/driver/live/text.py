@@ -79,7 +79,7 @@ def rate_text(one: Rate) -> str:
 def cost_text(amount: float, look: Look) -> str:
     """Return an amount of money, with a note if its prices are of another region than the run."""
     # Only what costs something waits for it.
-    from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415
+    from serverless_bench.aws.cost.prices import format_money  # noqa: PLC0415
 
     return format_money(amount, look.currency) + look.cost_note
 

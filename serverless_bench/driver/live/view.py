@@ -11,6 +11,7 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.link import mean_bytes
 from serverless_bench.driver.live.bound_now import Activity, bound_now
 from serverless_bench.driver.live.cost_so_far import CostSoFar
+from serverless_bench.executors import info_of
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
@@ -123,6 +124,7 @@ class RunView:
         self._samples = deque([(self._created_ns, _NOTHING)])
         self._timeline = [(0, 0, 0)]
         self._lanes_known = _lanes_known(job)
+        self._in_process = info_of(job.executor).in_process
 
     def add(self, outcome: Outcome) -> None:
         """Count a function that has come to its end."""
@@ -192,8 +194,7 @@ class RunView:
     def _at_once(self, ended: int) -> int:
         """Return how many functions could be at work now."""
         job, live = self._job, self._live
-        # In this process they run one after the other.
-        most = 1 if job.executor == "inline" else live.concurrency or job.concurrency
+        most = 1 if self._in_process else live.concurrency or job.concurrency
         if live.limit is not None:
             most = min(most, live.limit)
         return min(most, max(0, self._functions - ended))

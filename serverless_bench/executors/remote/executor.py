@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Generator, Iterable
 from typing import ClassVar
 
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, Refusal
-from serverless_bench.executors.remote.refusals import RefusableMap
+from serverless_bench.executors.remote.refusals import PolledMap, RefusableMap
 from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
@@ -20,10 +20,11 @@ class RemoteExecutor:
         Has a control target, or nothing is followed.
     """
 
-    maps: ClassVar[type[RefusableMap]] = RefusableMap
+    info: ClassVar = ExecutorInfo(remote=True, settings=frozenset({"control_prefix"}))
 
     def __init__(self, job: JobSpec) -> None:
-        self._job = job
+        self.job = job
+        self._maps = PolledMap if self.info.polled else RefusableMap
         self._seen = RequestedRecords(job.invocations)
 
     def recover(
@@ -33,16 +34,26 @@ class RemoteExecutor:
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        remote = self.maps(self._job, None, progress, self._seen, since_ns=since_ns, known=known)
+        remote = self._maps(self.job, None, progress, self._seen, since_ns=since_ns, known=known)
         return remote.run(invocations)
 
-    def _run(
+    def run_with(
         self,
         launcher: Launcher,
         invocations: Iterable[InvocationSpec],
         progress: RunProgress,
         refusals: Callable[[], Iterable[Refusal]] = tuple,
     ) -> Generator[Outcome, None, None]:
-        """Launch invocations and yield their outcomes; for ``refusals`` see ``RefusableMap``."""
-        remote = self.maps(self._job, launcher, progress, self._seen, refusals=refusals)
+        """Launch invocations and yield their outcomes.
+
+        Parameters
+        ----------
+        launcher
+            Hands them over, and is closed in the end.
+        invocations, progress
+            As in ``map``.
+        refusals
+            As in ``RefusableMap``.
+        """
+        remote = self._maps(self.job, launcher, progress, self._seen, refusals=refusals)
         return remote.run(invocations)

@@ -101,13 +101,11 @@ class _Measure:
         for one in node.value:
             # Of a mapping they are keys and values.
             pair = one if isinstance(one, tuple) else (one,)
-            if len(pair) > 1 and not self._is_key(one[0]):
+            key = pair[0].value
+            if len(pair) > 1 and not (isinstance(key, str) and len(key) <= _MAX_KEY):
                 raise self._refused(one[0], f"a key is no text of up to {_MAX_KEY} characters")
             size += sum(self.expanded(each, depth + 1) for each in pair)
         return size
-
-    def _is_key(self, node: "yaml.Node") -> bool:
-        return isinstance(node.value, str) and len(node.value) <= _MAX_KEY
 
     def _refused(self, node: "yaml.Node", why: str) -> UsageError:
         line = 0 if node.start_mark is None else node.start_mark.line + 1

@@ -14,5 +14,3 @@ EXPORTERS: Final = Registry[Exporter](
         "warp": "serverless_bench.formats.exporters.warp:EXPORTER",
     },
 )
-
-open_exporter: Final = EXPORTERS.load

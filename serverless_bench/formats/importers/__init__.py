@@ -18,8 +18,6 @@ IMPORTERS: Final = Registry[Importer](
     },
 )
 
-open_importer: Final = IMPORTERS.load
-
 
 def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Imported:
     """Return what a file of another tool says; nothing is written.
@@ -40,7 +38,7 @@ def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Import
     PluginError
         If the name is unknown, or the file needs a library that is not installed.
     """
-    named = None if name is None else open_importer(name)
+    named = None if name is None else IMPORTERS.load(name)
     content = open_content(path)
     if named is not None:
         if not named.takes(content):
@@ -49,7 +47,7 @@ def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Import
             )
         return named.read(content, hints)
     for known in IMPORTERS.names():
-        importer = open_importer(known)
+        importer = IMPORTERS.load(known)
         if importer.recognises(content):
             return importer.read(content, hints)
     raise UsageError(

@@ -61,7 +61,7 @@ _numbers = partial(array, "q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class ImportedRows:
     """Operations as columns that grow; ``ABSENT`` stands for an unknown instant."""
 
     function: "array[int]" = field(default_factory=_numbers)
@@ -119,7 +119,7 @@ class Imported:
     """In the order of ``index``."""
     lost: Mapping[int, str]
     """Function calls without a result: index and cause."""
-    rows: Rows
+    rows: ImportedRows
     concurrency: int
     created_ns: int
     bucket: str = ""
@@ -147,7 +147,7 @@ class Importer:
     """Return what a content says; raises ``UsageError`` if that cannot be."""
 
 
-def check(path: Path, rows: Rows, unit: str) -> None:
+def check(path: Path, rows: ImportedRows, unit: str) -> None:
     """Refuse operations that cannot have been.
 
     Parameters
@@ -157,7 +157,7 @@ def check(path: Path, rows: Rows, unit: str) -> None:
     rows
         All operations.
     unit
-        What ``Rows.line`` counts.
+        What ``ImportedRows.line`` counts.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from serverless_bench.formats.importers.base import (
     GET,
     KINDS,
     PUT,
-    Rows,
+    ImportedRows,
     check,
     common,
     plain_key,
@@ -83,7 +83,7 @@ class OpLog:
     """An op-log, read: operations that are known as rows, anything else counted."""
 
     path: Path
-    rows: Rows
+    rows: ImportedRows
     """Their ``function`` numbers ``threads``."""
     threads: Sequence[tuple[str, str]]
     """Client id and thread of each, as the file spells them."""
@@ -138,7 +138,7 @@ class _Parser:
         # What a log does not have is the empty cell that ``take`` adds at the end.
         self._at = dict.fromkeys(_OPTIONAL, -1) | {name: i for i, name in enumerate(names)}
         self._width = len(names)
-        self.rows = Rows()
+        self.rows = ImportedRows()
         self._threads: dict[tuple[str, str], int] = {}
         self._endpoints: set[str] = set()
         """Of several, no more than two: then there is no common one."""

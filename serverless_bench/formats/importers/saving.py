@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from serverless_bench.errors import ArchiveError
-from serverless_bench.formats.importers.base import KINDS, FunctionCall, Imported, Rows
+from serverless_bench.formats.importers.base import KINDS, FunctionCall, Imported, ImportedRows
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
@@ -125,7 +125,7 @@ def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
             yield Outcome(submitted_ns=ABSENT, collected_ns=ABSENT, result=lost)
 
 
-def _outcome(call: FunctionCall, rows: Rows, of_call: Ints, run_id: str) -> Outcome:
+def _outcome(call: FunctionCall, rows: ImportedRows, of_call: Ints, run_id: str) -> Outcome:
     start_ns = int(rows.column("start_ns")[of_call].min())
     end_ns = int(rows.column("end_ns")[of_call].max())
     start_ns = start_ns if call.start_ns is None else min(call.start_ns, start_ns)
@@ -154,7 +154,7 @@ def _outcome(call: FunctionCall, rows: Rows, of_call: Ints, run_id: str) -> Outc
     )
 
 
-def _tables(rows: Rows, of_call: Ints) -> dict[str, dict[str, Sequence[Any]]]:
+def _tables(rows: ImportedRows, of_call: Ints) -> dict[str, dict[str, Sequence[Any]]]:
     """Return operations, their one attempt each, and the mean rate of those that succeeded."""
     number = np.arange(len(of_call))
     error = [rows.error[row] for row in of_call]

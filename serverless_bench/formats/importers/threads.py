@@ -14,8 +14,8 @@ from serverless_bench.formats.importers.base import (
     FunctionCall,
     Hints,
     Imported,
+    ImportedRows,
     Importer,
-    Rows,
 )
 from serverless_bench.formats.importers.oplog import OpLog
 from serverless_bench.rundir.tables import ABSENT, Ints
@@ -117,7 +117,7 @@ def _in_order(log: OpLog) -> tuple[list[str], Ints]:
     return names, np.asarray(number[log.rows.column("function")], dtype=np.int64)
 
 
-def _drop_strange_instants(rows: Rows, *, keep_first_bytes: bool) -> int:
+def _drop_strange_instants(rows: ImportedRows, *, keep_first_bytes: bool) -> int:
     """Forget first and last bytes outside their operations, and return how many."""
     dropped = 0
     start, end = rows.column("start_ns"), rows.column("end_ns")
@@ -132,7 +132,7 @@ def _drop_strange_instants(rows: Rows, *, keep_first_bytes: bool) -> int:
     return dropped
 
 
-def _overlap(rows: Rows, function: Ints, order: Ints) -> bool:
+def _overlap(rows: ImportedRows, function: Ints, order: Ints) -> bool:
     """Return whether a thread starts an operation before its last one has ended."""
     same = function[order][1:] == function[order][:-1]
     start, end = rows.column("start_ns")[order], rows.column("end_ns")[order]
@@ -140,7 +140,7 @@ def _overlap(rows: Rows, function: Ints, order: Ints) -> bool:
 
 
 def _dealt_out(
-    rows: Rows, names: Sequence[str], function: Ints, order: Ints
+    rows: ImportedRows, names: Sequence[str], function: Ints, order: Ints
 ) -> tuple[list[str], Ints]:
     """Give every thread as many calls as it did operations at once, at most.
 

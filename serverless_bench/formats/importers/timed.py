@@ -15,8 +15,8 @@ from serverless_bench.formats.importers.base import (
     FunctionCall,
     Hints,
     Imported,
+    ImportedRows,
     PickledData,
-    Rows,
     check,
     instant_ns,
     plain_key,
@@ -190,9 +190,9 @@ def _phase(path: Path, there: Mapping[int, _Timed], hints: Hints, notes: list[st
 
 def _rows(
     path: Path, there: Mapping[int, _Timed], hints: Hints, workload: str, keys: Sequence[object]
-) -> tuple[Rows, str]:
+) -> tuple[ImportedRows, str]:
     """Return the operations, and where their bytes are from."""
-    rows, sources = Rows(), set[str]()
+    rows, sources = ImportedRows(), set[str]()
     for index, one in there.items():
         size, source = _size(one, hints)
         if size > MAX_OPERATION_BYTES:

@@ -53,6 +53,8 @@ class ReportedRun:
     """What its operations are like."""
     exact: bool
     """Whether every request of the client is an attempt in a record."""
+    polled: bool
+    """Whether workers looked for events by themselves, and may have claimed the same event."""
     functions: Sequence[ReportedFunction]
     lost: int
     """Functions that left no record; they may have made requests."""
@@ -115,6 +117,7 @@ def read_reported_run(path: Path) -> ReportedRun:
             job=header["job"],
             load=header["job"]["load"],
             exact=header["provenance"].get("client", {}).get("attempts") == "exact",
+            polled=bool(header["provenance"].get("polled")),
             functions=functions,
             lost=len(lost | silent),
             again=any("wave" in row for row in rows),

@@ -25,7 +25,7 @@ from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
 
 if TYPE_CHECKING:
-    from serverless_bench.lab.lambda_host.host import Deliver, Host
+    from serverless_bench.lab.lambda_host.host import Deliver, LambdaHost
 
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
 _REHEARSE: Final = "serverless_bench.executors.rehearsal:rehearse"
@@ -153,7 +153,7 @@ def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int
 
 
 async def _run(
-    serving: "AbstractAsyncContextManager[Host]",
+    serving: "AbstractAsyncContextManager[LambdaHost]",
     flags: Mapping[str, Any],
     command: Sequence[str],
 ) -> int:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from serverless_bench.errors import UsageError
 from serverless_bench.lab.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
-from serverless_bench.lab.lambda_host.host import Host
+from serverless_bench.lab.lambda_host.host import LambdaHost
 from serverless_bench.lab.lambda_host.responses import ApiError, operation, reply
 
 
@@ -21,7 +21,7 @@ class AdminApi:
         Which one.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: LambdaHost) -> None:
         self._host = host
         self.routes = [
             web.get("/sbench/status", self._status),

@@ -12,7 +12,7 @@ SCALING: Final = "FunctionInvocationRateLimitExceeded"
 """AWS Lambda API reference, TooManyRequestsException, Reason."""
 
 
-class ConcurrencyLimits:
+class ConcurrencyCounters:
     """Counts what runs against the account's limit and the functions' own.
 
     What is reserved for one function, the others cannot have (AWS Lambda developer guide,

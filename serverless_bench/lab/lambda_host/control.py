@@ -15,7 +15,7 @@ from aiohttp import web
 
 from serverless_bench.lab.lambda_host.events import EventRules
 from serverless_bench.lab.lambda_host.functions import LATEST, RUNTIME, LambdaFunction
-from serverless_bench.lab.lambda_host.host import Host, InstalledFunction
+from serverless_bench.lab.lambda_host.host import InstalledFunction, LambdaHost
 from serverless_bench.lab.lambda_host.layers import Layers, sha256, stamp, unzip
 from serverless_bench.lab.lambda_host.responses import ApiError, operation
 from serverless_bench.lab.lambda_host.settings import ACCOUNT, MAX_TIMEOUT_S, MEMORY_MIB, arn
@@ -48,7 +48,7 @@ class ControlApi:
         Code goes here.
     """
 
-    def __init__(self, host: Host, layers: Layers, directory: Path) -> None:
+    def __init__(self, host: LambdaHost, layers: Layers, directory: Path) -> None:
         self._host = host
         self._layers = layers
         self._directory = directory

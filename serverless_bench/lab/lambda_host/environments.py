@@ -20,7 +20,7 @@ from aiohttp import web
 
 from serverless_bench.lab.lambda_host.environment import InitError, InvokeRequest
 from serverless_bench.lab.lambda_host.functions import LambdaFunction
-from serverless_bench.lab.lambda_host.host import Host
+from serverless_bench.lab.lambda_host.host import LambdaHost
 from serverless_bench.lab.lambda_host.pool import Pool
 from serverless_bench.lab.lambda_host.responses import ApiError, outcome, reply
 from serverless_bench.lab.lambda_host.settings import MAX_TIMEOUT_S, MIB_PER_CPU
@@ -42,7 +42,7 @@ class EnvironmentsApi:
         Whose limits and variables they have.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: LambdaHost) -> None:
         self._host = host
         self._lent: dict[str, _Lent] = {}
         one = "/sbench/environments/{id}"

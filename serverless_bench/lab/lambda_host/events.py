@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.lab.lambda_host.concurrency import SCALING, ConcurrencyLimits
+from serverless_bench.lab.lambda_host.concurrency import SCALING, ConcurrencyCounters
 from serverless_bench.lab.lambda_host.counters import HostCounters
 from serverless_bench.lab.lambda_host.environment import InvokeRequest, InvokeResponse
 from serverless_bench.units import NS_PER_S
@@ -62,7 +62,7 @@ class Events:
 
     def __init__(
         self,
-        concurrency: ConcurrencyLimits,
+        concurrency: ConcurrencyCounters,
         counters: HostCounters,
         deliver: Callable[[str, InvokeRequest], Awaitable[InvokeResponse]],
         begin: Callable[[Coroutine[Any, Any, Any]], object],

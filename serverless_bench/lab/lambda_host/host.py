@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.lab.lambda_host.concurrency import ConcurrencyLimits
+from serverless_bench.lab.lambda_host.concurrency import ConcurrencyCounters
 from serverless_bench.lab.lambda_host.counters import HostCounters
 from serverless_bench.lab.lambda_host.environment import InvokeRequest, InvokeResponse
 from serverless_bench.lab.lambda_host.events import EventRules, Events
@@ -31,7 +31,7 @@ class InstalledFunction:
     events: EventRules
 
 
-class Host:
+class LambdaHost:
     """Everything that requests act on.
 
     Parameters
@@ -50,7 +50,7 @@ class Host:
         self.settings = settings
         self.shared = shared
         self.counters: HostCounters = shared.counters
-        self.concurrency = ConcurrencyLimits(
+        self.concurrency = ConcurrencyCounters(
             settings.concurrency,
             launch_per_s=settings.launch_per_s,
             launch_burst=settings.launch_burst,

@@ -15,7 +15,7 @@ from serverless_bench.lab.lambda_host.concurrency import RATE
 from serverless_bench.lab.lambda_host.environment import InvokeRequest
 from serverless_bench.lab.lambda_host.events import Event
 from serverless_bench.lab.lambda_host.faults import InvokeFault
-from serverless_bench.lab.lambda_host.host import Host
+from serverless_bench.lab.lambda_host.host import LambdaHost
 from serverless_bench.lab.lambda_host.responses import ApiError, outcome, too_many
 
 _TOO_LARGE: Final = {
@@ -41,7 +41,7 @@ class InvokeApi:
         Whose functions are meant.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: LambdaHost) -> None:
         self._host = host
         self.routes = [web.post("/2015-03-31/functions/{name}/invocations", self._counted)]
 

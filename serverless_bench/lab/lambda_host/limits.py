@@ -27,7 +27,7 @@ class ResourceLimits:
     """RLIMIT_DATA; 0 for none."""
 
 
-class Limits:
+class EnvironmentLimits:
     """Makes a box for every environment.
 
     Parameters

@@ -18,7 +18,7 @@ from serverless_bench.lab.lambda_host.environment import (
 )
 from serverless_bench.lab.lambda_host.fork_client import ForkClient
 from serverless_bench.lab.lambda_host.functions import LATEST, LambdaFunction
-from serverless_bench.lab.lambda_host.limits import Limits, ResourceLimits
+from serverless_bench.lab.lambda_host.limits import EnvironmentLimits, ResourceLimits
 from serverless_bench.lab.lambda_host.runtime_api import RuntimeApi
 from serverless_bench.lab.lambda_host.settings import MIB_PER_CPU, HostSettings
 
@@ -33,7 +33,7 @@ class Shared:
     logs: Path
     """Has a directory per function, and in it a file per environment."""
     runtime_api: RuntimeApi
-    limits: Limits
+    limits: EnvironmentLimits
     counters: HostCounters
     _tasks: set["asyncio.Task[Any]"] = field(default_factory=set)
 

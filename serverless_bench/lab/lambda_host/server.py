@@ -17,10 +17,10 @@ from serverless_bench.lab.lambda_host.control import ControlApi
 from serverless_bench.lab.lambda_host.counters import HostCounters
 from serverless_bench.lab.lambda_host.environments import EnvironmentsApi
 from serverless_bench.lab.lambda_host.functions import PACKAGES, LambdaFunction, make_runtime
-from serverless_bench.lab.lambda_host.host import Deliver, Host
+from serverless_bench.lab.lambda_host.host import Deliver, LambdaHost
 from serverless_bench.lab.lambda_host.invoke import InvokeApi
 from serverless_bench.lab.lambda_host.layers import Layers
-from serverless_bench.lab.lambda_host.limits import Limits
+from serverless_bench.lab.lambda_host.limits import EnvironmentLimits
 from serverless_bench.lab.lambda_host.pool import Shared
 from serverless_bench.lab.lambda_host.responses import ApiError, reply
 from serverless_bench.lab.lambda_host.runtime_api import BACKLOG, RuntimeApi
@@ -41,7 +41,7 @@ _MAX_BODY: Final = 256 * MIB
 @asynccontextmanager
 async def serving(
     settings: HostSettings, functions: Sequence[LambdaFunction], scripted: Deliver | None = None
-) -> AsyncIterator[Host]:
+) -> AsyncIterator[LambdaHost]:
     """Run a host for the length of a block.
 
     Parameters
@@ -72,12 +72,12 @@ async def serving(
             scratch=Path(scratch),
             logs=settings.logs or Path(scratch, "logs"),
             runtime_api=runtime_api,
-            limits=Limits(
+            limits=EnvironmentLimits(
                 memory=settings.limit_memory and scripted is None, cpu=settings.limit_cpu
             ),
             counters=HostCounters(),
         )
-        host = Host(settings, shared, scripted)
+        host = LambdaHost(settings, shared, scripted)
         for function in functions:
             host.install(function)
         lent = EnvironmentsApi(host)
@@ -114,7 +114,7 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return reply(exc.status, {"Message": exc.reason}, {"x-amzn-ErrorType": "UnknownOperation"})
 
 
-async def _drop_expired(host: Host) -> None:
+async def _drop_expired(host: LambdaHost) -> None:
     """Drop events that have become too old while nothing else happened."""
     while True:
         await asyncio.sleep(_EXPIRY_CHECK_S)

@@ -145,7 +145,7 @@ def _fits(
 
 
 @dataclass
-class _Bucket:
+class _LoopbackBucket:
     kept: dict[str, "int | StoredObject"] = field(default_factory=dict)
     """By key; of keys that declare their size version and generation are all there is to know."""
     order: list[str] | None = None
@@ -165,7 +165,7 @@ class ObjectTable:
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
-        self._buckets: defaultdict[str, _Bucket] = defaultdict(_Bucket)
+        self._buckets: defaultdict[str, _LoopbackBucket] = defaultdict(_LoopbackBucket)
         self._lock = threading.Lock()
         # Microseconds since the epoch at first, as Google counts: another server goes on higher.
         self._versions = count(wall_ns() // 1000)

@@ -21,7 +21,7 @@ _SPARE_FILES: Final = 32
 """Open files that are no connections: the log, the witness, the standard streams."""
 
 
-class Handler(S3Connection):
+class LoopbackConnection(S3Connection):
     """Answers the requests of one connection."""
 
     def serve(self) -> None:
@@ -71,7 +71,7 @@ class LoopbackServer(ThreadedServer):
         try:
             super().__init__(
                 (settings.host, settings.port),
-                lambda connection, address, server: Handler(
+                lambda connection, address, server: LoopbackConnection(
                     connection, address, server, self.state
                 ),
                 connections=max(files - _SPARE_FILES, 1),

@@ -12,8 +12,8 @@ import numpy as np
 from serverless_bench.errors import UsageError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
-from serverless_bench.lab.simulation.launch import Launcher
-from serverless_bench.lab.simulation.limits import Limits
+from serverless_bench.lab.simulation.launch import SimulatedLauncher
+from serverless_bench.lab.simulation.limits import FunctionLimits
 from serverless_bench.lab.simulation.model import Model
 from serverless_bench.lab.simulation.retries import Retries
 from serverless_bench.lab.simulation.state import (
@@ -23,7 +23,7 @@ from serverless_bench.lab.simulation.state import (
     Done,
     Lanes,
     Log,
-    Simulated,
+    SimulationState,
     groups_of,
 )
 from serverless_bench.lab.simulation.steps import MOST_S, short_step_s, usual_step_s
@@ -61,8 +61,8 @@ class Engine:
         self,
         demand: Demand,
         model: Model,
-        limits: Limits,
-        launcher: Launcher,
+        limits: FunctionLimits,
+        launcher: SimulatedLauncher,
         *,
         retries: Retries,
         deadline_s: float,
@@ -93,7 +93,7 @@ class Engine:
         self._cuts = max(_LEAST_PIECES, _PIECES // demand.lanes)
         self._to_s = 0.0
 
-    def run(self) -> Simulated:
+    def run(self) -> SimulationState:
         """Return what happens until the last function has ended."""
         store = self._model.store
         usual_s = usual_step_s(self._limits.function_s)
@@ -117,7 +117,7 @@ class Engine:
             self._start_functions(self._launcher.launch(at_s, self._to_s))
             self._rounds(step_s)
             at_s = self._to_s
-        return Simulated(
+        return SimulationState(
             launcher=self._launcher,
             done=self._done,
             end_s=self._end_s,

@@ -8,7 +8,7 @@ from serverless_bench.lab.simulation.model import Launch
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 
 
-class Launcher:
+class SimulatedLauncher:
     """Launches invocations in the order of their index.
 
     Parameters

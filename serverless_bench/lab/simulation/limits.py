@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serverless_bench.aws.cost.forecast import CORE_S_PER_GIB, VCPU_MIB
+from serverless_bench.aws.cost.forecast import VCPU_MIB, core_s_per_gib
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
@@ -27,7 +27,7 @@ class Deployed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits:
+class FunctionLimits:
     """Of each function, in the direction that the job moves bytes."""
 
     burst_bytes: float
@@ -54,7 +54,7 @@ def limits_of(
     at_once: int,
     client: str,
     rng: np.random.Generator,
-) -> Limits:
+) -> FunctionLimits:
     """Return the limits of the functions.
 
     Parameters
@@ -86,7 +86,7 @@ def limits_of(
     connection = np.full(demand.functions, np.inf) if each is None else each * spread
     core_s = function.core_s_per_gib
     if core_s is None:
-        core_s = CORE_S_PER_GIB.get((client, demand.kind), CORE_S_PER_GIB["boto3", demand.kind])
+        core_s = core_s_per_gib(client, demand.kind)
     vcpus = min(1.0, deployed.memory_mib / VCPU_MIB) if function.on_lambda else 1.0
     processor = vcpus * GIB / core_s if core_s else np.inf
     top = min(np.inf if line is None else line, processor)
@@ -96,7 +96,7 @@ def limits_of(
     alone_s = moved / usual if np.isfinite(usual) else 0.0
     if np.isfinite(rate):
         alone_s = max(alone_s, (moved - burst) / rate)
-    return Limits(
+    return FunctionLimits(
         burst_bytes=burst,
         bytes_per_s=rate,
         line=top,

@@ -55,7 +55,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class FunctionModel:
     """What one function can do."""
 
     burst_bytes: _Amount | None = None
@@ -109,7 +109,7 @@ class Model:
 
     name: str
     launch: Launch = field(default_factory=Launch)
-    function: Function = field(default_factory=Function)
+    function: FunctionModel = field(default_factory=FunctionModel)
     store: Store = field(default_factory=Store)
 
     def to_json(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ AWS_LAMBDA: Final = Model(
         finish_s=0.03,
         collect_s=0.5,
     ),
-    function=Function(
+    function=FunctionModel(
         line_put_bytes_per_s=LINE_BYTES_PER_S[_PUT],
         line_get_bytes_per_s=LINE_BYTES_PER_S[_GET],
         connection_put_bytes_per_s=90e6,
@@ -177,7 +177,7 @@ store
 LOOPBACK: Final = Model(
     name="loopback",
     launch=Launch(setup_s=0.003, finish_s=0.001, collect_s=0.001),
-    function=Function(core_s_per_gib=0.5, buffer_bytes=4 * MIB),
+    function=FunctionModel(core_s_per_gib=0.5, buffer_bytes=4 * MIB),
     store=Store(put_s=0.0015, put_sigma=0.3, get_s=0.0015, get_sigma=0.3, share_sigma=0.1),
 )
 """Functions and ``sbench serve`` on one machine, where nothing is limited but what a file says.
@@ -231,7 +231,7 @@ def _changed(name: str, data: Mapping[str, Any]) -> Model:
     made = Model(
         name=name[:60],
         launch=_part(Launch, "launch", MODELS[base], data),
-        function=_part(Function, "function", MODELS[base], data),
+        function=_part(FunctionModel, "function", MODELS[base], data),
         store=_part(Store, "store", MODELS[base], data),
     )
     _check(made)

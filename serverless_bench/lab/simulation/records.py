@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
-from serverless_bench.lab.simulation.state import COMPLETE, CREATE, Simulated
+from serverless_bench.lab.simulation.state import COMPLETE, CREATE, SimulationState
 from serverless_bench.rundir.record import (
     Attempt,
     InvocationRecord,
@@ -32,7 +32,7 @@ _RSS_BYTES: Final = 60 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class SimulatedWorker:
     """What the record of every function says of it."""
 
     run_id: str
@@ -66,7 +66,7 @@ class _Table:
         return Rows(self.kind, made)
 
 
-def outcomes(demand: Demand, found: Simulated, worker: Worker) -> Iterator[Outcome]:
+def outcomes(demand: Demand, found: SimulationState, worker: SimulatedWorker) -> Iterator[Outcome]:
     """Yield what the driver would have got, in the order in which it came."""
     instant = partial(_instant, worker.created_ns)
     order, number, of_operation = _order(demand, found)
@@ -116,7 +116,7 @@ def _instant(created_ns: int, seconds: Floats) -> Ints:
     return created_ns + np.rint(seconds * NS_PER_S).astype(np.int64)
 
 
-def _order(demand: Demand, found: Simulated) -> tuple[Ints, Ints, Ints]:
+def _order(demand: Demand, found: SimulationState) -> tuple[Ints, Ints, Ints]:
     """Return the operations that were begun, in order; the number and the function of each."""
     count = np.diff(demand.first)
     group = np.repeat(np.arange(len(count)), count)
@@ -135,7 +135,11 @@ def _first(functions: Ints, count: int) -> Ints:
 
 
 def _operations(
-    demand: Demand, found: Simulated, order: Ints, function: Ints, instant: Callable[[Floats], Ints]
+    demand: Demand,
+    found: SimulationState,
+    order: Ints,
+    function: Ints,
+    instant: Callable[[Floats], Ints],
 ) -> _Table:
     count, done, put = len(demand.size), found.done, demand.kind is OperationKind.PUT
     bytes_, first_s, last_s = np.zeros(count), np.full(count, np.inf), np.full(count, -np.inf)
@@ -190,7 +194,7 @@ def _numbered(functions: Ints, count: int) -> Ints:
 
 def _attempts(
     demand: Demand,
-    found: Simulated,
+    found: SimulationState,
     number: Ints,
     function: Ints,
     instant: Callable[[Floats], Ints],
@@ -242,7 +246,7 @@ def _requests(demand: Demand, doing: Ints, several: NDArray[np.bool_]) -> NDArra
 
 def _steps(
     demand: Demand,
-    found: Simulated,
+    found: SimulationState,
     number: Ints,
     function: Ints,
     instant: Callable[[Floats], Ints],

@@ -19,12 +19,12 @@ from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.transfer import Verify
 from serverless_bench.lab.simulation.demand import demand_of
 from serverless_bench.lab.simulation.engine import Engine
-from serverless_bench.lab.simulation.launch import Launcher
-from serverless_bench.lab.simulation.limits import Deployed, Limits, limits_of
+from serverless_bench.lab.simulation.launch import SimulatedLauncher
+from serverless_bench.lab.simulation.limits import Deployed, FunctionLimits, limits_of
 from serverless_bench.lab.simulation.model import AWS_LAMBDA, Model, load_model
-from serverless_bench.lab.simulation.records import Worker, outcomes
+from serverless_bench.lab.simulation.records import SimulatedWorker, outcomes
 from serverless_bench.lab.simulation.retries import Retries
-from serverless_bench.lab.simulation.state import Simulated
+from serverless_bench.lab.simulation.state import SimulationState
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
@@ -91,7 +91,7 @@ def simulate(
     rng = np.random.default_rng(derive_seed(job.seed))
     at_once, client = job.concurrency, job.target.client
     limits = limits_of(model, demand, deployed, at_once=at_once, client=client, rng=rng)
-    launcher = Launcher(
+    launcher = SimulatedLauncher(
         model.launch, job.invocations, at_once=at_once, names=deployed.names, rng=rng
     )
     engine = Engine(
@@ -117,7 +117,7 @@ def simulate(
     return _saved(Path(directory), header, keys, found)
 
 
-def _check_times(found: Simulated) -> None:
+def _check_times(found: SimulationState) -> None:
     """Refuse functions that Lambda would end: the model lets an operation come to its end.
 
     Raises
@@ -149,9 +149,11 @@ def _saved(
     return load_run(directory, detail=False)
 
 
-def _worker(run_id: str, model: Model, deployed: Deployed, limits: Limits) -> Worker:
+def _worker(
+    run_id: str, model: Model, deployed: Deployed, limits: FunctionLimits
+) -> SimulatedWorker:
     on_lambda, memory = model.function.on_lambda, deployed.memory_mib
-    return Worker(
+    return SimulatedWorker(
         run_id=run_id,
         created_ns=CREATED_NS,
         memory_mib=memory if on_lambda else None,

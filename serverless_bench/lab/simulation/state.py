@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from serverless_bench.lab.simulation.demand import Demand
-from serverless_bench.lab.simulation.launch import Launcher
+from serverless_bench.lab.simulation.launch import SimulatedLauncher
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 
 BODY, CREATE, COMPLETE = range(3)
@@ -116,10 +116,10 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Simulated:
+class SimulationState:
     """What happened; instants are seconds since the run began."""
 
-    launcher: Launcher
+    launcher: SimulatedLauncher
     done: Done
     end_s: Floats
     """Of each function."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import vl_convert
 
 from serverless_bench.escaping import for_terminal
-from serverless_bench.reporters.page.markup import Html, tag
+from serverless_bench.reporters.page.document import Html, tag
 
 Row = Mapping[str, object]
 Spec = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.activity import Activity
+from serverless_bench.analysis.activity import ActivityOverTime
 from serverless_bench.analysis.histogram import Histogram, middle_ns
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.reporters.page import palette
@@ -16,7 +16,7 @@ _PER_OCTAVE: Final = 4
 """Bins of a drawn histogram of latencies between two powers of two."""
 
 
-def rate_chart(found: Activity, workload: str) -> Chart | None:
+def rate_chart(found: ActivityOverTime, workload: str) -> Chart | None:
     """Return how the functions' rates are distributed; None if none moved a byte."""
     counts, edges = found.rates
     if not counts.sum():
@@ -124,7 +124,7 @@ def status_chart(counts: Mapping[str, int]) -> Chart:
     )
 
 
-def clock_chart(found: Activity) -> Chart | None:
+def clock_chart(found: ActivityOverTime) -> Chart | None:
     """Return where each worker's clock may be; None without evidence."""
     bands = found.clocks
     if not bands.of:

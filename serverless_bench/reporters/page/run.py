@@ -1,20 +1,21 @@
-"""The page of one run."""
+"""The page of one run, which opens with how much it moved, what was lost and what bounded it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from typing import Final
 
-from serverless_bench.analysis.activity import Activity, activity, status_counts
+from serverless_bench.analysis.activity import ActivityOverTime, activity, status_counts
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.reporters.base import problems, rows
+from serverless_bench.clock import utc_stamp
+from serverless_bench.job.workload import workload_of
+from serverless_bench.reporters.base import problems, rows, simulated
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.definitions import definitions
 from serverless_bench.reporters.page import other_charts, time_charts
 from serverless_bench.reporters.page.charts import Chart, figure
-from serverless_bench.reporters.page.document import Part, document
-from serverless_bench.reporters.page.markup import Html, tag
+from serverless_bench.reporters.page.document import Content, Html, Part, document, tag
 from serverless_bench.reporters.page.values import (
     Figures,
     all_figures,
@@ -24,10 +25,9 @@ from serverless_bench.reporters.page.values import (
     show,
     table,
 )
-from serverless_bench.reporters.page.verdict import lead
 from serverless_bench.reporters.tables import sections
 from serverless_bench.rundir.run import Run
-from serverless_bench.units import format_rate, format_seconds
+from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
 _PROBLEMS: Final = 200
 """Shown at most, of a run in which each function failed in its own way."""
@@ -41,6 +41,20 @@ _ATTEMPTS: Final = {
     "retried_bytes": "moved in vain",
     "new_connections": "opened a connection",
     "read_amplification": "bytes brought per byte read",
+}
+_TILES: Final = {
+    "whole_bytes_per_s": "whole throughput",
+    "peak_1s_bytes_per_s": "peak, best 1 s",
+    "steady_bytes_per_s": "steady throughput",
+    "per_function_bytes_per_s.p50": "median function",
+    "bytes": "moved",
+    "latency_s.p50": "median latency",
+    "latency_s.p99": "99th percentile",
+    "t99_s": "99 % done after",
+    "failed": "functions failed",
+    "lost": "functions lost",
+    "failed_attempts": "failed requests",
+    "bill.total": "bill",
 }
 
 
@@ -100,14 +114,14 @@ def _problems(summary: Summary) -> Part | None:
     return Part(title="Problems", content=content)
 
 
-def _over_time(found: Activity, summary: Summary) -> Iterator[Chart | None]:
+def _over_time(found: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
     yield from time_charts.time_charts(found, summary.workload)
     if found.bounded:
         yield time_charts.bounded_chart(found)
     yield time_charts.latency_chart(summary.latencies, time_charts.length_s(found.timeline))
 
 
-def _functions(found: Activity, summary: Summary) -> Iterator[Html]:
+def _functions(found: ActivityOverTime, summary: Summary) -> Iterator[Html]:
     yield from _figures([time_charts.function_map(found)])
     yield from _figures([other_charts.rate_chart(found, summary.workload)])
     if found.slowest:
@@ -168,3 +182,67 @@ def _job(run: Run) -> Iterator[Html]:
 
 def _figures(charts: Iterable[Chart | None]) -> Iterator[Html]:
     return (figure(chart) for chart in charts if chart is not None)
+
+
+def lead(summary: Summary, run: Run | None, figures: Figures) -> Html:
+    """Return the first paragraph, where the run was made, and the figures that matter most."""
+    when = "" if run is None else f", begun {utc_stamp(run.created_ns, separators=True)}"
+    where = (
+        f"Run {summary.run_id}{when}. Client {summary.client}, functions by {summary.executor},"
+        f" store {summary.store}."
+    )
+    tiles = (
+        tag("div", tag("dt", figures.name(path, text)), tag("dd", figures.value(path)))
+        for path, text in _TILES.items()
+        if path in figures
+    )
+    return tag(
+        "div",
+        tag("p", _sentences(summary), class_="verdict"),
+        tag("p", where, class_="soft"),
+        tag("dl", tiles, class_="tiles"),
+    )
+
+
+def _sentences(summary: Summary) -> Iterator[Content]:
+    for mark in simulated(summary):
+        yield _bad(f"{mark}. ")
+    did = workload_of(summary.workload).past_tense
+    yield f"{format_count(summary.requested, 'function')} {did} "
+    yield tag("strong", format_size(summary.bytes))
+    if summary.withheld:
+        yield ". "
+        yield _bad("The throughput is withheld: the records contradict themselves.")
+    elif summary.whole_bytes_per_s is None:
+        yield "; without bytes there is no throughput."
+    else:
+        yield f" in {format_seconds(summary.span_s)}: "
+        yield tag("strong", format_rate(summary.whole_bytes_per_s))
+        yield " together."
+    yield " "
+    yield from _losses(summary)
+    if summary.corrupt_objects:
+        objects = format_count(summary.corrupt_objects, "object")
+        yield _bad(f" {objects} came back with other bytes than were written.")
+    elif summary.verified_bytes == summary.bytes > 0:
+        yield " Every byte was compared with what was written."
+    bounded = dict(rows(summary)).get("bounded by", "").partition(";")[0]
+    if bounded:
+        yield f" Bounded by {bounded}."
+    if not summary.ended:
+        yield _bad(" The driver has not ended this run.")
+
+
+def _losses(summary: Summary) -> Iterator[Html]:
+    missing = {"failed": summary.failed, "lost": summary.lost}
+    if any(missing.values()):
+        words = ", ".join(f"{count} {what}" for what, count in missing.items() if count)
+        yield _bad(f"{summary.ok} ok, {words}.")
+    else:
+        yield tag("span", "All are ok, none failed or was lost.", class_="good")
+    if summary.latencies.overdue:
+        yield _bad(f" {summary.latencies.overdue:,} operations that were due never began.")
+
+
+def _bad(text: str) -> Html:
+    return tag("span", text, class_="bad")

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.activity import Activity
+from serverless_bench.analysis.activity import ActivityOverTime
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.analysis.timeline import Timeline, clock_band
 from serverless_bench.reporters.page import palette
@@ -27,7 +27,7 @@ _CAUSES: Final = {
 }
 
 
-def time_charts(found: Activity, workload: str) -> Iterator[Chart]:
+def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
     """Yield throughput, functions at work and failed requests."""
     series = found.timeline
     end_s, step = length_s(series), format_seconds(series.segment_ns / NS_PER_S)
@@ -45,7 +45,8 @@ def time_charts(found: Activity, workload: str) -> Iterator[Chart]:
         says=f"Bytes that moved in each {step}: the area is all bytes of the run. The light band"
         " is where the line would be if all clocks were as wrong as their evidence allows.",
         spec={
-            "data": values(_closed(rows, end_s)),
+            # The last step has a width, too.
+            "data": values([*rows, {**rows[-1], "t": end_s, "u": end_s}]),
             "layer": [
                 _area(color, "high", "low", opacity=0.3),
                 _area(color, "rate", None, opacity=0.65),
@@ -66,7 +67,7 @@ def time_charts(found: Activity, workload: str) -> Iterator[Chart]:
         )
 
 
-def bounded_chart(found: Activity) -> Chart:
+def bounded_chart(found: ActivityOverTime) -> Chart:
     """Return the functions at work over time, by what bounded them."""
     named = {_CAUSES.get(name, name): at for name, at in found.bounded.items()}
     tints = [palette.color(palette.OF_CAUSE[name]) for name in found.bounded]
@@ -82,7 +83,7 @@ def bounded_chart(found: Activity) -> Chart:
     )
 
 
-def function_map(found: Activity) -> Chart:
+def function_map(found: ActivityOverTime) -> Chart:
     """Return functions against time, coloured by how fast each was."""
     drawn = found.functions
     groups = len(drawn.first) - 1
@@ -174,7 +175,7 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     )
 
 
-def _at_work(found: Activity, end_s: float) -> Chart:
+def _at_work(found: ActivityOverTime, end_s: float) -> Chart:
     """Return functions that ran, and operations under way, over time."""
     series = found.timeline
     lines = {
@@ -276,11 +277,6 @@ def _segments(segment_ns: int, count: int) -> list[dict[str, float]]:
     """Return where each segment begins and ends."""
     step = segment_ns / NS_PER_S
     return [{"t": place * step, "u": (place + 1) * step} for place in range(count)]
-
-
-def _closed(rows: list[dict[str, float]], end_s: float) -> list[dict[str, float]]:
-    """Return rows with one more at the end: the last step has a width, too."""
-    return [*rows, {**rows[-1], "t": end_s, "u": end_s}]
 
 
 def length_s(series: Timeline) -> float:

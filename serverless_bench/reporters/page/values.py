@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from serverless_bench.reporters.definitions import Figure, Sections, find
-from serverless_bench.reporters.page.document import Part
-from serverless_bench.reporters.page.markup import Content, Html, tag
+from serverless_bench.reporters.page.document import Content, Html, Part, tag
 from serverless_bench.units import format_per_s, format_rate, format_seconds, format_size
 
 LONG: Final = frozenset({"histogram", "over_time"})

@@ -16,6 +16,7 @@ from serverless_bench.cli.flags.of_jobs import (
 from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import parse_bucket
 from serverless_bench.studies import DESIGNS, SCALES
 from serverless_bench.user_files import parse_toml
@@ -161,7 +162,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     from serverless_bench.driver.remote import locate
     from serverless_bench.settings.job import JobSettings
 
-    executors = {str(cell.settings.get("executor", "local")) for cell in plan.cells()}
+    executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
     if len(executors) > 1:
         raise UsageError("the cells have different executors", hint="--executor NAME")
     names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")

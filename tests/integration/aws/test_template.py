@@ -92,7 +92,7 @@ def test_the_zip_has_what_the_body_needs(code: Path) -> None:
         str(p.relative_to(code / "serverless_bench"))
         for p in code.rglob("serverless_bench/**/*.py")
     }
-    assert {"worker/handler.py", "worker/invocation.py", "clients/wire.py"} <= ours
+    assert {"worker/handler.py", "worker/invocation.py", "clients/wire/__init__.py"} <= ours
     assert {f"workloads/{name}.py" for name in PACKED} <= ours
     # It needs boto3, which is not there.
     assert "boto3" in CLIENTS

@@ -12,18 +12,19 @@ from botocore import exceptions as boto
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.boto3 import ERRORS
-from serverless_bench.clients.wire_connect import _tls_context
+from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import OperationError
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.commands.processes import PATIENCE_S
+from tests.contract.declared import clients_without
 from tests.stores import faulty as fault
 from tests.stores.faulty import Answer, FaultServer
 from tests.stores.network import certificate, server_context
@@ -33,10 +34,8 @@ SIZE = 3 * MIB + 5
 KEY = f"{'0' * 32}.{SIZE}"
 PUT, GET = OperationKind.PUT, OperationKind.GET
 
-NATIVE = {"awscrt", "s3dlio", "s3torchconnector"}
-"""They make requests and attempts of their own: test_native_clients.py."""
-
-pytestmark = pytest.mark.parametrize("client_name", [n for n in CLIENTS if n not in NATIVE])
+# The others are in test_native_clients.py.
+pytestmark = pytest.mark.parametrize("client_name", clients_without("own_attempts"))
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +158,7 @@ def test_a_flipped_byte_is_found(client_name: str, opened: list[Client]) -> None
     with FaultServer([fault.flips_a_byte_at(2_000_000)]) as server:
         done = Store(server, client_name, opened).run(GET)
     (bad,) = done.bad_ranges
-    assert (bad.offset, bad.length, bad.found) == (2_000_000, 1, Found.UNKNOWN)
+    assert (bad.offset, bad.length, bad.found) == (2_000_000, 1, FoundBytes.UNKNOWN)
     assert (done.operation.error, done.operation.verified_bytes) == ("corrupt", SIZE - 1)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from serverless_bench.clients import CLIENTS
+from tests.contract.declared import info_of
 from tests.fuzz.watched import MOST_BYTES, Ended, Nursery, nursery
 from tests.stores.faulty import FaultServer
 from tests.stores.hostile import HARMLESS, WRONG_LISTS, WRONGS, Drips, hostile
@@ -35,10 +36,6 @@ TELLING = (
     "another protocol",
 )
 """What is tried with every client each time; the rest of the table is for `make full`."""
-
-
-HOARDS = {"awscrt"}
-"""Libraries that take into memory what comes, until the deadline (docs/clients.md)."""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +105,8 @@ def test_other_clients_bound_the_most_telling(
         for cell in cells(client, endpoints, *TELLING)
         if cell.operation in {"put", "get", "list"}
     ]
-    check(wanted, perform(child, tmp_path, wanted, 4), bounded=client not in HOARDS)
+    bounded = "takes_all" not in info_of(client).quirks
+    check(wanted, perform(child, tmp_path, wanted, 4), bounded=bounded)
 
 
 CERTIFICATES: Final[Mapping[str, dict[str, Any]]] = {

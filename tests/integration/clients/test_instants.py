@@ -15,7 +15,7 @@ import pytest
 
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
-from serverless_bench.clients.wire_connect import _tls_context
+from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.errors import OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -23,6 +23,7 @@ from serverless_bench.rundir.record import Shown
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
 from serverless_bench.worker.meter import Meter, unseen
+from tests.contract.declared import info_of
 from tests.stores import faulty as fault
 from tests.stores.faulty import Answer, Exchange, FaultServer
 from tests.stores.late import DELAY_S, is_late, see
@@ -30,8 +31,6 @@ from tests.stores.network import certificate, server_context
 from tests.stores.servers import KEYS
 
 EXACT = [name for name in CLIENTS if CLIENTS.load(name).info.attempts == "exact"]
-ALONE = "s3dlio"
-"""Its process has one endpoint."""
 SIZE = 3 * MIB + 5
 KEY = f"{'0' * 32}.{SIZE}"
 PATIENCE_S = 60
@@ -47,7 +46,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_late_store_is_seen_as_late_or_not_at_all(name: str) -> None:
     with FaultServer(repeat(is_late)) as server:
-        if name == ALONE:
+        if "one_store" in info_of(name).quirks:
             command = [sys.executable, "-m", "tests.stores.late", name, server.endpoint_url]
             done = subprocess.run(
                 command, env=os.environ, capture_output=True, text=True, check=True

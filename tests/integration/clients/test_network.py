@@ -11,12 +11,13 @@ import boto3
 import psutil
 import pytest
 
-from serverless_bench.clients import CLIENTS, open_client
-from serverless_bench.clients.wire_connect import _tls_context
+from serverless_bench.clients import open_client
+from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import SIZE, Collector, RangeOf, content, new_meter
 from serverless_bench.testing.clients import ClientContract
+from tests.contract.declared import clients_without, info_of
 from tests.contract.test_clients import MOST_IN_FULL
 from tests.stores.faulty import FaultServer
 from tests.stores.network import (
@@ -45,15 +46,8 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     _tls_context.cache_clear()
 
 
-LOOKS_UP_BY_ITSELF = {"awscrt", "obstore", "s3torchconnector"}
-"""Python does not hear of the names that these look up; a proxy looks them up for them."""
-IGNORES_PROXIES = {"minio"}
-ONE_STORE = {"s3dlio"}
-"""They take one endpoint and one proxy per process: test_native_clients.py has them."""
-IGNORES_NO_PROXY = {"s3torchconnector"}
-READS_RANGES = {"awscrt", "s3torchconnector"}
-"""They ask for ranges even of a small object, which the scripted server has not."""
-PROXIED = sorted({*CLIENTS} - IGNORES_PROXIES - ONE_STORE)
+PROXIED = clients_without("ignores_proxies", "one_store")
+"""What has one store per process is in test_native_clients.py."""
 
 
 @pytest.mark.parametrize("client_name", MOST_IN_FULL)
@@ -87,7 +81,7 @@ def there_and_back(target: Target) -> list[str | None]:
     return [meter.remote for meter in meters]
 
 
-@pytest.mark.parametrize("client_name", sorted({*CLIENTS} - ONE_STORE))
+@pytest.mark.parametrize("client_name", clients_without("one_store"))
 def test_a_bucket_may_stand_in_the_host_name(
     at_moto: Target, client_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +94,7 @@ def test_a_bucket_may_stand_in_the_host_name(
         addressing=Addressing.VIRTUAL,
     )
     with forward_proxy() as proxy:
-        if client_name in LOOKS_UP_BY_ITSELF:
+        if "looks_up_names" in info_of(client_name).quirks:
             monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
         there_and_back(target)
     assert f"{at_moto.bucket}.s3.localhost" in looked_up
@@ -131,7 +125,7 @@ def test_an_http_proxy_is_used(
         assert set(remotes) == {f"127.0.0.1:{proxy.port} (proxy)"}
 
 
-@pytest.mark.parametrize("client_name", sorted({*CLIENTS} - ONE_STORE - IGNORES_NO_PROXY))
+@pytest.mark.parametrize("client_name", clients_without("one_store", "ignores_no_proxy"))
 def test_no_proxy_is_honoured(
     at_moto: Target, client_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +134,11 @@ def test_no_proxy_is_honoured(
     there_and_back(replace(at_moto, client=client_name))
 
 
-@pytest.mark.parametrize("client_name", sorted({*PROXIED} - READS_RANGES))
+@pytest.mark.parametrize(
+    # The scripted server has no ranges.
+    "client_name",
+    clients_without("ignores_proxies", "one_store", "ranges_always"),
+)
 def test_https_goes_through_a_proxy_in_a_tunnel(
     client_name: str, stack: ExitStack, trusted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.errors import DeadlineExceeded, TimedOut
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import Collector, Ended, RangeOf, content, new_meter
+from serverless_bench.testing.client_parts import Collector, EndedMeter, RangeOf, content, new_meter
 from serverless_bench.units import MIB
 from tests.commands.processes import PATIENCE_S
 from tests.stores import faulty as fault
@@ -179,7 +179,7 @@ def test_a_function_can_end_within_a_library_s_own_parts(
     key = f"{target.prefix}k"
     client = open_client(target, Transfer())
     with pytest.raises(DeadlineExceeded):
-        client.put(key, RangeOf(key, 0, 13 * MIB), Ended())
+        client.put(key, RangeOf(key, 0, 13 * MIB), EndedMeter())
     client.close()
 
 
@@ -194,7 +194,7 @@ def test_what_ends_within_a_library_s_own_parts_leaves_no_object(
     target = replace(at_embedded, client=client_name, options=options)
     client = open_client(target, Transfer())
     with pytest.raises(DeadlineExceeded):
-        client.put(f"{target.prefix}k", RangeOf("k", 0, 13 * MIB), Ended(at))
+        client.put(f"{target.prefix}k", RangeOf("k", 0, 13 * MIB), EndedMeter(at))
     client.close()
     listed = open_s3(target).list_objects_v2(Bucket=target.bucket, Prefix=target.prefix)
     assert "Contents" not in listed

@@ -24,6 +24,7 @@ from serverless_bench.testing.client_parts import Collector, RangeOf
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
+from tests.contract.declared import info_of
 from tests.stores.faulty import Exchange, FaultServer, fails, works
 from tests.stores.servers import KEYS
 
@@ -32,12 +33,6 @@ KEY = f"{'0' * 32}.{SIZE}"
 TOKEN = "token-of-temporary-credentials"
 
 STATUSES = (301, 302, 307, 308)
-FOLLOWS = {"obstore", "s3dlio"}
-"""The library itself goes where a location says, and leaves the signature behind, though not the
-token of temporary credentials, which is worth nothing without their key; see docs/clients.md."""
-APART = {"s3dlio"}
-"""It has one store per process."""
-
 REQUESTS: dict[str, Callable[[Client, Meter], object]] = {
     "put": lambda client, meter: client.put(KEY, RangeOf(KEY, 0, SIZE), meter),
     "get": lambda client, meter: client.get(KEY, Collector(), meter),
@@ -100,11 +95,13 @@ def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("client_name", CLIENTS)
 def test_a_redirect_takes_no_signature_to_another_host(client_name: str) -> None:
-    if client_name in APART:
+    if "one_store" in info_of(client_name).quirks:
         told = _asked_elsewhere_apart(client_name)
     else:
         told = asked_elsewhere(client_name)
-    assert bool(told) == (client_name in FOLLOWS)
+    # A library that goes there leaves the signature behind, though not the token of temporary
+    # credentials, which is worth nothing without their key; see docs/clients.md.
+    assert bool(told) == ("follows_redirects" in info_of(client_name).quirks)
     for headers in told:
         assert "authorization" not in headers
         assert KEYS["AWS_ACCESS_KEY_ID"] not in str(headers)

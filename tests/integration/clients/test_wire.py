@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.clients.wire_connection import WireConnection
-from serverless_bench.clients.wire_response import Response
+from serverless_bench.clients.wire.connection import WireConnection
+from serverless_bench.clients.wire.response import Response
 from serverless_bench.errors import BadResponse, ConnectionLost, OperationError
 from serverless_bench.testing.client_parts import Collector, new_meter
 from serverless_bench.units import KIB

@@ -16,7 +16,7 @@ from serverless_bench.driver.target import ensure, resolve
 from serverless_bench.errors import DeadlineExceeded, NotFound, OperationError, StoreError
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import Ended, RangeOf, new_meter
+from serverless_bench.testing.client_parts import EndedMeter, RangeOf, new_meter
 from serverless_bench.testing.reference import open_reference
 from serverless_bench.units import MIB
 from serverless_bench.worker.claims import claim, claim_name, get_claim
@@ -175,7 +175,7 @@ def test_no_list_of_open_uploads(bucket: Bucket, target: Target) -> None:
     key = f"{target.prefix}object"
     with closing(open_client(replace(target, options=options), Transfer())) as client:
         with pytest.raises(DeadlineExceeded):
-            client.put(key, RangeOf(key, 0, 16 * MIB), Ended(12 * MIB))
+            client.put(key, RangeOf(key, 0, 16 * MIB), EndedMeter(12 * MIB))
         with pytest.raises(NotFound):
             client.head(key, new_meter())
     assert bucket.uploads(target.prefix) is None

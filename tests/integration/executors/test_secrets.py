@@ -15,6 +15,7 @@ from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import running_host
 from tests.commands.command import Apart, Sbench
 from tests.commands.credentials import ENVIRONMENT, PROXY_PASSWORD, SECRETS, leaking, shown, watched
+from tests.contract.declared import info_of
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import credentials
 
@@ -34,8 +35,6 @@ DASK = ("serverless_bench.executors.dask_host", DASK_FUNCTIONS, PYTHON)
 
 PASSING = {"uname", "git"}
 """Started by Python's ``platform``, and by whoever looks for a checkout; they end at once."""
-ALONE = {"s3dlio"}
-"""It has one store per process."""
 
 
 @pytest.fixture
@@ -154,7 +153,7 @@ def refuses_objects(exchange: Exchange) -> bool:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_what_a_store_says_back_is_not_kept(here: Sbench, client: str) -> None:
-    sbench = here.apart if client in ALONE else here
+    sbench = here.apart if "one_store" in info_of(client).quirks else here
     with FaultServer([refuses_objects] * 99) as server:
         where = ("--bucket", "bucket", "--endpoint-url", server.endpoint_url)
         how = ("--executor", "inline", "--client", client, "--retries", 0)

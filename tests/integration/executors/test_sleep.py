@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench import clock
-from serverless_bench.analysis.delivery_stats import deliveries
+from serverless_bench.analysis.attempt_stats import deliveries
 from serverless_bench.clock import wall_ns as true_wall_ns
 from serverless_bench.driver import run as driver
 from serverless_bench.job.spec import JobSpec

@@ -12,8 +12,8 @@ import pytest
 
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
-from serverless_bench.stores.certificate import write_certificate
 from serverless_bench.stores.embedded import Lease
+from serverless_bench.stores.seaweedfs import write_certificate
 from tests.commands.other_user import Stranger
 from tests.commands.processes import listening, unix_sockets, until
 from tests.stores.servers import Server, credentials, with_bucket

@@ -12,6 +12,7 @@ from typing import Final
 import click
 import pytest
 
+from serverless_bench.cli.flags.of_jobs import executor_type
 from serverless_bench.cli.flags.options import HarmlessOption
 from serverless_bench.cli.main import command_names, main, open_command
 from serverless_bench.escaping import for_toml
@@ -188,7 +189,7 @@ def options_of(command: click.Command) -> Iterator[click.Option]:
 
 def harm(folder: HostileFolder, option: click.Option) -> object:
     """Return a value of a flag that does harm if it counts."""
-    other = "dask" if isinstance(option.type, click.Choice) else "lithops"
+    other = "lithops" if option.type is executor_type else "dask"
     values = {
         "endpoint_url": f"{folder.url('store')},{folder.url('store')}",
         "bucket": "az://theirs",

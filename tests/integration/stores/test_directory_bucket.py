@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Sbench
+from tests.contract.declared import info_of
 from tests.stores.servers import DIRECT, KEYS, Server, loopback
 
 BUCKET = "bench--use1-az4--x-s3"
@@ -37,7 +37,7 @@ def refused(url: str) -> int:
     return caught.value.code
 
 
-@pytest.mark.parametrize("client", WITH_SESSIONS)
+@pytest.mark.parametrize("client", [name for name in CLIENTS if info_of(name).express])
 def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str) -> None:
     """What is written is read and deleted, and what the store saw agrees with the records."""
     how: tuple[str | int, ...] = (*on(server), "--client", client, "--format", "json")
@@ -52,10 +52,6 @@ def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str
     assert checked.code == 0, checked.out
     assert sbench("clean", "w").code == 0
     assert sbench("clean", "r").code == 0
-
-
-def test_those_that_are_named_make_sessions() -> None:
-    assert {name for name in CLIENTS if CLIENTS.load(name).info.express} == {*WITH_SESSIONS}
 
 
 def test_many_parts_and_a_mix(sbench: Sbench, server: Server) -> None:

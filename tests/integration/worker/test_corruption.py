@@ -11,7 +11,7 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.target import Target
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Sbench
 from tests.stores.servers import Server, credentials
@@ -79,14 +79,16 @@ def test_every_kind_of_damage_is_found_and_named(
     found: dict[str, list[dict[str, Any]]] = {}
     for bad in report["bad_ranges"]:
         found.setdefault(bad["key"], []).append(bad)
-    expect(found, flipped, Found.UNKNOWN, 1_234_567, 1)
-    expect(found, cut, Found.MISSING, SIZE - 1000, 1000)
-    expect(found, swapped, Found.OTHER_OBJECT, 0, SIZE, found_key=other, found_offset=0)
-    expect(found, other, Found.OTHER_OBJECT, 0, SIZE, found_key=swapped, found_offset=0)
+    expect(found, flipped, FoundBytes.UNKNOWN, 1_234_567, 1)
+    expect(found, cut, FoundBytes.MISSING, SIZE - 1000, 1000)
+    expect(found, swapped, FoundBytes.OTHER_OBJECT, 0, SIZE, found_key=other, found_offset=0)
+    expect(found, other, FoundBytes.OTHER_OBJECT, 0, SIZE, found_key=swapped, found_offset=0)
     stranger = f"{hash_key(older):016x}"
-    expect(found, replaced, Found.OTHER_OBJECT, 0, SIZE, found_key=None, found_key_hash=stranger)
-    expect(found, rewound, Found.OTHER_GENERATION, 0, SIZE, found_generation=7)
-    expect(found, zeroed, Found.ZEROS, 1 << 20, 4096)
+    expect(
+        found, replaced, FoundBytes.OTHER_OBJECT, 0, SIZE, found_key=None, found_key_hash=stranger
+    )
+    expect(found, rewound, FoundBytes.OTHER_GENERATION, 0, SIZE, found_generation=7)
+    expect(found, zeroed, FoundBytes.ZEROS, 1 << 20, 4096)
     assert [(b["offset"], b["length"]) for b in found[twice]] == [(7, 1), (2_500_000, 1)]
     assert report["bad_bytes"] > 4 * SIZE * 0.99
 
@@ -100,7 +102,7 @@ def test_every_kind_of_damage_is_found_and_named(
 def expect(
     found: dict[str, list[dict[str, object]]],
     key: str,
-    what: Found,
+    what: FoundBytes,
     offset: int,
     length: int,
     **more: object,

@@ -13,13 +13,12 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from docs.make_report import FIGURES, PAGES, made, sections
-from serverless_bench.analysis.attempt_stats import AttemptStats
-from serverless_bench.analysis.delivery_stats import Deliveries
+from serverless_bench.analysis.attempt_stats import AttemptStats, Deliveries
 from serverless_bench.analysis.summary import Neighbours, Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.definitions import Figure, read
-from serverless_bench.rundir.record import BadRange, Found
+from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.series.limit.result import LevelRow, Limit
 from tests.data.runs import lost, operation, outcome, record, saved
 
@@ -56,7 +55,7 @@ SECTIONS = {
     "Summary": "report",
     "Times": "times",
     "Violation": "violations",
-    "Wave": "waves",
+    "RelaunchWave": "waves",
 }
 
 
@@ -66,7 +65,7 @@ def hints(kind: type) -> dict[str, Any]:
     found = get_type_hints(kind, localns={"Bill": Bill})
     there = {field.name: found[field.name] for field in dataclasses.fields(kind)}
     if kind is Summary:
-        del there["attempt_stats"]
+        del there["attempt_stats"], there["polled"]
         done = there.pop("done_s")
         (_, second) = get_args(done)
         there |= {"report_schema": int, **hints(AttemptStats)}
@@ -155,7 +154,7 @@ def test_what_counts_is_one_of_four_things() -> None:
 
 
 def test_wrong_bytes_have_the_fields_that_are_defined(tmp_path: Path) -> None:
-    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=FoundBytes.ZEROS)
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     found = summarize(saved(tmp_path / "run", [outcome(record(0, [get], bad_ranges=[bad]))]))
     assert set(found.bad_ranges[0]) == set(DEFINED["bad_ranges"])

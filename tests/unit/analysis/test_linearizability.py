@@ -10,22 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.linearizability import (
+    AnsweredRead,
     Bounds,
     Fault,
     KeyHistory,
-    Read,
-    Write,
+    PossibleWrite,
     violations,
 )
 
-E = TypeVar("E", Read, Write)
+E = TypeVar("E", AnsweredRead, PossibleWrite)
 SHARP: dict[int, Bounds] = {}
 """Clocks without an error."""
 
 
 def is_linearizable(history: KeyHistory) -> bool:
     """Try every order that real time allows; a write without an end may fall out."""
-    events: list[Read | Write] = [*history.writes, *history.reads]
+    events: list[AnsweredRead | PossibleWrite] = [*history.writes, *history.reads]
 
     @cache
     def can_go_on(left: frozenset[int], state: str | None) -> bool:
@@ -36,7 +36,7 @@ def is_linearizable(history: KeyHistory) -> bool:
             if any(events[other].end_ns < event.start_ns for other in left):
                 continue
             # A write makes its version of what it replaces, a read finds what is there.
-            needed = event.base if isinstance(event, Write) else event.version
+            needed = event.base if isinstance(event, PossibleWrite) else event.version
             if needed == state and can_go_on(left - {n}, event.version):
                 return True
         return False
@@ -55,12 +55,12 @@ def histories(draw: st.DrawFn) -> KeyHistory:
         base = draw(st.sampled_from(names)) if draw(st.booleans()) else names[n]
         start, length = draw(instant), draw(st.integers(0, 6))
         end = inf if draw(st.integers(0, 3)) == 0 else start + length
-        writes.append(Write(f"v{n}", base, draw(st.integers(0, 1)), start, end))
+        writes.append(PossibleWrite(f"v{n}", base, draw(st.integers(0, 1)), start, end))
     reads = []
     for _ in range(draw(st.integers(0, 4))):
         start, length = draw(instant), draw(st.integers(0, 6))
         version = draw(st.sampled_from([*names, "nobody's"]))
-        reads.append(Read(version, None, draw(st.integers(0, 1)), start, start + length))
+        reads.append(AnsweredRead(version, None, draw(st.integers(0, 1)), start, start + length))
     return KeyHistory("k", writes, reads)
 
 
@@ -88,55 +88,61 @@ def test_nobody_is_accused_for_clocks_that_may_be_off(
         assert list(violations(KeyHistory("k", writes, reads), clocks)) == []
 
 
-def chain(*writes: tuple[str, str | None, float, float]) -> list[Write]:
-    return [Write(version, base, 0, start, end) for version, base, start, end in writes]
+def chain(*writes: tuple[str, str | None, float, float]) -> list[PossibleWrite]:
+    return [PossibleWrite(version, base, 0, start, end) for version, base, start, end in writes]
 
 
 FAULTS = [
     (Fault.FORKED, chain(("a", None, 0, 1), ("b", "a", 2, 3), ("c", "a", 2, 3)), []),
-    (Fault.PHANTOM, [], [Read("x", None, 1, 0, 1)]),
-    (Fault.STALE, chain(("a", None, 0, 1), ("b", "a", 2, 3)), [Read("a", None, 0, 4, 5)]),
-    (Fault.STALE, chain(("a", None, 0, 1)), [Read(None, None, 0, 2, 3)]),
-    (Fault.STALE, chain(("a", None, 4, 5)), [Read("a", None, 0, 1, 2)]),
+    (Fault.PHANTOM, [], [AnsweredRead("x", None, 1, 0, 1)]),
+    (Fault.STALE, chain(("a", None, 0, 1), ("b", "a", 2, 3)), [AnsweredRead("a", None, 0, 4, 5)]),
+    (Fault.STALE, chain(("a", None, 0, 1)), [AnsweredRead(None, None, 0, 2, 3)]),
+    (Fault.STALE, chain(("a", None, 4, 5)), [AnsweredRead("a", None, 0, 1, 2)]),
     (Fault.STALE, chain(("a", "b", 0, 9), ("b", "a", 0, 9)), []),
 ]
 
 
 @pytest.mark.parametrize(("fault", "writes", "reads"), FAULTS)
-def test_a_fault_has_a_name(fault: Fault, writes: list[Write], reads: list[Read]) -> None:
+def test_a_fault_has_a_name(
+    fault: Fault, writes: list[PossibleWrite], reads: list[AnsweredRead]
+) -> None:
     (found,) = violations(KeyHistory("k", writes, reads), SHARP)
     assert (found.key, found.fault) == ("k", fault)
 
 
 def test_a_fork_names_the_version_and_all_that_replaced_it() -> None:
-    writes = [Write("a", None, 4, 0, 1), Write("b", "a", 5, 2, 3), Write("c", "a", 6, 2, 3)]
+    writes = [
+        PossibleWrite("a", None, 4, 0, 1),
+        PossibleWrite("b", "a", 5, 2, 3),
+        PossibleWrite("c", "a", 6, 2, 3),
+    ]
     (found,) = violations(KeyHistory("k", writes, []), SHARP)
     assert (found.versions, found.functions) == (("a", "b", "c"), (5, 6))
 
 
 def test_a_write_whose_answer_was_lost_is_neither_counted_nor_accused() -> None:
-    lost = Write("b", "a", 1, 2, inf)
+    lost = PossibleWrite("b", "a", 1, 2, inf)
     writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
     assert list(violations(KeyHistory("k", writes, []), SHARP)) == []
 
 
 def test_a_write_whose_answer_was_lost_is_there_if_somebody_saw_it() -> None:
-    lost = Write("b", "a", 1, 2, inf)
+    lost = PossibleWrite("b", "a", 1, 2, inf)
     writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
-    (found,) = violations(KeyHistory("k", writes, [Read("b", "a", 0, 6, 7)]), SHARP)
+    (found,) = violations(KeyHistory("k", writes, [AnsweredRead("b", "a", 0, 6, 7)]), SHARP)
     assert found.fault is Fault.FORKED
 
 
 def test_a_version_of_a_function_without_a_record_is_believed() -> None:
     writes = chain(("a", None, 0, 1), ("c", "b", 8, 9))
-    history = KeyHistory("k", writes, [Read("b", "a", 0, 6, 7)])
+    history = KeyHistory("k", writes, [AnsweredRead("b", "a", 0, 6, 7)])
     assert list(violations(history, SHARP, lambda token: token == "b")) == []
     assert [one.fault for one in violations(history, SHARP)] == [Fault.PHANTOM]
 
 
 def test_two_functions_are_compared_as_far_as_their_clocks_are_known() -> None:
-    writes = [Write("a", None, 0, 0, 1)]
-    reads = [Read(None, None, 1, 5, 6)]
+    writes = [PossibleWrite("a", None, 0, 0, 1)]
+    reads = [AnsweredRead(None, None, 1, 5, 6)]
     assert list(violations(KeyHistory("k", writes, reads), SHARP))
     off: dict[int, Bounds] = {0: (0, 0), 1: (-2, 6)}
     assert list(violations(KeyHistory("k", writes, reads), off)) == []
@@ -145,6 +151,6 @@ def test_two_functions_are_compared_as_far_as_their_clocks_are_known() -> None:
 
 
 def test_one_function_is_compared_by_its_own_clock_however_wrong_that_is() -> None:
-    writes = [Write("a", None, 0, 0, 1)]
-    reads = [Read(None, None, 0, 5, 6)]
+    writes = [PossibleWrite("a", None, 0, 0, 1)]
+    reads = [AnsweredRead(None, None, 0, 5, 6)]
     assert list(violations(KeyHistory("k", writes, reads), {0: (-inf, inf)}))

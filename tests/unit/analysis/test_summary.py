@@ -8,22 +8,33 @@ import numpy as np
 import pytest
 
 from serverless_bench.analysis.clock_offsets import Clocks
-from serverless_bench.analysis.elapsed import Elapsed, elapsed, span, span_ns
-from serverless_bench.analysis.missing_functions import missing_functions
 from serverless_bench.analysis.summary import (
     MAX_REPORTED_RANGES,
     REPORT_SCHEMA,
     GateSummary,
     summarize,
 )
-from serverless_bench.analysis.throughput import whole_and_peak
+from serverless_bench.analysis.throughput import (
+    Elapsed,
+    elapsed,
+    missing_functions,
+    span,
+    span_ns,
+    whole_and_peak,
+)
 from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.rundir.record import BadRange, Found, InvocationRecord, OperationRecord, Step
+from serverless_bench.rundir.record import (
+    BadRange,
+    FoundBytes,
+    InvocationRecord,
+    OperationRecord,
+    Step,
+)
 from serverless_bench.rundir.run import Run
-from tests.data.runs import S, job, lost, operation, outcome, record, saved
+from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, record, saved
 
 GET, PUT = OperationKind.GET, OperationKind.PUT
 
@@ -170,10 +181,10 @@ def test_the_gate(tmp_path: Path) -> None:
 def test_names_are_those_of_the_job(
     tmp_path: Path, change: Callable[[JobSpec], JobSpec], store: str, client: str
 ) -> None:
-    of = replace(change(job(invocations=1)), name="mine", workload="write", executor="inline")
+    of = replace(change(job(invocations=1)), name="mine", workload="write", executor=OTHER_EXECUTOR)
     found = summarize(saved(tmp_path, [outcome(record(0, [operation()]))], of=of))
     assert (found.run_id, found.name, found.workload) == ("run", "mine", "write")
-    assert (found.store, found.client, found.executor) == (store, client, "inline")
+    assert (found.store, found.client, found.executor) == (store, client, OTHER_EXECUTOR)
     assert found.planned_concurrency == 1
 
 
@@ -202,7 +213,7 @@ def test_bad_ranges_are_listed_with_their_origin_up_to_a_number(tmp_path: Path) 
             offset=100 * n,
             length=16,
             bad_bytes=15,
-            found=Found.OTHER_GENERATION,
+            found=FoundBytes.OTHER_GENERATION,
             found_key_hash="00ff",
             found_generation=3,
             found_offset=7,
@@ -216,7 +227,7 @@ def test_bad_ranges_are_listed_with_their_origin_up_to_a_number(tmp_path: Path) 
     assert len(found.bad_ranges) == MAX_REPORTED_RANGES
     assert found.bad_ranges[1] == {
         "key": "k",
-        "found": Found.OTHER_GENERATION.value,
+        "found": FoundBytes.OTHER_GENERATION.value,
         "found_key": None,
         "found_key_hash": "00ff",
         "offset": 100,

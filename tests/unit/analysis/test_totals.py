@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.record import BadRange, Found, Outcome, Step
+from serverless_bench.rundir.record import BadRange, FoundBytes, Outcome, Step
 from serverless_bench.rundir.tables import at_percentiles, percentiles
 from serverless_bench.units import GIB
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
@@ -129,7 +129,7 @@ def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
 
 
 def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
-    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=FoundBytes.ZEROS)
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     run = saved(
         tmp_path / "run",
@@ -232,7 +232,7 @@ def test_what_a_failed_function_moved_is_not_counted_twice(tmp_path: Path) -> No
 
 
 def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
-    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=FoundBytes.ZEROS)
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     one = record(0, [replace(get, warmup=True)], bad_ranges=[bad])
     found = summarize(saved(tmp_path / "run", [outcome(one)]))

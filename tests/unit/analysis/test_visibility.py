@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.analysis.delivery_stats import deliveries
+from serverless_bench.analysis.attempt_stats import deliveries
 from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.visibility import NEEDED, SEEN, shown

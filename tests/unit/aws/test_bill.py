@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.aws.cost.expected import Setting, expected
+from serverless_bench.aws.cost.expected import CostConditions, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES
-from serverless_bench.aws.cost.prices import load_prices
-from serverless_bench.aws.cost.usage import BilledUsage, price
+from serverless_bench.aws.cost.prices import BilledUsage, load_prices, price
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -118,7 +117,9 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
         PRICES,
     )
     # Half of them have more memory than the middle one; the objects are 1,000 bytes each.
-    foreseen = expected(of, Setting(memory_mib=2048, architecture="arm64", object_bytes=1000))
+    foreseen = expected(
+        of, CostConditions(memory_mib=2048, architecture="arm64", object_bytes=1000)
+    )
     assert foreseen is not None
     assert found.estimate == price(foreseen.usage, PRICES).total
     assert found.estimate_error == pytest.approx(found.estimate / found.total - 1)

@@ -13,7 +13,16 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from tests.data.runs import S, job, lost, operation, outcome, record
+from tests.data.runs import (
+    S,
+    executor_in_process,
+    executor_that,
+    job,
+    lost,
+    operation,
+    outcome,
+    record,
+)
 
 MIB = 1 << 20
 
@@ -23,7 +32,10 @@ def flags(limit: float, memory_mib: int = 1024) -> CostLimit:
 
 
 def write(functions: int = 10) -> JobSpec:
-    return replace(job(invocations=functions, object_bytes=MIB), executor="lithops")
+    return replace(
+        job(invocations=functions, object_bytes=MIB),
+        executor=executor_that(lambda info: info.billed),
+    )
 
 
 def one(index: int, *, seconds: int) -> Outcome:
@@ -159,7 +171,7 @@ def test_what_is_lost_is_billed_until_it_was_given_up() -> None:
 
 def test_a_running_job_is_cut_short_with_its_records(tmp_path: Path) -> None:
     """Through the real fan-out: no-ops that count as expensive ones."""
-    of = replace(job(invocations=5, workload="noop"), executor="inline")
+    of = replace(job(invocations=5, workload="noop"), executor=executor_in_process())
     budget = Budget(of, flags(1.0))
     watch = budget.watch(RunProgress(), lambda _: None)
 
@@ -196,11 +208,9 @@ def test_flags_are_checked(name: str, value: float, says: str) -> None:
         cost_limit("lambda", **{name: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("executor", "says"),
-    [("local", "nothing"), ("inline", "nothing"), ("workers", "what its machines cost")],
-)
-def test_what_nobody_bills_has_no_limit(executor: str, says: str) -> None:
+@pytest.mark.parametrize(("remote", "says"), [(False, "nothing"), (True, "what its machines cost")])
+def test_what_nobody_bills_has_no_limit(says: str, *, remote: bool) -> None:
+    executor = executor_that(lambda info: info.remote is remote and not info.billed)
     with pytest.raises(UsageError, match=f"costs {says}"):
         cost_limit(executor, max_cost=1.0)
     assert cost_limit(executor).limit is None

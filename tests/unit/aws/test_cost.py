@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
+from serverless_bench.aws.account import network_mbps
 from serverless_bench.aws.cost.advice import traps, warnings
 from serverless_bench.aws.cost.bill import bill, outcome_usage
-from serverless_bench.aws.cost.expected import Setting, expected
+from serverless_bench.aws.cost.expected import CostConditions, expected
 from serverless_bench.aws.cost.forecast import (
     PlannedLoad,
     Route,
@@ -22,9 +23,15 @@ from serverless_bench.aws.cost.forecast import (
     moved_bytes,
     transfer_s,
 )
-from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
-from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
-from serverless_bench.aws.lambda_account import network_mbps
+from serverless_bench.aws.cost.prices import (
+    BilledUsage,
+    Dollars,
+    Prices,
+    format_money,
+    load_prices,
+    price,
+    price_text,
+)
 from serverless_bench.aws.lambda_network import function_network
 from serverless_bench.errors import UsageError
 from serverless_bench.job.load import ArraySpec
@@ -485,7 +492,7 @@ def test_what_moves_nothing_has_no_load() -> None:
 
 def test_functions_that_share_an_object_read_it_once() -> None:
     of = replace(job(invocations=2, workload="read", object_bytes=None), load=JobLoad(split=2))
-    setting = Setting(memory_mib=1769, architecture="arm64", object_bytes=1000)
+    setting = CostConditions(memory_mib=1769, architecture="arm64", object_bytes=1000)
     found = expected(of, setting)
     assert found is not None
     assert found.bytes == 1000

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.aws.cost.expected import Setting, at_most, expected
-from serverless_bench.aws.cost.prices import load_prices, price_text
-from serverless_bench.aws.cost.usage import price
+from serverless_bench.aws.cost.expected import CostConditions, at_most, expected
+from serverless_bench.aws.cost.prices import load_prices, price, price_text
 from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.cost_limit import CostLimit
 from serverless_bench.driver.live.cost_so_far import CostSoFar
@@ -28,7 +27,7 @@ from tests.data.runs import S, attempt, job, lost, operation, outcome, record, s
 
 MIB, GIB = 1 << 20, 1 << 30
 PRICES = load_prices()
-ARM = Setting(memory_mib=1769, architecture="arm64")
+ARM = CostConditions(memory_mib=1769, architecture="arm64")
 NEAR = Target(bucket="b", endpoint_url="https://s3.us-east-1.amazonaws.com")
 FAR = Target(bucket="b", endpoint_url="https://s3.eu-west-1.amazonaws.com", region="eu-west-1")
 OUTSIDE = Target(bucket="b", endpoint_url="https://0123.r2.cloudflarestorage.com")

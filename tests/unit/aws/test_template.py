@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import serverless_bench
-from serverless_bench.aws.cloudformation import _OUTPUTS
+from serverless_bench.aws.account import _OUTPUTS
 from serverless_bench.aws.stack.functions import DeployedFunction, choose, functions_in
 from serverless_bench.aws.stack.source import PACKAGE
 from serverless_bench.aws.stack.template import template

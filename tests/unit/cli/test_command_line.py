@@ -124,30 +124,29 @@ HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaw
 
 
 @pytest.mark.parametrize(
-    ("name", "url", "executor", "ok"),
+    ("name", "url", "by_service", "ok"),
     [
-        ("AWS_ENDPOINT_URL", "http://minio:9000", "local", False),
-        ("AWS_ENDPOINT_URL", "http://minio:9000", "workers", False),
-        ("AWS_ENDPOINT_URL_S3", "http://minio:9000", "lambda", False),
+        ("AWS_ENDPOINT_URL", "http://minio:9000", False, False),
+        ("AWS_ENDPOINT_URL_S3", "http://minio:9000", True, False),
         # `sbench store start` says so itself, and a Lambda host has an endpoint, too.
-        ("AWS_ENDPOINT_URL", "http://127.0.0.1:8333/", "local", True),
-        ("AWS_ENDPOINT_URL", "http://lambda:9000", "lambda", True),
-        ("AWS_ENDPOINT_URL_LAMBDA", "http://lambda:9000", "local", True),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:8333/", False, True),
+        ("AWS_ENDPOINT_URL", "http://lambda:9000", True, True),
+        ("AWS_ENDPOINT_URL_LAMBDA", "http://lambda:9000", False, True),
     ],
 )
 def test_the_embedded_store_is_not_measured_in_place_of_another(
-    monkeypatch: pytest.MonkeyPatch, name: str, url: str, executor: str, *, ok: bool
+    monkeypatch: pytest.MonkeyPatch, name: str, url: str, *, by_service: bool, ok: bool
 ) -> None:
     monkeypatch.setenv(name, url)
-    check_meant(replace(HERE, store=None), executor)
+    check_meant(replace(HERE, store=None), by_service=by_service)
     if ok:
-        check_meant(HERE, executor)
+        check_meant(HERE, by_service=by_service)
         return
     with pytest.raises(UsageError, match=f"{name} names {url}") as caught:
-        check_meant(HERE, executor)
+        check_meant(HERE, by_service=by_service)
     assert "`bucket` B" in caught.value.hint
     monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
-    check_meant(HERE, executor)
+    check_meant(HERE, by_service=by_service)
 
 
 def test_a_password_in_an_endpoint_of_the_environment_is_not_shown(
@@ -155,5 +154,5 @@ def test_a_password_in_an_endpoint_of_the_environment_is_not_shown(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter2@store")
     with pytest.raises(UsageError, match="has a user or a password") as caught:
-        check_meant(HERE, "local")
+        check_meant(HERE)
     assert "hunter2" not in str(caught.value)

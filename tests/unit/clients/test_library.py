@@ -1,9 +1,10 @@
-"""What clients have in common: bodies that stand in memory whole."""
+"""What clients have in common: bodies that stand in memory whole, redirects, and XML."""
 
 import pytest
 
 from serverless_bench.clients.base import ClientInfo
-from serverless_bench.clients.library import LibraryClient
+from serverless_bench.clients.library import LibraryClient, moved_endpoint
+from serverless_bench.clients.s3_http import element, parse_xml, texts
 from serverless_bench.errors import TimedOut
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -60,3 +61,28 @@ def test_memory_of_a_body_that_failed_is_left_to_the_library(uploader: Uploader)
         uploader.put(Letters(b"b", 10))
     uploader.failing = False
     assert uploader.put(Letters(b"c", 10))[1] is not room
+
+
+def test_elements_have_any_namespace() -> None:
+    text = b'<a xmlns="urn:x"><Key>1</Key><b><Key>2</Key></b><Key/></a>'
+    root = parse_xml(text)
+    assert root is not None
+    assert texts(root, "Key") == ["1", "2", ""]
+    assert element(text, "None") == element(b"no XML", "Key") == element(b"<a", "Key") == ""
+    assert parse_xml(b"no XML") is parse_xml(b"<a") is None
+
+
+@pytest.mark.parametrize(
+    ("region", "told", "where"),
+    [
+        ("eu-1", None, "https://s3.eu-1.amazonaws.com"),
+        ("eu-1", "https://s3-eu-1.amazonaws.com", "https://s3-eu-1.amazonaws.com"),
+        (None, None, "https://s3.us-1.amazonaws.com"),
+    ],
+)
+def test_on_aws_the_region_says_where(region: str | None, told: str | None, where: str) -> None:
+    assert moved_endpoint("https://s3.us-1.amazonaws.com", "us-1", region, told) == where
+
+
+def test_elsewhere_the_region_says_nothing() -> None:
+    assert moved_endpoint("http://store", "us-1", "eu-1", None) == "http://store"

@@ -7,11 +7,11 @@ from itertools import count
 
 import pytest
 
-from serverless_bench.clients import wire_session
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.s3_http import S3Response
 from serverless_bench.clients.sigv4 import Keys
-from serverless_bench.clients.wire_session import Aside, Sessions
+from serverless_bench.clients.wire import session
+from serverless_bench.clients.wire.session import Aside, Sessions
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
 from serverless_bench.testing.client_parts import new_meter
@@ -28,7 +28,7 @@ class Store:
         self.lasts_s = lasts_s
         self.skew_s = skew_s
         self.numbers = count(1)
-        monkeypatch.setattr(wire_session, "wall_ns", lambda: round(self.now_s * NS_PER_S))
+        monkeypatch.setattr(session, "wall_ns", lambda: round(self.now_s * NS_PER_S))
 
     def create(self, exchange: Exchange) -> S3Response:
         assert isinstance(exchange, Aside), "the operation's own exchange knows nothing of it"

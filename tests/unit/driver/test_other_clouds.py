@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.cost.prices import is_on_s3
+from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.driver.cost_limit import cost_limit
@@ -30,7 +31,11 @@ def test_obstore_moves_the_bytes_there() -> None:
     ("flags", "said"),
     [
         (["--client", "wire"], "--client wire does not speak az://\nhint: --client obstore"),
-        (["--client", "boto3"], "--client boto3 does not speak az://"),
+        *(
+            (["--client", name], f"--client {name} does not speak az://")
+            for name in CLIENTS
+            if name not in {"obstore", "wire"}
+        ),
         (["--region", "eu"], "--region means nothing to az://"),
         (["--part-mb", "5"], "does not offer multipart"),
         (["--client-option", "checksum=sha256"], "no option 'checksum' for az://"),
@@ -39,7 +44,7 @@ def test_obstore_moves_the_bytes_there() -> None:
         (["--bucket", "az://mine/a"], "--bucket 'az://mine/a' goes on behind the bucket"),
         (["--bucket", "az://"], "'az://' names no bucket"),
         (["--bucket", "wasb://mine"], "known: s3://, az://, gs://"),
-        (["--executor", "workers", "--control-prefix", "az://c"], "'az://c' is no prefix"),
+        (["--executor", "lambda", "--control-prefix", "az://c"], "'az://c' is no prefix"),
         (["--bucket", "az://mine"], "no storage account is named"),
     ],
 )

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,11 +12,11 @@ from serverless_bench.driver.run import CutShort, resume_job, run_job
 from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from tests.data.runs import executor_in_process
 
 NOOP = JobSpec(
     workload="noop",
     target=Target(bucket="b", endpoint_url="http://nowhere"),
-    executor="inline",
     invocations=3,
 )
 
@@ -46,7 +47,7 @@ def test_an_interrupt_at_any_moment_leaves_a_run_that_can_be_resumed(
     with monkeypatch.context() as patch:
         patch.setattr(fanout, "Coordinator", coordinator)
         with pytest.raises(CutShort, match="interrupted") as caught:
-            run_job(NOOP, tmp_path / "run")
+            run_job(replace(NOOP, executor=executor_in_process()), tmp_path / "run")
     assert caught.value.exit_code == INTERRUPTED
     for command in ("resume", "clean"):
         assert f"sbench {command} {tmp_path / 'run'}" in caught.value.hint

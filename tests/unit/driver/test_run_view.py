@@ -25,7 +25,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.worker.live_board import BoardTotals, BoardWriter, LiveBoard
 from serverless_bench.worker.live_layout import AWAKE_NS, WARM_UP
-from tests.data.runs import S, attempt, job, lost, operation, outcome, record
+from tests.data.runs import S, attempt, executor_in_process, job, lost, operation, outcome, record
 
 MB = 10**6
 OK = outcome(record(0, [operation()]))
@@ -245,8 +245,11 @@ def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
     assert site.view.look().bound == "launch: 50 of 200 functions are launched"
     site.live.limit = 100
     assert site.view.look().bound == UNKNOWN
-    # Functions of this process come in turns, and nobody waits for the others.
-    assert Site(replace(of, executor="inline"), started=1).view.look().bound == UNKNOWN
+
+
+def test_functions_of_this_process_come_in_turns_and_nobody_waits_for_the_others() -> None:
+    of = replace(job(invocations=400), concurrency=400, executor=executor_in_process())
+    assert Site(of, started=1).view.look().bound == UNKNOWN
 
 
 def test_writers_that_are_too_late_are_conflicts() -> None:

@@ -16,6 +16,7 @@ from serverless_bench.executors.dask import DaskCluster, DaskWorker, _clock_note
 from serverless_bench.executors.dask_worker import code_digest, describe
 from serverless_bench.executors.remote.host_process import pickled_error
 from serverless_bench.units import NS_PER_S
+from tests.unit.package.test_imports import HEAVY, modules_after
 
 NAMED = "Dask worker tcp://10.0.0.1:40000 on node1"
 WORKER = DaskWorker(
@@ -33,6 +34,10 @@ WORKER = DaskWorker(
     clock_low_ns=-1000,
     clock_high_ns=2000,
 )
+
+
+def test_what_runs_in_a_dask_worker_is_light() -> None:
+    assert modules_after("import serverless_bench.executors.dask_worker").isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.errors import PluginError
-from serverless_bench.formats.exporters import EXPORTERS, open_exporter
+from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.formats.exporters.pywren import write_pickle
 from serverless_bench.formats.exporters.warp import COLUMNS
 from serverless_bench.formats.importers import read_results
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Run:
 
 def exported(run: Run, name: str) -> bytes:
     out = io.BytesIO()
-    open_exporter(name).write(run, out)
+    EXPORTERS.load(name).write(run, out)
     return out.getvalue()
 
 
@@ -153,7 +153,7 @@ def test_a_run_without_operations(tmp_path: Path) -> None:
 
 def test_an_unknown_format() -> None:
     with pytest.raises(PluginError, match="unknown exporter 'xlsx'") as caught:
-        open_exporter("xlsx")
+        EXPORTERS.load("xlsx")
     assert caught.value.hint == "known exporters: csv, parquet, pywren, warp"
 
 

@@ -14,7 +14,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
-from tests.data.runs import S, job, lost, operation, outcome, saved
+from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, saved
 from tests.data.runs import record as record_of
 
 JOB = job(invocations=2)
@@ -56,7 +56,7 @@ def test_what_does_not_change_the_work_leaves_the_key(tmp_path: Path, other: Job
     "other",
     [
         replace(JOB, invocations=3),
-        replace(JOB, executor="inline"),
+        replace(JOB, executor=OTHER_EXECUTOR),
         replace(JOB, endpoints=("http://second",)),
         replace(JOB, load=Load(threads=2)),
         replace(JOB, load=Load(compressibility=2.0)),

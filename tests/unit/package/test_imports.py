@@ -7,6 +7,8 @@ import pytest
 
 import serverless_bench
 from serverless_bench.cli.main import command_names
+from serverless_bench.clients import CLIENTS
+from serverless_bench.executors import EXECUTORS
 from tests.data import runs
 
 HEAVY = {
@@ -30,16 +32,19 @@ def modules_after(statement: str) -> set[str]:
     "module",
     [
         "serverless_bench.worker.invocation",
-        "serverless_bench.clients.wire",
-        "serverless_bench.clients.boto3",
-        "serverless_bench.clients.minio",
-        "serverless_bench.clients.obstore",
-        "serverless_bench.executors.dask_worker",
+        *(value.partition(":")[0] for value in CLIENTS.builtin.values()),
         "serverless_bench.executors.local_workers",
     ],
 )
 def test_what_runs_in_a_function_is_light(module: str) -> None:
     assert modules_after(f"import {module}").isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_an_executor_says_what_it_is_without_its_library(name: str) -> None:
+    asked = f"from serverless_bench.executors import info_of\ninfo_of({name!r})"
+    libraries = {"boto3", "cloudpickle", "dask", "distributed", "lithops", "numpy"}
+    assert modules_after(asked).isdisjoint(libraries)
 
 
 OPENED = """

@@ -9,7 +9,7 @@ from serverless_bench.job.keys import hash_key
 from serverless_bench.job.transfer import Verify
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import MAX_BAD_RANGES, BadRanges, RangeSink, absent
-from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.units import MIB
 
 KEY, OTHER = "mine", "yours"
@@ -45,10 +45,12 @@ def test_right_bytes_are_verified() -> None:
 
 
 CASES = [
-    pytest.param(spliced(5000, bytes(9000)), Found.ZEROS, 5000, 9000, None, id="a page of zeros"),
+    pytest.param(
+        spliced(5000, bytes(9000)), FoundBytes.ZEROS, 5000, 9000, None, id="a page of zeros"
+    ),
     pytest.param(
         spliced(5000, content(offset=64, size=9000)),
-        Found.OTHER_OFFSET,
+        FoundBytes.OTHER_OFFSET,
         5000,
         9000,
         64,
@@ -56,33 +58,35 @@ CASES = [
     ),
     pytest.param(
         spliced(5000, content(OTHER, offset=5000, size=9000)),
-        Found.OTHER_OBJECT,
+        FoundBytes.OTHER_OBJECT,
         5000,
         9000,
         5000,
         id="another object",
     ),
     pytest.param(
-        content(generation=3), Found.OTHER_GENERATION, 0, SIZE, 0, id="an older generation"
+        content(generation=3), FoundBytes.OTHER_GENERATION, 0, SIZE, 0, id="an older generation"
     ),
-    pytest.param(content(OTHER), Found.OTHER_OBJECT, 0, SIZE, 0, id="another object throughout"),
+    pytest.param(
+        content(OTHER), FoundBytes.OTHER_OBJECT, 0, SIZE, 0, id="another object throughout"
+    ),
     pytest.param(
         spliced(5000, random.Random(1).randbytes(9000)),
-        Found.UNKNOWN,
+        FoundBytes.UNKNOWN,
         5000,
         9000,
         None,
         id="bytes of nobody",
     ),
-    pytest.param(WHOLE[:-1000], Found.MISSING, SIZE - 1000, 1000, None, id="truncated"),
-    pytest.param(WHOLE + bytes(50), Found.EXTRA, SIZE, 50, None, id="grown"),
-    pytest.param(b"", Found.MISSING, 0, SIZE, None, id="empty"),
+    pytest.param(WHOLE[:-1000], FoundBytes.MISSING, SIZE - 1000, 1000, None, id="truncated"),
+    pytest.param(WHOLE + bytes(50), FoundBytes.EXTRA, SIZE, 50, None, id="grown"),
+    pytest.param(b"", FoundBytes.MISSING, 0, SIZE, None, id="empty"),
 ]
 
 
 @pytest.mark.parametrize(("data", "found", "offset", "length", "origin"), CASES)
 def test_what_is_there_instead_is_named(
-    data: bytes, found: Found, offset: int, length: int, origin: int | None
+    data: bytes, found: FoundBytes, offset: int, length: int, origin: int | None
 ) -> None:
     sink = read(data)
     assert sink.bad.count == 1
@@ -93,7 +97,7 @@ def test_what_is_there_instead_is_named(
     assert bad.found is found
     if origin is not None:
         assert bad.found_offset == origin + bad.offset - offset
-        key = OTHER if found is Found.OTHER_OBJECT else KEY
+        key = OTHER if found is FoundBytes.OTHER_OBJECT else KEY
         assert bad.found_key_hash == f"{hash_key(key):016x}"
 
 
@@ -127,7 +131,7 @@ def test_stretches_put_together_are_the_whole(
     """Of an object that is read in ranges the list is that of one read as a whole."""
     found, at = [], 0
     for gap, length in spans:
-        found.append(absent(Found.MISSING, at + gap, length))
+        found.append(absent(FoundBytes.MISSING, at + gap, length))
         at += gap + length
     whole, joined = BadRanges(), BadRanges()
     for one in found:

@@ -13,7 +13,7 @@ from serverless_bench.reporters.definitions import definitions, find, terms
 from serverless_bench.reporters.html import report
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import embedded
-from serverless_bench.reporters.page.markup import Html, tag
+from serverless_bench.reporters.page.document import Html, tag
 from serverless_bench.reporters.page.values import show
 from tests.commands.command import Call
 from tests.data.runs import operation, outcome, record, saved

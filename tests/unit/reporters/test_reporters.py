@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.bottleneck import Bottleneck
-from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters import REPORTERS, open_reporter
 from serverless_bench.reporters.base import rows
-from serverless_bench.rundir.record import BadRange, Found
+from serverless_bench.rundir.record import BadRange, FoundBytes
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -30,7 +30,7 @@ def healthy(tmp_path: Path) -> Summary:
 
 @pytest.fixture
 def troubled(tmp_path: Path) -> Summary:
-    def bad(found: Found, **more: object) -> BadRange:
+    def bad(found: FoundBytes, **more: object) -> BadRange:
         return BadRange(
             operation=0,
             key="k.1000",
@@ -42,13 +42,13 @@ def troubled(tmp_path: Path) -> Summary:
         )
 
     ranges = [
-        bad(Found.ZEROS),
-        bad(Found.MISSING),
-        bad(Found.EXTRA),
-        bad(Found.UNKNOWN),
-        bad(Found.OTHER_OFFSET, found_offset=32),
-        bad(Found.OTHER_GENERATION, found_generation=2, found_offset=16),
-        bad(Found.OTHER_OBJECT, found_key_hash="00000000000000ff", found_offset=16),
+        bad(FoundBytes.ZEROS),
+        bad(FoundBytes.MISSING),
+        bad(FoundBytes.EXTRA),
+        bad(FoundBytes.UNKNOWN),
+        bad(FoundBytes.OTHER_OFFSET, found_offset=32),
+        bad(FoundBytes.OTHER_GENERATION, found_generation=2, found_offset=16),
+        bad(FoundBytes.OTHER_OBJECT, found_key_hash="00000000000000ff", found_offset=16),
     ]
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=63)
     outcomes = [
@@ -231,11 +231,11 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
 
 
 @pytest.mark.parametrize(
-    ("executor", "words"), [("lambda", "launch 100%"), ("workers", "waiting for a worker 100%")]
+    ("polled", "words"), [(False, "launch 100%"), (True, "waiting for a worker 100%")]
 )
-def test_nobody_launches_workers(healthy: Summary, executor: str, words: str) -> None:
+def test_nobody_launches_workers(healthy: Summary, words: str, *, polled: bool) -> None:
     slow = Bottleneck(functions={"launch": 2})
     out = io.StringIO()
-    open_reporter("text")(replace(healthy, executor=executor, bottleneck=slow), out)
+    open_reporter("text")(replace(healthy, polled=polled, bottleneck=slow), out)
     (line,) = [line for line in out.getvalue().splitlines() if "bounded by" in line]
     assert line.endswith(f"  {words}")

@@ -25,7 +25,7 @@ from serverless_bench.rundir.record import (
     TABLES,
     Attempt,
     BadRange,
-    Found,
+    FoundBytes,
     InvocationRecord,
     Lost,
     OperationRecord,
@@ -45,7 +45,7 @@ VALUES: dict[object, st.SearchStrategy[object]] = {
     bool: st.booleans(),
     type(None): st.none(),
     OperationKind: st.sampled_from(OperationKind),
-    Found: st.sampled_from(Found),
+    FoundBytes: st.sampled_from(FoundBytes),
     Act: st.sampled_from(Act),
     Ending: st.sampled_from(Ending),
 }
@@ -192,7 +192,7 @@ def test_a_bad_range_names_the_object_whose_bytes_were_there(tmp_path: Path) -> 
         offset=0,
         length=50,
         bad_bytes=50,
-        found=Found.OTHER_OBJECT,
+        found=FoundBytes.OTHER_OBJECT,
         found_key_hash=f"{hash_key('yours'):016x}",
         found_offset=0,
     )
@@ -202,7 +202,7 @@ def test_a_bad_range_names_the_object_whose_bytes_were_there(tmp_path: Path) -> 
         offset=60,
         length=50,
         bad_bytes=50,
-        found=Found.OTHER_OBJECT,
+        found=FoundBytes.OTHER_OBJECT,
         found_key_hash="0000000000000000",
     )
     of = job(invocations=1, workload="read")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.stores.sharing import StoreLoads, overlap
+from serverless_bench.stores.keeper import StoreLoads, overlap
 
 END = 12
 spans = st.tuples(st.integers(0, END), st.integers(0, END)).map(lambda ends: tuple(sorted(ends)))

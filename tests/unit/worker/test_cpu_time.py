@@ -17,7 +17,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted
-from tests.data.runs import TARGET
+from tests.data.runs import TARGET, executor_in_process
 from tests.unit.flaky import FlakyClient
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux counts by thread")
@@ -60,7 +60,7 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
     job = JobSpec(
         workload="write",
         target=TARGET,
-        executor="inline",
+        executor=executor_in_process(),
         invocations=1,
         objects=objects,
         object_bytes=100,

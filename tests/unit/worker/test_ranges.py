@@ -15,10 +15,9 @@ from serverless_bench.errors import BadRequest
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload import verify as verify_module
-from serverless_bench.payload.coverage import Coverage
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.payload.verify import RangeSink
-from serverless_bench.rundir.record import Found
+from serverless_bench.payload.verify import Coverage, RangeSink
+from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import MIB
 from serverless_bench.worker.in_memory import MemorySink
@@ -109,7 +108,7 @@ def read(
     return measure(context, EpochClock())[0]
 
 
-def found(done: MeasuredOperation) -> list[tuple[Found, int, int]]:
+def found(done: MeasuredOperation) -> list[tuple[FoundBytes, int, int]]:
     return [(bad.found, bad.offset, bad.length) for bad in done.bad_ranges]
 
 
@@ -157,7 +156,7 @@ def test_the_time_for_comparing_is_that_of_all_ranges(monkeypatch: pytest.Monkey
 def test_a_surplus_is_found_in_ranges(verify: Verify) -> None:
     done = read(Ranging(content() + bytes(5000)), verify=verify)
     assert (done.operation.error, done.operation.bad_bytes) == ("corrupt", 5000)
-    assert found(done) == [(Found.EXTRA, SIZE, 5000)]
+    assert found(done) == [(FoundBytes.EXTRA, SIZE, 5000)]
 
 
 @EVERY
@@ -168,7 +167,7 @@ def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
         client = Ranging(content() + bytes(7))
         done = read(client, verify=verify, part_bytes=None, span=(first, last - first))
         assert done.operation.error == "corrupt"
-        assert found(done) == [(Found.EXTRA, SIZE, 7)]
+        assert found(done) == [(FoundBytes.EXTRA, SIZE, 7)]
         counted += done.operation.bad_bytes
     assert counted == 7
 
@@ -179,13 +178,13 @@ def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
 def test_a_lack_is_found_in_ranges(verify: Verify, size: int, tells: bool) -> None:  # noqa: FBT001
     done = read(Ranging(content(size), tells=tells), verify=verify)
     assert (done.operation.error, done.operation.bad_bytes) == ("corrupt", SIZE - size)
-    assert found(done) == [(Found.MISSING, size, SIZE - size)]
+    assert found(done) == [(FoundBytes.MISSING, size, SIZE - size)]
 
 
 def test_a_lack_behind_a_share_is_found() -> None:
     done = read(Ranging(content(SIZE - 9)), part_bytes=None, span=(100, 1000))
     assert (done.operation.error, done.operation.verified_bytes) == ("corrupt", 1000)
-    assert found(done) == [(Found.MISSING, SIZE - 9, 9)]
+    assert found(done) == [(FoundBytes.MISSING, SIZE - 9, 9)]
     assert done.operation.bad_bytes == 0
 
 
@@ -260,7 +259,7 @@ def test_the_first_half_twice_is_not_the_whole() -> None:
     sink = fed((0, 500), (0, 500))
     assert (sink.received, sink.verified_bytes, sink.missing) == (1000, 500, 500)
     (bad,) = sink.bad.listed
-    assert (bad.found, bad.offset, bad.length) == (Found.MISSING, 500, 500)
+    assert (bad.found, bad.offset, bad.length) == (FoundBytes.MISSING, 500, 500)
 
 
 @example([(1001, 0)], Verify.FULL)
@@ -274,12 +273,12 @@ def test_every_byte_that_never_came_is_missing(
     sink = fed(*((begin, begin + length) for begin, length in blocks), verify=verify)
     came = {at for begin, length in blocks for at in range(begin, begin + length)}
     missing = set(range(1000)) - came
-    named = [bad for bad in sink.bad.listed if bad.found is Found.MISSING]
+    named = [bad for bad in sink.bad.listed if bad.found is FoundBytes.MISSING]
     assert sink.missing == sum(bad.bad_bytes for bad in named) == len(missing)
     # Fewer than sixteen bytes that came do not end a range.
     assert missing <= {at for bad in named for at in range(bad.offset, bad.offset + bad.length)}
     assert sink.verified_bytes == (0 if verify is Verify.NONE else 1000 - len(missing))
-    surplus = [bad.length for bad in sink.bad.listed if bad.found is Found.EXTRA]
+    surplus = [bad.length for bad in sink.bad.listed if bad.found is FoundBytes.EXTRA]
     end = max((at + 1 for at in came), default=0)  # an empty block is nowhere
     assert surplus == ([end - 1000] if end > 1000 else [])
 

@@ -17,7 +17,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import KIB, MIB, NS_PER_S
 from tests.commands.command import Sbench
@@ -155,17 +155,17 @@ def check_bad_ranges(run: Run, faults: Iterable[dict[str, Any]]) -> None:
     stale: dict[str, int] = {}
     for row in faults:
         if row["kind"] == FaultKind.FLIP:
-            planned += [(row["key"], offset, 1, Found.UNKNOWN) for offset, _ in row["flips"]]
+            planned += [(row["key"], offset, 1, FoundBytes.UNKNOWN) for offset, _ in row["flips"]]
         elif row["kind"] == FaultKind.SHORT:
             left = SIZE - row["ends_at"]
-            planned.append((row["key"], row["ends_at"], left, Found.MISSING))
+            planned.append((row["key"], row["ends_at"], left, FoundBytes.MISSING))
         elif row["kind"] == FaultKind.STALE:
             stale[row["key"]] = row["generation"]
     assert sorted(row for row in rows if row[0] not in stale) == sorted(planned)
     generations = dict(zip(map(str, table["key"]), table["found_generation"], strict=True))
     for key, generation in stale.items():
         mine = [row for row in rows if row[0] == key]
-        assert {row[3] for row in mine} == {Found.OTHER_GENERATION}
+        assert {row[3] for row in mine} == {FoundBytes.OTHER_GENERATION}
         assert generations[key] == generation
         # Two generations agree in a byte by chance, also in the first and the last.
         assert sum(row[2] for row in mine) > SIZE - 16

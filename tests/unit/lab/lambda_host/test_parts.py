@@ -16,7 +16,7 @@ from serverless_bench.lab.lambda_host.concurrency import (
     ACCOUNT,
     RESERVED,
     SCALING,
-    ConcurrencyLimits,
+    ConcurrencyCounters,
 )
 from serverless_bench.lab.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
 from serverless_bench.lab.lambda_host.fork_client import ForkClient
@@ -63,7 +63,7 @@ def test_a_wrong_rule_is_told(text: str) -> None:
 
 
 def test_what_is_reserved_the_others_cannot_have() -> None:
-    gate = ConcurrencyLimits(3)
+    gate = ConcurrencyCounters(3)
     gate.reserved["a"] = 1
     gate.enter("a", 0)
     assert gate.refusal("a", 0) == RESERVED
@@ -78,7 +78,7 @@ def test_what_is_reserved_the_others_cannot_have() -> None:
 @pytest.mark.parametrize("copies", [1, 5])
 def test_every_function_has_a_launch_rate_of_its_own(copies: int) -> None:
     """By AWS's figures: 1,000 at once and 100 a second, of each."""
-    limits = ConcurrencyLimits(10_000, launch_per_s=100.0, launch_burst=1000)
+    limits = ConcurrencyCounters(10_000, launch_per_s=100.0, launch_burst=1000)
     names = [f"f{number}" for number in range(copies)]
     launched = 0
     for second, in_all in ((0, 1000), (1, 1100), (4, 1400)):

@@ -7,8 +7,8 @@ import pytest
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
-from serverless_bench.lab.simulation.limits import Deployed, Limits, limits_of
-from serverless_bench.lab.simulation.model import Function, Model, Store
+from serverless_bench.lab.simulation.limits import Deployed, FunctionLimits, limits_of
+from serverless_bench.lab.simulation.model import FunctionModel, Model, Store
 from serverless_bench.lab.simulation.steps import short_step_s, usual_step_s
 from serverless_bench.units import GIB, MIB
 from tests.unit.lab.simulation.models import PLAIN, changed
@@ -41,7 +41,7 @@ def limits(
     *,
     at_once: int = 100,
     client: str = "wire",
-) -> Limits:
+) -> FunctionLimits:
     return limits_of(
         model,
         of or demand(),
@@ -148,7 +148,7 @@ def test_a_store_keeps_functions_waiting(store: Store, seconds: float) -> None:
 
 def test_reads_wait_for_reads() -> None:
     model = replace(
-        FREE, store=Store(get_s=0.5, get_per_s=1.0), function=Function(core_s_per_gib=0)
+        FREE, store=Store(get_s=0.5, get_per_s=1.0), function=FunctionModel(core_s_per_gib=0)
     )
     assert limits(model, demand(GET)).function_s == 16
     assert limits(model, demand(GET), at_once=1).function_s == 4

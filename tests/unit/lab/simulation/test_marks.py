@@ -23,11 +23,13 @@ from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.lab.simulation.model import AWS_LAMBDA
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.reporters.comparison import lines
-from serverless_bench.reporters.plots.figure import figure
-from serverless_bench.reporters.plots.jobs import draw_jobs
-from serverless_bench.reporters.plots.latency import draw_latency
-from serverless_bench.reporters.plots.rates import draw_rates
-from serverless_bench.reporters.plots.throughput import draw_throughput
+from serverless_bench.reporters.plots import figure
+from serverless_bench.reporters.plots.panels import (
+    draw_jobs,
+    draw_latency,
+    draw_rates,
+    draw_throughput,
+)
 from serverless_bench.reporters.render import render
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call

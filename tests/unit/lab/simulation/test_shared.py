@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.lab.simulation.launch import Launcher
+from serverless_bench.lab.simulation.launch import SimulatedLauncher
 from serverless_bench.lab.simulation.model import Launch, Store
 from serverless_bench.lab.simulation.store import SharedStore
 
 NEVER = float("inf")
 
 
-def launcher(model: Launch, count: int, *, places: int = 10_000, names: int = 1) -> Launcher:
-    return Launcher(model, count, at_once=places, names=names, rng=np.random.default_rng(1))
+def launcher(
+    model: Launch, count: int, *, places: int = 10_000, names: int = 1
+) -> SimulatedLauncher:
+    return SimulatedLauncher(
+        model, count, at_once=places, names=names, rng=np.random.default_rng(1)
+    )
 
 
 def test_a_bucket_of_starts_is_spent_and_fills_again() -> None:

@@ -28,7 +28,7 @@ from serverless_bench.payload.array_layout import (
     shape_at,
 )
 from serverless_bench.process import peak_rss_bytes
-from serverless_bench.rundir.record import Found, OperationRecord
+from serverless_bench.rundir.record import FoundBytes, OperationRecord
 from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.units import MIB
 from serverless_bench.worker.resource_usage import Watch
@@ -121,7 +121,7 @@ def test_appends_make_one_array(
         session.read(array, key)
     (bad,) = session.last.bad.listed
     size = array_bytes(array)
-    assert (bad.found, bad.offset, bad.length) == (Found.MISSING, 2 * size, size)
+    assert (bad.found, bad.offset, bad.length) == (FoundBytes.MISSING, 2 * size, size)
     # In a second round the same appends write the same bytes.
     for number in (2, 0):
         session.append(array, key, number)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.s3_http import S3Response
-from serverless_bench.clients.s3_xml import element
+from serverless_bench.clients.s3_http import S3Response, element
 from serverless_bench.clients.sigv4 import Keys, Signer
 from serverless_bench.clock import http_date_s, iso_date_s, wall_ns
 from serverless_bench.errors import BadResponse, OperationError, ServerFault
@@ -31,7 +30,7 @@ _LEAST_EARLY_S: Final = 1.0
 told in whole ones."""
 
 
-class _Session(NamedTuple):
+class _SessionKeys(NamedTuple):
     keys: Keys
     renew_ns: int
     """When to ask for another one, by the wall clock: a frozen function's other clock may stop."""
@@ -55,7 +54,7 @@ class Sessions:
         self.signer = Signer(region, host, service=SERVICE, token_header=_TOKEN_HEADER)
         """Signs with the keys."""
         self._create = create
-        self._session = _Session(Keys("", ""), 0, 0)
+        self._session = _SessionKeys(Keys("", ""), 0, 0)
         self._renewing = threading.Lock()
 
     def keys(self, exchange: Exchange) -> Keys:
@@ -99,7 +98,7 @@ class Sessions:
         if operation in OWN_KEYS or element(text, "Code") not in _ENDED:
             return error
         if self._session.keys == keys:
-            self._session = _Session(keys, 0, 0)
+            self._session = _SessionKeys(keys, 0, 0)
         return ServerFault(f"the session has ended ({error})", status=error.status)
 
 
@@ -132,14 +131,14 @@ class Aside:
         """Say nothing."""
 
 
-def _session(response: S3Response, asked_ns: int) -> _Session:
+def _session(response: S3Response, asked_ns: int) -> _SessionKeys:
     names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
     access_key, secret_key, token = (element(response.text, name) for name in names)
     if not (access_key and secret_key and token):
         raise BadResponse("the store gave no session", status=response.status)
     lasts_s = _lifetime_s(element(response.text, "Expiration"), response.headers)
     early_s = max(lasts_s * _EARLY, _LEAST_EARLY_S)
-    return _Session(
+    return _SessionKeys(
         Keys(access_key, secret_key, token),
         renew_ns=asked_ns + round((lasts_s - early_s) * NS_PER_S),
         end_ns=asked_ns + round((lasts_s - early_s / 2) * NS_PER_S),

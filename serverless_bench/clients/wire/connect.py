@@ -4,19 +4,20 @@ Who answers may send a byte now and then for hours. Each receive takes a tick at
 number of them is a time, and the caller's deadline is minded.
 """
 
-import os
 import socket
 import ssl
 import struct
 from base64 import b64encode
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.wire_response import END_OF_HEAD, Response
-from serverless_bench.clients.wire_tls import TlsStream
+from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.wire.response import END_OF_HEAD, Response
+from serverless_bench.clients.wire.tls import TlsStream
 from serverless_bench.errors import ConnectionLost
 from serverless_bench.units import KIB
 
@@ -90,7 +91,7 @@ def secure(
         If the handshake does not end in time, or the certificate is not trusted
         (``ssl.SSLError``).
     """
-    context, host = _tls_context(_bundle()), url.hostname or ""
+    context, host = _tls_context(ca_bundle()), url.hostname or ""
     stream = TlsStream(line, context, host, block_bytes=block_bytes)
     for _ in _ticks(timeout_s):
         if stream.shake_hands():
@@ -112,11 +113,7 @@ def _ticks(timeout_s: float) -> range:
     return range(max(round(timeout_s / TICK_S), 1))
 
 
-def _bundle() -> str | None:
-    # The same variable that the AWS SDKs read; OpenSSL itself honours SSL_CERT_FILE.
-    return os.environ.get("AWS_CA_BUNDLE") or None
-
-
 @cache
-def _tls_context(cafile: str | None) -> ssl.SSLContext:
+def _tls_context(cafile: Path | None) -> ssl.SSLContext:
+    # OpenSSL itself honours SSL_CERT_FILE.
     return ssl.create_default_context(cafile=cafile)

@@ -1,6 +1,6 @@
 """The thin client: S3 over a socket, and nothing between.
 
-``sigv4`` signs, ``wire_response`` reads heads, and ``wire_connection`` moves the bytes:
+``sigv4`` signs, ``response`` reads heads, and ``connection`` moves the bytes:
 from the keystream's buffer straight to the socket, and from the socket into a buffer
 that is used again. docs/decisions/0003 and 0036 have the measurements behind that.
 
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from serverless_bench.clients import wire_session
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import find_keys
 from serverless_bench.clients.library import most_text
@@ -28,13 +27,13 @@ from serverless_bench.clients.s3_http import (
     S3HttpClient,
     S3Response,
     byte_range,
+    check_success,
     response_error,
 )
-from serverless_bench.clients.s3_xml import check_success
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
-from serverless_bench.clients.wire_connection import WireConnection
-from serverless_bench.clients.wire_response import Response
-from serverless_bench.clients.wire_session import Sessions
+from serverless_bench.clients.wire.connection import WireConnection
+from serverless_bench.clients.wire.response import Response
+from serverless_bench.clients.wire.session import CREATE_SESSION, OWN_KEYS, SERVICE, Sessions
 from serverless_bench.errors import AccessDenied, BadResponse
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.target import Target
@@ -64,6 +63,7 @@ class WireClient(S3HttpClient[WireOptions]):
         signing="SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256",
         checksum="none",
         options=WireOptions,
+        quirks=frozenset({"bare_puts"}),
         express=True,
         conditional=True,
     )
@@ -78,7 +78,7 @@ class WireClient(S3HttpClient[WireOptions]):
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
         host, express = self._server.netloc, is_directory_bucket(self._bucket)
-        service = wire_session.SERVICE if express else "s3"
+        service = SERVICE if express else "s3"
         self._signer = Signer(self._region, host, service=service)
         self._sessions = Sessions(self._region, host, self._create_session) if express else None
         # What is idle leads to where the bucket was.
@@ -201,11 +201,11 @@ class WireClient(S3HttpClient[WireOptions]):
 
     def _create_session(self, exchange: Exchange) -> S3Response:
         mode = {"x-amz-create-session-mode": "ReadWrite"}
-        return self._send(wire_session.CREATE_SESSION, "", exchange, query="session=", headers=mode)
+        return self._send(CREATE_SESSION, "", exchange, query="session=", headers=mode)
 
     def _signing(self, operation: str, exchange: Exchange) -> tuple[Signer, Keys]:
         """Return what signs a request, and with what: our own keys, or those of a session."""
-        if self._sessions is not None and operation not in wire_session.OWN_KEYS:
+        if self._sessions is not None and operation not in OWN_KEYS:
             return self._sessions.signer, self._sessions.keys(exchange)
         if (keys := self._keys()) is None:
             raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")

@@ -5,7 +5,6 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-from serverless_bench.cli.checkup.base import Finding, clock, fail, ok, warn
 from serverless_bench.executors.dask import (
     UPDATE,
     DaskCluster,
@@ -13,6 +12,7 @@ from serverless_bench.executors.dask import (
     DaskWorker,
     check_place,
 )
+from serverless_bench.executors.findings import Finding, clock, fail, ok, warn
 from serverless_bench.units import GIB, format_count, format_size
 
 _SLOTS_PER_CPU: Final = 4

@@ -15,15 +15,15 @@ from typing import Final, TypeVar
 from urllib.parse import SplitResult
 
 from serverless_bench.clients.base import Exchange, Sink, Source
-from serverless_bench.clients.wire_connect import (
+from serverless_bench.clients.wire.connect import (
     TICK_S,
     authorization,
     connect,
     open_tunnel,
     secure,
 )
-from serverless_bench.clients.wire_response import END_OF_HEAD, Response
-from serverless_bench.clients.wire_tls import TlsStream
+from serverless_bench.clients.wire.response import END_OF_HEAD, Response
+from serverless_bench.clients.wire.tls import TlsStream
 from serverless_bench.errors import (
     BadResponse,
     ConnectionLost,

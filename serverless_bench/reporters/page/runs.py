@@ -1,0 +1,346 @@
+"""Pages of several runs: a comparison, a series as `sbench ls` lists it, and `sbench scale`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from serverless_bench.analysis.run_comparison import RunComparison
+from serverless_bench.reporters.comparison import format_metric, told
+from serverless_bench.reporters.definitions import terms
+from serverless_bench.reporters.page import palette
+from serverless_bench.reporters.page.charts import (
+    COUNTS,
+    Chart,
+    Row,
+    colors,
+    figure,
+    number,
+    values,
+)
+from serverless_bench.reporters.page.document import Html, Part, document, tag
+from serverless_bench.reporters.page.values import Figures, all_figures, table
+from serverless_bench.statistics.unpaired import Verdict
+from serverless_bench.units import format_count, format_rate
+
+_BAD = frozenset({Verdict.SLOWER})
+_SERIES_COLUMNS: Final = {
+    "name": "name",
+    "when": "saved (UTC)",
+    "command": "command",
+    "requested": "functions",
+    "ok": "ok",
+    "bytes": "moved",
+    "whole_bytes_per_s": "whole throughput",
+    "withheld": "withheld",
+    "ended": "ended",
+    "simulated": "simulated with",
+}
+_SERIES_NAMES: Final = 3
+"""Columns that are no numbers."""
+Curve = Sequence[tuple[float, float]]
+"""Numbers of functions, and the bytes per second that a law says they get."""
+_HUES: Final = ("orange", "purple")
+"""Of the laws."""
+_COLUMNS: Final = {
+    "number": "functions",
+    "runs": "runs",
+    "median": "median",
+    "efficiency": "efficiency",
+}
+
+
+def comparison_page(comparison: RunComparison) -> str:
+    """Return the page of a comparison."""
+    found = comparison.to_json()
+    figures = Figures(found, terms(), "comparison", _words(found, comparison.metric))
+    asked, verdicts, remarks = told(comparison)
+    state = ("bad" if one.verdict in _BAD else None for one in comparison.comparisons)
+    lead = tag(
+        "div",
+        (
+            tag("p", text, class_=f"verdict {style or ''}".strip())
+            for text, style in zip(verdicts, state, strict=True)
+        ),
+        tag("p", asked, class_="soft"),
+        tag("ul", (tag("li", text) for text in remarks)),
+    )
+    parts = [
+        Part(title="Runs", content=[figure(_runs(comparison)), _sides(comparison, figures)]),
+        Part(title="Ratios", content=_ratios(comparison, figures)),
+        all_figures(figures),
+    ]
+    labels = " and ".join(side.label for side in comparison.sides)
+    return document(f"Comparison of {labels}", lead, parts, figures.definitions())
+
+
+def _words(found: Mapping[str, Any], metric: str) -> dict[str, str]:
+    """Return the metric's values with their unit, by path."""
+    values_of = {
+        f"sides[{at}].{path}": value
+        for at, side in enumerate(found["sides"])
+        for path, value in (
+            ("median", side["median"]),
+            *((f"values[{number}]", one) for number, one in enumerate(side["values"])),
+        )
+    }
+    return {path: format_metric(metric, value) for path, value in values_of.items()}
+
+
+def _runs(comparison: RunComparison) -> Chart:
+    """Return every run's value, and the median of its side."""
+    sides = [(side.label, side.metric(comparison.metric)) for side in comparison.sides]
+    rows: list[Row] = [
+        {"side": label, "value": value, "shown": format_metric(comparison.metric, value)}
+        for label, numbers in sides
+        for value in numbers
+    ]
+    side = {"field": "side", "type": "nominal", "title": None}
+    x = number("value", comparison.metric, scale={"zero": False}, axis={"format": "~s"})
+    dots = {"type": "point", "filled": True, "size": 70, "opacity": 0.7}
+    return Chart(
+        title="Each run",
+        says="A dot is a run; the line is the median of its side.",
+        spec={
+            "data": values(rows),
+            "encoding": {"y": side},
+            "layer": [
+                {
+                    "mark": {**dots, "color": palette.color("blue")},
+                    "encoding": {
+                        "x": x,
+                        "tooltip": [
+                            {"field": "side", "title": "side"},
+                            {"field": "shown", "title": comparison.metric},
+                        ],
+                    },
+                },
+                {
+                    "mark": {"type": "tick", "thickness": 3, "color": palette.color("orange")},
+                    "encoding": {"x": {**x, "aggregate": "median"}},
+                },
+            ],
+        },
+        height=44 * len(sides),
+    )
+
+
+def _sides(comparison: RunComparison, figures: Figures) -> Html:
+    rows = [
+        [
+            figures.value(f"sides[{at}].{name}")
+            for name in ("label", "directory", "runs", "simulated", "median", "spread")
+        ]
+        for at in range(len(comparison.sides))
+    ]
+    header = ("side", "directory", "runs", "simulated", "median", "spread")
+    return table(header, rows, names=2, caption="Sides, the baseline first")
+
+
+def _ratios(comparison: RunComparison, figures: Figures) -> Iterator[Html]:
+    rows: list[Row] = []
+    cells = []
+    for at, (side, one) in enumerate(
+        zip(comparison.sides[1:], comparison.comparisons, strict=True)
+    ):
+        pair = f"{side.label} over {comparison.sides[0].label}"
+        paths = [f"comparisons[{at}].{name}" for name in ("verdict", "ratio")]
+        more = ("interval.low", "interval.high", "mann_whitney_p", "permutation_p")
+        paths += [f"comparisons[{at}].evidence.{name}" for name in more if one.evidence]
+        cells.append([pair, *map(figures.value, paths), *("-" for _ in more if not one.evidence)])
+        row: dict[str, object] = {"pair": pair, "ratio": one.ratio}
+        if one.evidence:
+            row |= {"low": one.evidence.interval.low, "high": one.evidence.interval.high}
+        rows.append(row)
+    yield figure(_forest(rows, comparison.threshold))
+    header = ("pair", "verdict", "ratio", "from", "to", "p by ranks", "p by means")
+    yield table(header, cells, names=2, caption="Verdicts")
+
+
+def _forest(rows: list[Row], threshold: float) -> Chart:
+    """Return the ratios with their intervals, and what does not matter between them."""
+    near = {"low": 1 / (1 + threshold), "high": 1 + threshold}
+    x = number("low", "other over baseline", scale={"type": "log", "nice": False, "padding": 30})
+    pair = {"field": "pair", "type": "nominal", "title": None}
+    return Chart(
+        title="Other over baseline",
+        says="The dot is the estimate, the bar its interval; within the grey band a difference"
+        " does not matter.",
+        spec={
+            "layer": [
+                {
+                    "data": values([near]),
+                    "mark": {"type": "rect", "color": palette.color("gray"), "opacity": 0.25},
+                    "encoding": {"x": x, "x2": {"field": "high"}},
+                },
+                {
+                    "data": values(rows),
+                    "mark": {"type": "rule", "strokeWidth": 3, "color": palette.color("blue")},
+                    "encoding": {"x": x, "x2": {"field": "high"}, "y": pair},
+                },
+                {
+                    "data": values(rows),
+                    "mark": {"type": "point", "filled": True, "size": 90}
+                    | {"color": palette.color("orange")},
+                    "encoding": {
+                        "x": number("ratio"),
+                        "y": pair,
+                        "tooltip": [
+                            {"field": "pair", "title": "pair"},
+                            *(number(n, n, format=".4~f") for n in ("ratio", "low", "high")),
+                        ],
+                    },
+                },
+            ]
+        },
+        height=44 * len(rows),
+    )
+
+
+def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of runs.
+
+    Parameters
+    ----------
+    title
+        What these runs are.
+    rows
+        What `sbench ls --format json` says of each, the most recent first.
+    """
+    figures = Figures(rows, terms(), "series")
+    runs = [row for row in rows if row.get("whole_bytes_per_s")]
+    rates = [float(row["whole_bytes_per_s"]) for row in runs]
+    says = format_count(len(runs), "run") + " with a headline"
+    if rates:
+        between = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
+        says += f"; whole throughput {between}"
+    partial = sum(row.get("ok", 0) < row.get("requested", 0) for row in rows)
+    state = f"; {format_count(partial, 'run')} with functions failed or lost" if partial else ""
+    lead = tag("p", says, tag("span", state, class_="bad"), ".", class_="verdict")
+    header = list(_SERIES_COLUMNS.values())
+    cells = [
+        [
+            figures.value(f"[{at}].{name}") if f"[{at}].{name}" in figures else "-"
+            for name in _SERIES_COLUMNS
+        ]
+        for at in range(len(rows))
+    ]
+    shown = [table(header, cells, names=_SERIES_NAMES, caption="Runs, the most recent first")]
+    drawn = [figure(_over_runs(runs[::-1]))] if len(runs) > 1 else []
+    parts = [Part(title="Runs", content=[*drawn, *shown]), all_figures(figures)]
+    return document(title, lead, parts, figures.definitions())
+
+
+def _over_runs(runs: Sequence[Mapping[str, Any]]) -> Chart:
+    """Return the throughput of each run, in the order in which they were saved."""
+    rows: list[Row] = [
+        {
+            "at": place,
+            "what": row["command"],
+            "name": row["name"],
+            "rate": float(row["whole_bytes_per_s"]) / 1e6,
+        }
+        for place, row in enumerate(runs, 1)
+    ]
+    commands = {str(row["command"]): palette.color_of(str(row["command"])) for row in runs}
+    return Chart(
+        title="Whole throughput, MB/s",
+        says="Each dot is a run, in the order in which they were saved.",
+        spec={
+            "data": values(rows),
+            "mark": {"type": "point", "filled": True, "size": 70},
+            "encoding": {
+                "x": number("at", "run", scale={"zero": False}, axis=COUNTS),
+                "y": number("rate"),
+                "color": colors(commands, "circle"),
+                "tooltip": [
+                    {"field": "name", "title": "run"},
+                    {"field": "what", "title": "command"},
+                    number("rate", "MB/s", format=".5~g"),
+                ],
+            },
+        },
+        height=200,
+    )
+
+
+def scaling_page(
+    found: Mapping[str, Mapping[str, Any]],
+    laws: Mapping[str, Sequence[str]],
+    curves: Mapping[str, Mapping[str, Curve]],
+) -> str:
+    """Return the page of fits.
+
+    Parameters
+    ----------
+    found
+        The JSON document, by metric.
+    laws
+        What each metric's laws say, in sentences.
+    curves
+        Of each metric, by the law's name.
+    """
+    figures = Figures(found, terms(), "scale")
+    first = next(iter(laws.values()), ())
+    parts = [
+        Part(title=metric, content=_fit(metric, fitted, figures, laws[metric], curves[metric]))
+        for metric, fitted in found.items()
+    ]
+    lead = tag("div", (tag("p", text, class_="verdict") for text in first[:1]))
+    some = next(iter(found.values()), {}).get("simulated")
+    mark = f" ({format_count(some, 'run')} SIMULATED)" if some else ""
+    title = f"Throughput by the number of functions{mark}"
+    return document(title, lead, [*parts, all_figures(figures)], figures.definitions())
+
+
+def _fit(
+    metric: str,
+    fitted: Mapping[str, Any],
+    figures: Figures,
+    laws: Sequence[str],
+    curves: Mapping[str, Curve],
+) -> Iterator[Html]:
+    yield figure(_chart(fitted["rows"], curves))
+    yield tag("ul", (tag("li", text) for text in laws))
+    rows = [
+        [figures.value(f"{metric}.rows[{at}].{name}") for name in _COLUMNS]
+        for at in range(len(fitted["rows"]))
+    ]
+    header = list(_COLUMNS.values())
+    yield table(header, rows, names=1, caption="Runs by the number of functions")
+
+
+def _chart(rows: Sequence[Mapping[str, Any]], curves: Mapping[str, Curve]) -> Chart:
+    lines: list[Row] = [
+        {"n": n, "rate": rate / 1e6, "what": name}
+        for name, curve in curves.items()
+        for n, rate in curve
+    ]
+    points: list[Row] = [{"n": row["number"], "rate": row["median"] / 1e6} for row in rows]
+    x = number("n", "functions", scale={"type": "log", "nice": False}, axis={"tickCount": 6})
+    tints = {name: palette.color(hue) for name, hue in zip(curves, _HUES, strict=False)}
+    return Chart(
+        title="Throughput, MB/s",
+        says="Dots are the medians of the runs with so many functions; lines are the fitted laws.",
+        spec={
+            "layer": [
+                {
+                    "data": values(lines),
+                    "mark": {"type": "line"},
+                    "encoding": {"x": x, "y": number("rate"), "color": colors(tints, "stroke")},
+                },
+                {
+                    "data": values(points),
+                    "mark": {"type": "point", "filled": True, "size": 80}
+                    | {"color": palette.color("blue")},
+                    "encoding": {
+                        "x": x,
+                        "y": number("rate"),
+                        "tooltip": [
+                            number("n", "functions"),
+                            number("rate", "MB/s", format=".5~g"),
+                        ],
+                    },
+                },
+            ]
+        },
+        height=260,
+    )

@@ -1,0 +1,29 @@
+"""What a library says that has no other form for an error than text; all of it was seen."""
+
+import pytest
+
+from serverless_bench.clients.crt_errors import crt_error
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("AWS_ERROR_S3_SLOW_DOWN", "throttled"),
+        ("AWS_ERROR_S3_INTERNAL_ERROR", "server_fault"),
+        ("AWS_ERROR_S3_RESPONSE_CHECKSUM_MISMATCH", "corrupt"),
+        ("AWS_ERROR_S3_REQUEST_TIMEOUT", "timed_out"),
+        ("AWS_ERROR_HTTP_CHANNEL_THROUGHPUT_FAILURE", "timed_out"),
+        ("AWS_IO_SOCKET_TIMEOUT", "timed_out"),
+        ("AWS_AUTH_SIGNING_NO_CREDENTIALS", "access_denied"),
+        ("AWS_ERROR_S3_MISSING_UPLOAD_ID", "bad_response"),
+        ("AWS_ERROR_HTTP_PROTOCOL_ERROR", "bad_response"),
+        ("AWS_IO_SOCKET_CONNECTION_REFUSED", "connection_lost"),
+        ("AWS_IO_SOCKET_CLOSED", "connection_lost"),
+        ("AWS_IO_DNS_INVALID_NAME", "connection_lost"),
+        ("AWS_IO_TLS_ERROR_NEGOTIATION_FAILURE", "connection_lost"),
+        ("AWS_ERROR_HTTP_CONNECTION_CLOSED", "connection_lost"),
+        ("AWS_ERROR_OOM", "error"),
+    ],
+)
+def test_errors_of_the_aws_runtime(name: str, code: str) -> None:
+    assert crt_error(name, "words").code == code

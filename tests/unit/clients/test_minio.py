@@ -1,0 +1,6 @@
+from serverless_bench.clients.minio import MinioClient
+
+
+def test_parts_of_the_library_hide_requests() -> None:
+    assert MinioClient.info.attempts == "exact"
+    assert MinioClient.info.with_options([("part_mb", "16")]).attempts == "hidden"
