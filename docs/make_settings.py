@@ -8,8 +8,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final, get_type_hints
 
+from serverless_bench.cli.main import COMMANDS
+from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.meaning import WORKLOADS, Harmless
+from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.names import meanings
 from serverless_bench.settings.schema import words
 
@@ -40,18 +42,32 @@ def rows() -> Iterator[tuple[str, ...]]:
             f"`{name}`",
             f"`{one.also}`" if one.also else "",
             words(types[name]).replace("|", "\\|"),
-            _default(defaults[name], one.otherwise),
-            "" if one.of == WORKLOADS else ", ".join(one.of),
+            _default(defaults[name], one, _having(name) if one.own else _having("")),
+            ", ".join(_having(name)) if one.own else "",
             "" if isinstance(one, Harmless) else "asked",
             one.what,
         )
 
 
-def _default(default: object, otherwise: Mapping[str, object]) -> str:
+def _having(setting: str) -> Mapping[str, Workload]:
+    """Return the workloads that declare a setting, or any, in the order of their commands."""
+    commands = list(COMMANDS)
+    names = sorted(WORKLOADS, key=lambda name: (*commands, name).index(name))
+    workloads = {name: open_workload(name) for name in names}
+    return {
+        name: workload
+        for name, workload in workloads.items()
+        if (setting in workload.settings if setting else workload.settings)
+    }
+
+
+def _default(default: object, setting: Meaning, workloads: Mapping[str, Workload]) -> str:
     """Return the default of a setting, by workload where workloads differ."""
+    usual = {name: setting.otherwise(workload) for name, workload in workloads.items()}
     found: dict[str, list[str]] = {}
-    for workload in sorted(otherwise, key=WORKLOADS.index):
-        found.setdefault(str(otherwise[workload]), []).append(workload)
+    for workload, value in usual.items():
+        if value is not None:
+            found.setdefault(str(value), []).append(workload)
     if len(found) > 1:
         return ", ".join(f"{text} ({', '.join(names)})" for text, names in found.items())
     if isinstance(default, str | int | float):

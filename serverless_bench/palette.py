@@ -10,15 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 HUES: Final[Mapping[str, str]] = {
-    # Workloads.
-    "write": "green",
-    "read": "blue",
-    "mixed": "purple",
-    "array": "orange",
-    "contend": "brown",
-    "function": "pink",
-    "noop": "grey",
-    # Kinds of operations: what writes is green, what reads is blue.
+    # What writes is green, what reads is blue.
     "put": "green",
     "get": "blue",
     "get_range": "sky",
@@ -36,7 +28,7 @@ HUES: Final[Mapping[str, str]] = {
     "append": "purple",
     "observe": "blue",
 }
-"""The hue of each workload and of each kind of operation, in every picture."""
+"""The hue of each kind of operation, in every picture; a workload says its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +47,9 @@ class Palette:
     hues: Mapping[str, str]
     """By the names in ``HUES``."""
 
-    def of(self, name: str) -> str:
-        """Return the colour of a workload or of a kind of operation; grey if it is neither."""
-        return self.hues[HUES.get(name, "grey")]
+    def of(self, kind: str) -> str:
+        """Return the colour of a kind of operation; grey if it is none."""
+        return self.hues[HUES.get(kind, "grey")]
 
 
 LIGHT: Final = Palette(

@@ -48,7 +48,6 @@ from serverless_bench.analysis.network_bucket import (
 )
 from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.analysis.timeline import function_spans
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -244,7 +243,7 @@ def _shares_threads(run: Run) -> bool:
 
 def _lanes_are_known(run: Run) -> bool:
     """Whether each request of the record is one request at a time, with a thread of its own."""
-    if run.job.load.array is not None or run.job.workload == OWN_FUNCTION:
+    if run.job.load.library is not None or run.job.declared.runs_code:
         return False
     return bool(run.provenance.get("client", {}).get("attempts") == "exact")
 

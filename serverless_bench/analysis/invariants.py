@@ -15,7 +15,6 @@ import numpy as np
 from serverless_bench.analysis.clock_offsets import stepped
 from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
 from serverless_bench.analysis.timeline import counted
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_rate
@@ -117,7 +116,7 @@ def _time_runs_forward(facts: Facts) -> Iterator[str]:
 
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
     """Little's law: operations in flight are throughput times latency."""
-    if facts.run.job.workload == OWN_FUNCTION:
+    if facts.run.job.declared.runs_code:
         return  # the user's own function may have as many threads as it likes
     planned = planned_at_once(facts.run)
     found = facts.throughput.mean_in_flight

@@ -98,10 +98,9 @@ def _shares(run: Run, begun: Mask, size_class: Ints) -> dict[Cell, float]:
     return shares
 
 
-def _of_workload(run: Run) -> dict[str, float]:
-    """Return what a job does of which nothing began."""
+def _of_workload(run: Run) -> Mapping[str, float]:
+    """Return what a job does of which nothing began; a read, if its workload does not say."""
     load = run.job.load
-    if load.array is not None:
-        return {f"{load.array.operation}_array": 1.0}
-    read = OperationKind.GET if load.split is None else OperationKind.GET_RANGE
-    return {(OperationKind.PUT if run.job.workload == "write" else read).value: 1.0}
+    reads = OperationKind.GET if load.split is None else OperationKind.GET_RANGE
+    kinds = run.job.declared.kinds(load) or {reads: 1.0}
+    return {kind.value: weight for kind, weight in kinds.items()}

@@ -276,13 +276,13 @@ def _bill(run: Run, prices: "Prices | None") -> "Bill | None":
 
 def _identity(run: Run) -> dict[str, Any]:
     """Return what the run is of, and whether all of it is there."""
-    job, array = run.job, run.job.load.array
+    job = run.job
     return {
         "run_id": run.run_id,
         "name": job.name,
         "workload": job.workload,
         "store": _store(run),
-        "client": job.target.client if array is None else array.library,
+        "client": job.load.library or job.target.client,
         "executor": job.executor,
         "polled": run.provenance.get("polled", False),
         "simulated": run.simulated,
@@ -372,9 +372,9 @@ def _store(run: Run) -> str:
     """Return where the run's objects are."""
     if run.simulated is not None:
         return f"none: simulated with {run.simulated}"
-    target, array = run.job.target, run.job.load.array
-    if array is not None and array.path is not None:
-        return f"files in {array.path}"
+    target, folder = run.job.target, run.job.load.folder
+    if folder is not None:
+        return f"files in {folder}"
     name = "" if target.store is None else f" ({target.store} store)"
     return f"{target.bucket_name} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
 

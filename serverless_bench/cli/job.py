@@ -12,6 +12,7 @@ from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
 from serverless_bench.driver.live.display import Display, Style
 from serverless_bench.errors import UsageError
+from serverless_bench.job.workload import open_workload
 from serverless_bench.plugins import TOOLS
 
 if TYPE_CHECKING:
@@ -138,9 +139,8 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     found = check_job({**settings, **paths, "workload": workload}, keys)
     # What comes now loads libraries, for which a wrong flag did not have to wait.
     from serverless_bench.executors import info_of
-    from serverless_bench.job.load import OWN_FUNCTION
 
-    if found.job.workload != OWN_FUNCTION or not info_of(found.job.executor).in_process:
+    if not open_workload(workload).runs_code or not info_of(found.job.executor).in_process:
         # A function of the user's own shares this process then.
         load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit
@@ -174,7 +174,7 @@ def _output(workload: str, flags: Mapping[str, Any]) -> Output:
     from serverless_bench.settings.schema import checked
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
-    if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):
+    if "key_file" in open_workload(workload).settings and flags.get("operation", "read") == "read":
         # Then it is for the keys of objects to read, a setting.
         given.pop("key_file", None)
     return Output(**{name: checked(Output, name, value) for name, value in given.items()})

@@ -11,15 +11,15 @@ from serverless_bench.cli.commands.call import with_code
 from serverless_bench.cli.flags.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.stages import WORKLOADS
+from serverless_bench.cli.stages import STAGES
 from serverless_bench.errors import UsageError
-from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.workload import OWN_FUNCTION
 
 if TYPE_CHECKING:
     from serverless_bench.driver.outlook import JobPlan
     from serverless_bench.job.spec import JobSpec
 
-COMMANDS: Final = (*WORKLOADS, "call")
+COMMANDS: Final = (*STAGES, "call")
 _ABOUT_COMMAND: Final = frozenset(
     {
         "arch",

@@ -11,21 +11,20 @@ from serverless_bench.cli.flags.from_files import check_known, flags_of, options
 from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.flags.of_jobs import TARGET
 from serverless_bench.cli.job import Prepared, prepare
-from serverless_bench.cli.main import open_command
+from serverless_bench.cli.main import COMMANDS, open_command
 from serverless_bench.driver.outlook import example_keys
 from serverless_bench.errors import UsageError
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.settings.schema import located
 
-WORKLOADS: Final = ("write", "read", "mixed", "contend", "array")
-"""Workloads of stages; each is the name of the command that runs it."""
 _OWN: Final = frozenset({"format", "name", "pickle", "run-dir"})
 """Flags of these commands that ``sbench run`` decides."""
 _SIZES: Final = frozenset({"mb", "size", "sizes"})
 """Flags of which a stage may have one: its own replaces one that is for all stages."""
 _KEYS: Final = frozenset({"key", "key-file"})
-_SOURCES: Final = {"read": "write", "array": "array"}
-"""Workloads that can read what another stage wrote, and that stage's workload."""
+STAGES: Final = tuple(name for name in COMMANDS if name in WORKLOADS)
+"""Workloads of stages; each is the name of the command that runs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +82,9 @@ def _step(
     style: str,
 ) -> PreparedStage:
     with located(f"{job.path}: {stage.where}", as_key):
-        if stage.workload not in WORKLOADS:
+        if stage.workload not in STAGES:
             what = f"workload is {stage.workload!r}"
-            raise UsageError(what, hint=f"one of {', '.join(WORKLOADS)}")
+            raise UsageError(what, hint=f"one of {', '.join(STAGES)}")
         flags = _flags(job, stage, open_command(stage.workload), given)
         flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
         keys = None
@@ -98,7 +97,7 @@ def _step(
 
 def _source(stage: Stage, source: PreparedStage) -> Prepared:
     """Return what makes the objects that a stage reads."""
-    wanted = _SOURCES[stage.workload or ""]
+    wanted = open_workload(stage.workload or "").source.partition(" ")[0]
     if source.prepared.workload != wanted:
         raise UsageError(
             f"keys names {stage.keys!r}, whose workload is {source.prepared.workload!r}",
@@ -127,7 +126,7 @@ def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - whatever a flag has be
 
 def _check_common(job: JobFile) -> None:
     """Refuse keys of [target] and [run] that no command has."""
-    known = {flag for name in WORKLOADS for flag in options_of(open_command(name))} - _OWN
+    known = {flag for name in STAGES for flag in options_of(open_command(name))} - _OWN
     where = {"prefix", *map(spelled, TARGET)}
     for title, settings, allowed in (
         ("[target]", job.target, where),
@@ -143,7 +142,7 @@ def _check_common(job: JobFile) -> None:
 
 def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
     """Refuse a flag of the command line that changes no stage."""
-    workloads = {stage.workload for stage in job.stages} & set(WORKLOADS)
+    workloads = {stage.workload for stage in job.stages} & set(STAGES)
     known = {flag for name in workloads if name for flag in options_of(open_command(name))}
     for flag in given:
         if workloads and flag not in known:
@@ -154,8 +153,9 @@ def _flags(
     job: JobFile, stage: Stage, command: click.Command, given: Mapping[str, Setting]
 ) -> dict[str, Any]:
     """Return the flags of a stage by parameter name."""
-    reads = stage.workload == "read" or stage.settings.get("operation") == "read"
-    if stage.keys is not None and not (reads and stage.workload in _SOURCES):
+    workload = open_workload(stage.workload or "")
+    writes = "operation" in workload.settings and stage.settings.get("operation") != "read"
+    if stage.keys is not None and (writes or not workload.source):
         raise UsageError("keys is for what reads", hint='workload = "read"')
     check_known(command, stage.settings, without=_OWN)
     own = {spelled(key): value for key, value in stage.settings.items()}

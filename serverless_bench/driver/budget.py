@@ -192,7 +192,7 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostCondi
             memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
             timeout_s = float(setup.timeout_s)
     size = None
-    if job.workload == "read":
+    if job.declared.reads(job.load):
         sizes = [declared for key in keys if (declared := declared_size(key)) is not None]
         if not sizes:
             raise UsageError(

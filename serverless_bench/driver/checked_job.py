@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.arrays.check import check_array
 from serverless_bench.clients import CLIENTS
+from serverless_bench.clients.base import ALL_OPERATIONS
 from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.directory_bucket import check_express
@@ -18,17 +18,14 @@ from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, locate
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of, open_executor
-from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER
 from serverless_bench.job.keys import check_prefix, read_key_file
-from serverless_bench.job.load import ArraySpec, Load, is_in_files
-from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.load import Load
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
-from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat
-from serverless_bench.payload.array_layout import array_bytes, shape_at
+from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.listing import HEADER, KEYS
 from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.settings.job import JobSettings
@@ -80,7 +77,7 @@ class CheckedJob:
             If the store does not answer or start, or the bucket is not ours to use.
         """
         location = self.location
-        if location.embedded and is_in_files(self.job.load):
+        if location.embedded and self.job.load.folder is not None:
             yield Target(
                 client=location.client,
                 bucket="files",
@@ -90,7 +87,7 @@ class CheckedJob:
             return
         count, mean_bytes = self.new_objects()
         if location.embedded and count:
-            what = "objects" if self.job.load.array is None else "arrays"
+            what = "arrays" if self.job.load.library is not None else "objects"
             check_room(count * mean_bytes, f"{count} {what} of {format_size(mean_bytes)}")
         with open_target(location) as target:
             yield target
@@ -109,11 +106,11 @@ class CheckedJob:
         """
         job, load = self.job, self.job.load
         count = job.invocations * job.objects
-        if load.array is not None:
-            return (0 if self.keys else count), array_bytes(load.array)
+        if (pieces := job.declared.pieces(load)) is not None:
+            return (0 if self.keys else count), pieces[1]
         mean = round(mean_size(job) or 0)
         # A mix may add as many again as there are.
-        return (count * (2 if load.mix else 1) if mean else 0), mean
+        return (count * (2 if load.is_drawn else 1) if mean else 0), mean
 
 
 def check_job(
@@ -152,12 +149,11 @@ def _backquoted(name: str) -> str:
 
 
 def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
-    _check_ends(settings)
     object_bytes = object_bytes_of(settings)
     load = load_of(settings)
-    if load.array is not None:
-        check_array(load.array)
-    keys = _keys(settings, load.array) if keys is None else keys
+    _check_ends(settings, load)
+    open_workload(settings.workload).check_library(load)
+    keys = _keys(settings, load) if keys is None else keys
     location, remote = locate(settings)
     job = _specified(settings, object_bytes, load, keys, location, remote)
     check_name(job.name)
@@ -172,7 +168,7 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     control = None if remote.prefix is None else remote.bucket or ""
     check_express(replace(job, target=placed), location.bucket, control)
     open_executor(job)
-    if is_in_files(load) and job.gate is not None:
+    if job.load.folder is not None and job.gate is not None:
         raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
     return CheckedJob(settings=settings, job=job, keys=keys, location=location, remote=remote)
 
@@ -225,13 +221,10 @@ def _specified(
     )
 
 
-def _check_ends(settings: JobSettings) -> None:
+def _check_ends(settings: JobSettings, load: Load) -> None:
     """Refuse a mix, or increments, without an end, or with two."""
-    if settings.workload == "mixed":
-        what = "a mix"
-    elif settings.workload == "contend" and settings.pattern is Pattern.INCREMENT:
-        what = "an increment"
-    else:
+    what = open_workload(settings.workload).without_end(load)
+    if not what:
         return
     if settings.operations is None and settings.duration is None:
         raise UsageError(
@@ -242,17 +235,17 @@ def _check_ends(settings: JobSettings) -> None:
 
 
 def _objects(settings: JobSettings) -> int:
-    usual = DEFAULT_OBJECTS.get(settings.workload, 1)
+    usual = open_workload(settings.workload).default_objects
     return usual if settings.objects is None else settings.objects
 
 
 def _invocations(settings: JobSettings, keys: Sequence[str]) -> int:
     # PyWren's 0 stands for all keys (s3_benchmark.py:122).
-    if settings.workload == "read" and not settings.number:
+    usual = open_workload(settings.workload).default_number
+    if usual is None and not settings.number:
         objects, split = max(1, _objects(settings)), max(1, settings.split or 1)
         return functions_for(len(keys), objects=objects, split=split)
-    usual = DEFAULT_NUMBER.get(settings.workload, USUAL_NUMBER)
-    return usual if settings.number is None else settings.number
+    return (usual or 0) if settings.number is None else settings.number
 
 
 def _concurrency(settings: JobSettings, invocations: int) -> int:
@@ -266,23 +259,24 @@ def _concurrency(settings: JobSettings, invocations: int) -> int:
     return max(1, invocations if most is None else min(invocations, most * cpus))
 
 
-def _keys(settings: JobSettings, array: ArraySpec | None) -> Sequence[str]:
+def _keys(settings: JobSettings, load: Load) -> Sequence[str]:
     """Return the keys to read that the settings name; none for what makes its own."""
-    reads = settings.workload == "read" or (array is not None and array.operation == "read")
+    workload = open_workload(settings.workload)
+    reads = workload.reads(load)
     if reads and (settings.key_file is None) == (settings.key is None):
-        what, command = ("`key_file`", "array write") if array else ("`key_file` or `key`", "write")
+        what = " or ".join(f"`{one}`" for one in ("key_file", "key") if one in workload.settings)
         raise UsageError(
             f"give {what}, to say what to read",
-            hint=f"sbench {command} --key-file FILE makes one; a run directory has its keys.txt",
+            hint=f"sbench {workload.source} --key-file FILE makes one; a run directory has its"
+            " keys.txt",
         )
     if settings.key is not None:
         return [settings.key]
-    if settings.key_file is None or (array is not None and not reads):
+    if settings.key_file is None or (workload.source and not reads):
         return ()
     keys = read_keys(Path(settings.key_file))
-    if array is not None:
-        for key in keys:
-            shape_at(array, key)
+    for key in keys:
+        workload.check_key(load, key)
     return keys
 
 
@@ -308,18 +302,16 @@ def _check_client(job: JobSpec) -> None:
 
     client = CLIENTS.load(job.target.client).info
     check_options(job.target)
-    if job.load.pattern is not None and not client.conditional:
+    workload = job.declared
+    if workload.is_conditional and not client.conditional:
         raise UsageError(
             f"`client` {job.target.client} makes no conditional writes",
             hint="wire and boto3 make them, of a bucket that speaks S3",
             field="client",
         )
-    kinds = [OperationKind(name) for name, _ in job.load.mix]
-    if job.load.split is not None:
-        kinds.append(OperationKind.GET_RANGE)
-    needed = {needs(kind) for kind in kinds}
+    needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
     if job.transfer.part_bytes is not None:
-        needed.add("range" if job.workload == "read" else "multipart")
+        needed.add("range" if workload.reads(job.load) else "multipart")
     lacking = sorted(needed - client.operations)
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")

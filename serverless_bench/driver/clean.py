@@ -12,7 +12,6 @@ import numpy as np
 
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.driver.array_files import remove_arrays
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
@@ -20,7 +19,6 @@ from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import later_keys, run_keys
 from serverless_bench.driver.target import relocated, target_of
 from serverless_bench.driver.versions import KeptVersions, kept_versions
-from serverless_bench.job.load import is_in_files
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.lock import locked, note_cleaning
 from serverless_bench.rundir.run import Run, load_run
@@ -145,7 +143,7 @@ def clean(
         resume_job(run, launch=False, trust=True)
     with locked(run.path) as records:
         run = load_run(run.path, detail=False)
-        found, in_files = run_keys(run), is_in_files(run.job.load)
+        found, in_files = run_keys(run), run.job.load.folder is not None
         if not (found.keys or in_files or run.job.control is not None):
             return Cleaned(wrote_nothing=True, problems=found.problems)
 
@@ -155,7 +153,10 @@ def clean(
 
         if in_files:
             begin()
-            return Cleaned(deleted=Deleted(objects=remove_arrays(run)), problems=found.problems)
+            return Cleaned(
+                deleted=Deleted(objects=run.job.declared.remove_files(run)),
+                problems=found.problems,
+            )
         with target_of(run) as target:
             cleaning = _Cleaning(run, target, found.problems, begin, give_back=give_back)
             cleaned = cleaning.run_through(found.keys, died_ns, on_message, survey=survey)
@@ -166,7 +167,7 @@ def clean(
                 relocated(run.job, target).control,
                 run.run_id,
                 found.keys,
-                in_arrays=run.job.load.array is not None,
+                in_arrays=run.job.load.library is not None,
                 delete=versions,
             )
             return replace(cleaned, kept=kept, kept_text=kept.text(target))
@@ -190,7 +191,7 @@ class _Cleaning:
         self._delete = partial(
             delete,
             target,
-            in_arrays=run.job.load.array is not None,
+            in_arrays=run.job.load.library is not None,
             give_back=give_back,
             on_begin=on_begin,
         )

@@ -54,7 +54,7 @@ def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
             f"{target.client} makes no sessions, without which nothing is allowed",
             f"`client` {', '.join(_clients_with_sessions())}",
         )
-    if job.load.array is not None:
+    if job.load.library is not None:
         yield "library", "array libraries make no sessions", "`workload` write and read"
     if target.prefix and not target.prefix.endswith("/"):
         yield (

@@ -38,9 +38,10 @@ def mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
         sizes = [declared_size(key) or 0 for key in keys]
         return sum(sizes) / len(sizes) / (load.split or 1)
     size = float(mean_size(job) or 0)
-    if not load.mix:
+    if not load.is_drawn:
         return size
-    whole = sum(weight for kind, weight in load.mix if kind in _WHOLE)
-    ranges = dict(load.mix).get(OperationKind.GET_RANGE, 0.0)
+    kinds = job.declared.kinds(load)
+    whole = sum(weight for kind, weight in kinds.items() if kind in _WHOLE)
+    ranges = kinds.get(OperationKind.GET_RANGE, 0.0)
     moved = whole * size + ranges * min(load.range_bytes, size)
-    return moved / sum(weight for _, weight in load.mix)
+    return moved / sum(kinds.values())

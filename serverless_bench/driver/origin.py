@@ -19,7 +19,6 @@ import platformdirs
 
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
 from serverless_bench.process.private import private_draft, read_private
@@ -109,9 +108,10 @@ def confirm(run: Run, *, trust: bool) -> str:
 
 def _places(job: JobSpec) -> Iterator[str]:
     """Yield what a job uses: directories, stores, functions, clusters."""
-    if job.load.array is not None and job.load.array.path is not None:
-        yield f"the directory {job.load.array.path!r}"
-    if not is_in_files(job.load):
+    folder = job.load.folder
+    if folder is not None:
+        yield f"the directory {folder!r}"
+    else:
         yield from _stores(job)
     if job.functions:
         more = f" and {len(job.functions) - _SHOWN} more" if len(job.functions) > _SHOWN else ""

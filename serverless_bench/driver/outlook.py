@@ -26,12 +26,11 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, new_run_id
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
+from serverless_bench.job.workload import Stream, Workload, open_workload
 from serverless_bench.units import format_seconds, format_size
 from serverless_bench.worker.runner import next_operation
-from serverless_bench.workloads import Stream, Workload, open_workload
 
 _ENOUGH: Final = 20_000
 """Operations to look at; what more functions do is taken to be like it."""
@@ -224,7 +223,7 @@ def plan(
     )
     return JobPlan(
         job=there,
-        outlook=None if job.workload == OWN_FUNCTION else outlook(job, keys),
+        outlook=None if job.declared.runs_code else outlook(job, keys),
         expected=expected(there, setting),
         at_most=at_most(there, setting),
         prices=found,
@@ -246,7 +245,7 @@ def _on_lambda(job: JobSpec, quota: int) -> JobSpec:
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
     """Return what a job would do to a store."""
     workload = open_workload(job.workload)
-    endless = bool(job.load.mix) and job.load.operations is None
+    endless = job.load.is_drawn and job.load.operations is None
     seen = looked = prepared_objects = prepared_bytes = moved = 0
     kinds: Counter[str] = Counter()
     for invocation in example_invocations(job, keys):
@@ -264,7 +263,7 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         if looked >= _ENOUGH:
             break
     scale = job.invocations / seen
-    makes = bool(job.load.mix) or any(kind.value in kinds for kind in _MAKING)
+    makes = job.load.is_drawn or any(kind.value in kinds for kind in _MAKING)
     made = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
     return Outlook(
         workload=job.workload,
@@ -275,7 +274,7 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         operations={kind: round(count * scale) for kind, count in kinds.items()},
         bytes=round(moved * scale),
         duration_s=job.duration_s,
-        exact=seen == job.invocations and job.load.sizes is None and not job.load.mix,
+        exact=seen == job.invocations and job.load.sizes is None and not job.load.is_drawn,
         keys=tuple(made) or tuple(keys[:_EXAMPLES]),
     )
 
@@ -290,7 +289,7 @@ def example_keys(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
     """Yield keys like those of the objects, or of the arrays, that a run would write."""
     workload = open_workload(job.workload)
     for invocation in example_invocations(job, keys):
-        if job.load.mix:
+        if job.load.is_drawn:
             yield from workload.keys(invocation)
             continue
         operations = _succeeding(workload, workload.operations, invocation)

@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from serverless_bench.errors import CLOUD_SECRETS, UsageError
-from serverless_bench.job.load import OWN_FUNCTION, Load
+from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.workload import OWN_FUNCTION
 from serverless_bench.plugins import extra
 from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.user_function import PYTHON

@@ -1,33 +1,23 @@
 """Refuse a job that could not be run honestly, and list the keys that it may create."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
-from serverless_bench.job.load import OWN_FUNCTION, is_in_files
 from serverless_bench.job.read_assignment import check_groups
-from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.worker.barrier import gate_keys
-from serverless_bench.workloads import WORKLOADS, open_workload
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
-
-NOT_AGAIN: Final[Mapping[str, str]] = {
-    OWN_FUNCTION: "a run directory has no code: to launch what is missing, give resume_job the"
-    " function",
-    "contend": "the others have left the keys that they contended for: what is missing is not"
-    " launched again",
-}
-"""Workloads of which a resumed run launches nothing, and why."""
 
 
 def check(job: JobSpec, keys: Sequence[str]) -> None:
@@ -63,7 +53,6 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         parse_endpoint(url)
     for key in keys:
         check_key(key)
-    _check_pattern(job)
     _check_stable(job)
     split = job.load.split
     if split is None:
@@ -80,14 +69,8 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
 def _check_protocol(job: JobSpec) -> None:
     """Refuse a store that is not spoken to by S3's protocol, unless the client can do that."""
     protocol, client = job.target.protocol, job.target.client
-    if protocol is StoreProtocol.S3 or is_in_files(job.load):
+    if protocol is StoreProtocol.S3 or job.load.folder is not None:
         return
-    if job.load.array is not None:
-        raise wrong(
-            "bucket",
-            f"speaks {protocol}://, and array libraries are opened for S3 only",
-            hint="a bucket that speaks S3, or `workload` write and read",
-        )
     if protocol not in CLIENTS.load(client).info.protocols:
         hint = f"`client` {DEFAULT_CLIENTS[protocol]}"
         raise wrong("client", f"{client} does not speak {protocol}://", hint=hint)
@@ -113,24 +96,6 @@ def _check_stable(job: JobSpec) -> None:
         )
 
 
-def _check_pattern(job: JobSpec) -> None:
-    """Refuse to contend without an end that says which keys there can be: the ledger has them."""
-    pattern, load = job.load.pattern, job.load
-    if pattern is Pattern.CLAIM and (load.operations or job.duration_s):
-        field = "operations" if load.operations else "duration"
-        raise UsageError(
-            f"`{field}` means nothing to claims: each thread tries every key once",
-            hint="`objects` says how many keys there are",
-            field=field,
-        )
-    if pattern is Pattern.APPEND and (load.operations is None or job.duration_s):
-        raise UsageError(
-            "an append needs `operations`, and takes no `duration`",
-            hint="every manifest that may be written stands in the ledger before",
-            field="operations",
-        )
-
-
 def check_saved(run: "Run") -> JobSpec:
     """Return the job of a saved run that is to go on, unless it makes no sense.
 
@@ -142,7 +107,7 @@ def check_saved(run: "Run") -> JobSpec:
         If nobody has its workload, executor or client.
     """
     try:
-        if run.job.workload != OWN_FUNCTION:
+        if not run.job.declared.runs_code:
             run.job.check_asked()
         check(run.job, ())
     except UsageError as exc:
@@ -154,7 +119,7 @@ def check_saved(run: "Run") -> JobSpec:
 
 def uses_store(job: JobSpec) -> bool:
     """Tell whether anything of a job goes to a store: not of a noop, or of arrays in files."""
-    return job.gate is not None or not (job.workload == "noop" or is_in_files(job.load))
+    return job.gate is not None or (job.declared.uses_store and job.load.folder is None)
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:

@@ -44,9 +44,10 @@ def provenance(job: JobSpec) -> dict[str, Any]:
 
 def _client(job: JobSpec) -> dict[str, str | list[str]]:
     """Return how the library under test makes requests, as far as it lets us see."""
-    if job.load.array is not None:
+    library = job.load.library
+    if library is not None:
         return {
-            "array_library": job.load.array.library,
+            "array_library": library,
             "attempts": "hidden",
             "progress": "none",
             "shows": [],

@@ -13,6 +13,7 @@ from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
 from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
 
 NOT_FOR_ALL: Final = (
@@ -198,8 +199,8 @@ def _check_deployed(settings: JobSettings, client: str) -> None:
             f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",
             hint=hint,
         )
-    if settings.workload == "array":
-        raise UsageError("the deployed function has no array library", hint=hint)
+    if reason := open_workload(settings.workload).not_deployed:
+        raise UsageError(reason, hint=hint)
 
 
 def _check_prefixes(**given: str | None) -> None:

@@ -15,7 +15,7 @@ from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.live.progress import shown
 from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
-from serverless_bench.driver.plan import NOT_AGAIN, check, check_saved, ledger, uses_store
+from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
 from serverless_bench.driver.target import neighbours_noted, relocated, resolve, target_of
@@ -33,7 +33,6 @@ from serverless_bench.executors.base import (
 )
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.lock import refuse_cleaned
@@ -148,7 +147,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
         job = function_job(job, **settings)
     elif settings:
         raise TypeError(f"{', '.join(settings)} belong into the job")
-    if job.workload == OWN_FUNCTION and job.load.code is None:
+    if job.declared.runs_code and job.load.code is None:
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
         )
@@ -251,9 +250,9 @@ def resume_job(
         refuse_contradictions(before)
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
-    elif launch and job.workload in NOT_AGAIN:
+    elif launch and (reason := job.declared.not_again):
         launch = False
-        live.notes.append(NOT_AGAIN[job.workload])
+        live.notes.append(reason)
     with (
         target_of(before) as target,
         shown(job, missing, live, on_outcome, progress=progress) as tell,

@@ -9,7 +9,7 @@ from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
-from serverless_bench.workloads import open_workload
+from serverless_bench.job.workload import open_workload
 
 VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
 

@@ -22,7 +22,7 @@ from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
-from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.workload import open_workload
 from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE
 from serverless_bench.worker.probe import ProbeSpec, code_files
@@ -161,7 +161,7 @@ def _problems(
             f"runs other code than this sbench {__version__}: {stale[0]}{more} differ",
             f"{_DEPLOY}; {NO_PROBE}",
         )
-    if workload == OWN_FUNCTION and not one.allows_code:
+    if open_workload(workload).runs_code and not one.allows_code:
         yield "runs no code that comes with an event", "deploy it with AllowCode=true"
     if one.refused:
         deletes = (

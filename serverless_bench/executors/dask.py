@@ -27,7 +27,6 @@ from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.probing import NO_PROBE, probe_spec, tidy
-from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.types import at_least, check_types, wrong
 from serverless_bench.process import without_credentials
@@ -173,7 +172,7 @@ class DaskExecutor(RemoteExecutor):
 
     def __init__(self, job: JobSpec) -> None:
         check_place(job.scheduler, job.slots)
-        if is_in_files(job.load):
+        if job.load.folder is not None:
             raise UsageError(
                 "functions of a Dask cluster write no files, only objects",
                 hint="leave `path` out, or `executor` local for files of this machine",

@@ -17,7 +17,6 @@ from serverless_bench.errors import ExecutorError, OperationError, UsageError
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.launcher import NotLaunchedError
-from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Outcome
@@ -40,7 +39,7 @@ class WorkersExecutor(RemoteExecutor):
     info: ClassVar = ExecutorInfo(remote=True, polled=True, settings=frozenset({"control_prefix"}))
 
     def __init__(self, job: JobSpec) -> None:
-        if is_in_files(job.load):
+        if job.load.folder is not None:
             raise UsageError(
                 "workers write no files, only objects",
                 hint="leave `path` out, or `executor` local for files of this machine",

@@ -147,7 +147,7 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
         job={**{shown: settings[name] for name, shown in _SHOWN.items()}, "store": store},
         machine=about,
         versions=_versions(run.provenance, job),
-        bytes=None if job.duration_s is not None or job.load.mix else measured.summary.bytes,
+        bytes=None if job.duration_s is not None or job.load.is_drawn else measured.summary.bytes,
         figures=figures,
         label=label,
     )
@@ -228,7 +228,7 @@ def _machine(provenance: Mapping[str, Any], name: str) -> dict[str, str | float 
 def _versions(provenance: Mapping[str, Any], job: JobSpec) -> dict[str, str]:
     """Return the versions that a reader looks for first."""
     libraries = provenance.get("libraries")
-    library = job.target.client if job.load.array is None else job.load.array.library
+    library = job.load.library or job.target.client
     found = {
         "sbench": provenance.get("sbench"),
         "git_commit": provenance.get("git_commit"),

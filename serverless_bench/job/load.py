@@ -1,7 +1,7 @@
 """What one function does: how many operations, of which kinds, when, and on which objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from serverless_bench.job.keys import check_ratios, parse_layout
@@ -9,27 +9,10 @@ from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
 from serverless_bench.units import MIB
 
-OWN_FUNCTION: Final = "function"
-"""The workload whose operations are decided by code that comes with the invocation."""
 MAX_DUE: Final = 10_000_000
 """Operations that the schedules of a run may ask for in all; nobody could hold more records."""
 MAX_THREADS: Final = 10_000
 """Of one function."""
-BUILT_IN: Final = ("write", "read", "mixed", "contend", "array", OWN_FUNCTION, "noop")
-"""Workloads that come with sbench."""
-_MAKING: Final = ("write", "mixed", OWN_FUNCTION)
-MEANT_FOR: Final[Mapping[str, tuple[str, ...]]] = {
-    "threads": ("write", "read", "mixed", "contend"),
-    **dict.fromkeys(("rate_per_s", "arrivals"), ("write", "read", "mixed", "array")),
-    **dict.fromkeys(("sizes", "layout", "compressibility", "duplication"), _MAKING),
-    **dict.fromkeys(("mix", "range_bytes"), ("mixed",)),
-    "operations": ("mixed", "contend"),
-    **dict.fromkeys(("pattern", "backoff_s"), ("contend",)),
-    "split": ("read",),
-    "array": ("array",),
-    "code": (OWN_FUNCTION,),
-}
-"""Which of ``BUILT_IN`` each field of a load means something to; a workload of a plugin has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +133,21 @@ class Load:
     array: ArraySpec | None = None
     code: str | None = None
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether kinds and objects of operations are drawn: their number is not known before."""
+        return bool(self.mix)
+
+    @property
+    def library(self) -> str | None:
+        """The library that moves the bytes in place of the client; None for the client."""
+        return None if self.array is None else self.array.library
+
+    @property
+    def folder(self) -> str | None:
+        """The directory that takes the place of a bucket; None for a bucket."""
+        return None if self.array is None else self.array.path
+
     def __post_init__(self) -> None:
         check_types(self)
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
@@ -177,24 +175,3 @@ def load_of(data: Mapping[str, Any]) -> Load:
     """Return the load that ``asdict`` made ``data`` from."""
     array = data.get("array")
     return Load(**{**data, "array": None if array is None else ArraySpec(**array)})
-
-
-def check_meant(load: Load, workload: str) -> None:
-    """Refuse a load that lacks what a workload is about, or has what means nothing to it."""
-    needed = {"mixed": "mix", "contend": "pattern", "array": "array"}.get(workload)
-    if needed is not None and not getattr(load, needed):
-        raise wrong(needed, f"is missing: the workload {workload} needs it")
-    for one in fields(load):
-        meant_for = MEANT_FOR[one.name]
-        given = getattr(load, one.name) != one.default
-        if given and workload in BUILT_IN and workload not in meant_for:
-            raise wrong(
-                one.name,
-                f"means nothing to the workload {workload}",
-                hint=f"it is for {' and '.join(meant_for)}",
-            )
-
-
-def is_in_files(load: Load) -> bool:
-    """Tell whether a load is of arrays in files, and nothing of it in a bucket."""
-    return load.array is not None and load.array.path is not None

@@ -36,6 +36,17 @@ class OperationKind(StrEnum):
         return self in {OperationKind.PUT, OperationKind.COPY}
 
 
+MIXED: Final = (
+    OperationKind.PUT,
+    OperationKind.GET,
+    OperationKind.GET_RANGE,
+    OperationKind.HEAD,
+    OperationKind.LIST,
+    OperationKind.DELETE,
+    OperationKind.DELETE_MANY,
+    OperationKind.COPY,
+)
+"""What a mix may have."""
 CONTENDED: Final = (
     OperationKind.INCREMENT,
     OperationKind.CLAIM,

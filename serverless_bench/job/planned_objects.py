@@ -4,11 +4,13 @@ So the driver can list them before anything is launched, and nobody has to send 
 """
 
 import random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.sizes import parse_sizes
-from serverless_bench.job.spec import InvocationSpec, Work
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec, Work
 
 
 class Planned(NamedTuple):
@@ -19,7 +21,9 @@ class Planned(NamedTuple):
     """Bytes; the key says so, too."""
 
 
-def planned_object(invocation: InvocationSpec, number: int, *, size: int | None = None) -> Planned:
+def planned_object(
+    invocation: "InvocationSpec", number: int, *, size: int | None = None
+) -> Planned:
     """Return the ``number``-th object of an invocation.
 
     Parameters
@@ -60,7 +64,7 @@ def planned_object(invocation: InvocationSpec, number: int, *, size: int | None 
     return Planned(key, size)
 
 
-def mean_size(work: Work) -> float | None:
+def mean_size(work: "Work") -> float | None:
     """Return the mean size of the objects that are made; None if it is not said."""
     if work.object_bytes is not None or work.load.sizes is None:
         return work.object_bytes

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
-from serverless_bench.job.load import MAX_DUE, Load, check_meant, load_of
+from serverless_bench.job.load import MAX_DUE, Load, load_of
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
     MAX_PART_BYTES,
@@ -20,6 +20,7 @@ from serverless_bench.job.transfer import (
     Transfer,
 )
 from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
+from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
 from serverless_bench.units import MIB
 
 POLLS_PER_S: Final = 2000
@@ -51,6 +52,11 @@ class Work:
     deadline_s: float = 900.0
     seed: int = 0
     gate_timeout_s: float = 60.0
+
+    @property
+    def declared(self) -> Workload:
+        """What the workload says of itself; nothing if it is not installed."""
+        return workload_of(self.workload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +132,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     ------
     UsageError
         If a value is of another type or cannot be; ``field`` is its name.
+    PluginError
+        If nobody has the workload.
 
     Examples
     --------
@@ -172,21 +180,35 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         ------
         UsageError
             If new objects have no size, or ``load`` does not fit the workload or their number.
+        PluginError
+            If nobody has the workload.
         """
-        check_meant(self.load, self.workload)
+        workload = open_workload(self.workload)
+        self._check_load()
         sizes = self.object_bytes or self.load.sizes
-        if self.workload in {"write", "mixed"} and sizes is None:
+        if workload.needs_size and sizes is None:
             raise UsageError(
                 f"`object_bytes` is missing: a {self.workload} makes objects",
                 hint="object_bytes=64 << 20 for 64 MiB, or sizes in `load`",
                 field="object_bytes",
             )
-        if self.workload == "mixed" and self.load.threads > self.objects:
-            raise UsageError(
-                f"`threads` {self.load.threads} need as many objects, there are {self.objects}",
-                hint="each thread has objects of its own: raise `objects`",
-                field="threads",
-            )
+        workload.check(self)
+
+    def _check_load(self) -> None:
+        """Refuse a load that lacks what the workload is about, or has what means nothing to it."""
+        name, load = self.workload, self.load
+        workload = open_workload(name)
+        if workload.about and not getattr(load, workload.about):
+            raise wrong(workload.about, f"is missing: the workload {name} needs it")
+        for setting in fields(load):
+            given = getattr(load, setting.name) != setting.default
+            if given and setting.name not in workload.load:
+                others = [one for one in WORKLOADS if setting.name in open_workload(one).load]
+                raise wrong(
+                    setting.name,
+                    f"means nothing to the workload {name}",
+                    hint=f"it is for {' and '.join(others)}",
+                )
 
     def _check_values(self) -> None:
         check_types(self)
@@ -217,7 +239,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             )
         self._check_rate()
         part_bytes = self.transfer.part_bytes
-        if self.workload != "read" and part_bytes is not None and part_bytes < MIN_PART_BYTES:
+        whole = not self.declared.reads(self.load)
+        if whole and part_bytes is not None and part_bytes < MIN_PART_BYTES:
             raise wrong(
                 "part_bytes",
                 f"must be between 5 and 5120 MiB, got {part_bytes / MIB:g}",
@@ -258,7 +281,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     @property
     def idle_threads(self) -> int:
         """Threads of one function that get no object of a write or a read."""
-        if self.workload not in {"write", "read"}:
+        if not self.declared.deals_objects:
             return 0
         return max(0, self.load.threads - self.objects * self.repeats)
 

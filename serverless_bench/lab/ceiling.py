@@ -15,8 +15,10 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.executors import info_of
 from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import moving_kind
 from serverless_bench.lab.loopback.process import served
 from serverless_bench.units import format_rate
 
@@ -55,7 +57,7 @@ def check_ceiling(job: JobSpec) -> None:
             f"`ceiling` needs functions on this machine, not {job.executor!r}",
             hint="sbench serve --host on a machine of theirs is a store to compare with",
         )
-    if job.workload not in {"read", "write"}:
+    if moving_kind(job) is None:
         raise UsageError(f"`ceiling` is for write and read, not {job.workload!r}")
 
 
@@ -84,7 +86,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
     invocations = min(job.invocations, job.concurrency)
     size = min(size, _LIMIT_BYTES // invocations)
     objects = max(1, min(total, _LIMIT_BYTES) // (invocations * size))
-    reads = job.workload == "read"
+    reads = moving_kind(job) is OperationKind.GET
     with served("--check", "none") as url, tempfile.TemporaryDirectory() as scratch:
         short = replace(
             job,

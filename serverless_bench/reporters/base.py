@@ -8,6 +8,7 @@ from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.job.spec import idle_words
+from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.rundir.tables import RATE_PERCENTILES
@@ -223,7 +224,7 @@ def _verified(summary: Summary) -> str | None:
         return f"{text}; {corrupt} corrupt, {format_count(summary.bad_bytes, 'byte')} wrong"
     if summary.verified_bytes == summary.bytes > 0:
         return f"{text}, every byte"
-    return text if summary.workload == "read" or summary.verified_bytes else None
+    return text if workload_of(summary.workload).verifies or summary.verified_bytes else None
 
 
 def _idle(summary: Summary) -> str | None:

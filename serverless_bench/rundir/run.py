@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER
@@ -199,7 +198,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     header = read_header(path)
     job = check_header(path / HEADER, header)
     # A block of the user's own has its name where an object has its key.
-    skip = _DETAIL - {"key"} if job.workload == OWN_FUNCTION else _DETAIL
+    skip = _DETAIL - {"key"} if job.declared.runs_code else _DETAIL
     reader = RecordReader(job.invocations, frozenset() if detail else skip)
     # Without that file it was killed before the first function: nothing is known of it.
     with suppress(FileNotFoundError), _open_records(path) as file:

@@ -9,34 +9,21 @@ are made, in ``job.spec``.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from serverless_bench.arrays import ARRAYS
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
     DEFAULT_EXECUTOR,
     DEFAULT_MB,
     DEFAULT_MIX,
-    DEFAULT_NUMBER,
-    DEFAULT_OBJECTS,
     DEFAULT_PREFIX,
-    USUAL_NUMBER,
 )
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify
-from serverless_bench.settings.meaning import WORKLOADS, Harmless, Meaning
+from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.schema import checked
 from serverless_bench.units import KIB, MIB, parse_size
-
-_PACED: Final = ("write", "read", "mixed")
-_THREADED: Final = (*_PACED, "contend")
-_MAKING: Final = ("write", "mixed", OWN_FUNCTION)
-_KEYED: Final = ("write", "mixed", "contend", "array", OWN_FUNCTION)
-_ARRAY: Final = ("array",)
-_SHARED: Final = ("contend",)
-_ENDED: Final = ("mixed", "contend")
 
 
 def _as_text(size: object) -> str:
@@ -69,18 +56,12 @@ class JobSettings:
         Harmless(
             "Functions.",
             also="invocations",
-            otherwise={
-                "write": USUAL_NUMBER,
-                "read": "as many as read all keys",
-                **DEFAULT_NUMBER,
-            },
+            otherwise=lambda workload: workload.default_number or "as many as read all keys",
         ),
     ] = None
     objects: Annotated[
         int | None,
-        Harmless(
-            "Objects per function.", otherwise={**dict.fromkeys(WORKLOADS, 1), **DEFAULT_OBJECTS}
-        ),
+        Harmless("Objects per function.", otherwise=lambda workload: workload.default_objects),
     ] = None
 
     # Where objects are.
@@ -106,14 +87,14 @@ class JobSettings:
         str | None,
         Harmless(
             "Library that moves the bytes.",
-            otherwise=dict.fromkeys(WORKLOADS, "wire; obstore for az:// and gs://"),
+            otherwise=lambda _: "wire; obstore for az:// and gs://",
         ),
     ] = None
     client_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
         Meaning("An option of that library; docs/clients.md has them.", also="options"),
     ] = ()
-    prefix: Annotated[str, Meaning("Goes before every random key.", of=_KEYED)] = DEFAULT_PREFIX
+    prefix: Annotated[str, Meaning("Goes before every random key.", own=True)] = DEFAULT_PREFIX
 
     # How an object is moved.
     connections: Annotated[int, Harmless("Connections of each function.")] = 1
@@ -147,17 +128,17 @@ class JobSettings:
     ] = Stat.KEY
 
     # How a function goes through its operations.
-    threads: Annotated[int, Harmless("Operations at once, in each function.", of=_THREADED)] = 1
+    threads: Annotated[int, Harmless("Operations at once, in each function.", own=True)] = 1
     rate: Annotated[
         float | None,
         Harmless(
             "Operations due per second, of the functions that run at once (open loop).",
-            of=_PACED,
+            own=True,
             also="rate_per_s",
         ),
     ] = None
     arrivals: Annotated[
-        Literal["uniform", "poisson"], Harmless("When they begin, with --rate.", of=_PACED)
+        Literal["uniform", "poisson"], Harmless("When they begin, with --rate.", own=True)
     ] = "uniform"
 
     # New objects.
@@ -165,107 +146,98 @@ class JobSettings:
         int | None,
         Harmless(
             "Size of an object in MiB.",
-            of=_MAKING,
-            otherwise=dict.fromkeys(("write", "mixed"), DEFAULT_MB),
+            own=True,
+            otherwise=lambda workload: DEFAULT_MB if workload.needs_size else None,
         ),
     ] = None
     size: Annotated[
         str | None,
         Harmless(
             "Size of an object with its unit, as in 2GB or 64MiB.",
-            of=_MAKING,
+            own=True,
             also="object_bytes",
             of_field=_as_text,
         ),
     ] = None
     sizes: Annotated[
         str | None,
-        Meaning("Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.", of=_MAKING),
+        Meaning("Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.", own=True),
     ] = None
-    layout: Annotated[str, Harmless("Keys: random, sharded:N or sequential.", of=_MAKING)] = (
-        "random"
-    )
+    layout: Annotated[str, Harmless("Keys: random, sharded:N or sequential.", own=True)] = "random"
     compressibility: Annotated[
-        float, Harmless("How many times smaller a compressor makes the bytes.", of=_MAKING)
+        float, Harmless("How many times smaller a compressor makes the bytes.", own=True)
     ] = 1.0
     duplication: Annotated[
-        float, Harmless("How often each 4 KiB block stands in an object.", of=_MAKING)
+        float, Harmless("How often each 4 KiB block stands in an object.", own=True)
     ] = 1.0
 
     # Reads.
-    key: Annotated[str | None, Meaning("Read this one object in every function.", of=("read",))] = (
-        None
-    )
+    key: Annotated[str | None, Meaning("Read this one object in every function.", own=True)] = None
     key_file: Annotated[
         str | None,
-        Meaning(
-            "Read the objects listed here, one key per line.", of=("read", "array", OWN_FUNCTION)
-        ),
+        Meaning("Read the objects listed here, one key per line.", own=True),
     ] = None
-    read_times: Annotated[
-        int, Harmless("Reads of each object.", of=("read", "array"), also="repeats")
-    ] = 1
+    read_times: Annotated[int, Harmless("Reads of each object.", own=True, also="repeats")] = 1
     split: Annotated[
         int | None,
-        Harmless("Functions that share each object; each reads a range.", of=("read",)),
+        Harmless("Functions that share each object; each reads a range.", own=True),
     ] = None
 
     # Operations of several kinds.
-    mix: Annotated[
-        str | dict[str, float], Harmless("Operations and their weights.", of=("mixed",))
-    ] = DEFAULT_MIX
-    operations: Annotated[int | None, Harmless("Per function; or --duration.", of=_ENDED)] = None
+    mix: Annotated[str | dict[str, float], Harmless("Operations and their weights.", own=True)] = (
+        DEFAULT_MIX
+    )
+    operations: Annotated[int | None, Harmless("Per function; or --duration.", own=True)] = None
     range_kib: Annotated[
         float,
-        Harmless(
-            "KiB that a get_range reads.", of=("mixed",), also="range_bytes", of_field=_in(KIB)
-        ),
+        Harmless("KiB that a get_range reads.", own=True, also="range_bytes", of_field=_in(KIB)),
     ] = 1024
 
     # Keys that all functions write to.
-    pattern: Annotated[Pattern, Harmless("What functions contend for.", of=_SHARED)] = (
+    pattern: Annotated[Pattern, Harmless("What functions contend for.", own=True)] = (
         Pattern.INCREMENT
     )
     backoff: Annotated[
-        float, Harmless("Seconds to wait after a conflict, at most.", of=_SHARED, also="backoff_s")
+        float,
+        Harmless("Seconds to wait after a conflict, at most.", own=True, also="backoff_s"),
     ] = 0.01
 
     # Arrays.
     operation: Annotated[
         Literal["write", "append", "read"] | None,
-        Meaning("What to do with arrays; behind `sbench array`.", of=_ARRAY),
+        Meaning("What to do with arrays; behind `sbench array`.", own=True),
     ] = None
-    library: Annotated[str, Harmless(f"What writes or reads: {', '.join(ARRAYS)}.", of=_ARRAY)] = (
-        "tensorstore"
-    )
-    driver: Annotated[str, Harmless("Format: zarr (2) or zarr3.", of=_ARRAY)] = "zarr"
+    library: Annotated[
+        str, Harmless("What writes or reads: cpp_zarr, ome_zarr, tensorstore, zarr.", own=True)
+    ] = "tensorstore"
+    driver: Annotated[str, Harmless("Format: zarr (2) or zarr3.", own=True)] = "zarr"
     shape: Annotated[
-        str | tuple[int, ...], Harmless("Of an array, or of what one append adds.", of=_ARRAY)
+        str | tuple[int, ...], Harmless("Of an array, or of what one append adds.", own=True)
     ] = "4096,4096"
-    chunks: Annotated[str | tuple[int, ...], Harmless("Shape of a chunk.", of=_ARRAY)] = "1024,1024"
+    chunks: Annotated[str | tuple[int, ...], Harmless("Shape of a chunk.", own=True)] = "1024,1024"
     shards: Annotated[
         str | tuple[int, ...] | None,
-        Harmless("Shape of what becomes one object; a chunk without it.", of=_ARRAY),
+        Harmless("Shape of what becomes one object; a chunk without it.", own=True),
     ] = None
-    dtype: Annotated[str, Harmless("uint8, uint16, uint32 or float32.", of=_ARRAY)] = "float32"
+    dtype: Annotated[str, Harmless("uint8, uint16, uint32 or float32.", own=True)] = "float32"
     codec: Annotated[
-        str, Harmless("none, blosc-lz4, blosc-zstd or zstd, all at level 1.", of=_ARRAY)
+        str, Harmless("none, blosc-lz4, blosc-zstd or zstd, all at level 1.", own=True)
     ] = "none"
-    source: Annotated[str, Harmless("Who holds the data: numpy or jax.", of=_ARRAY)] = "numpy"
+    source: Annotated[str, Harmless("Who holds the data: numpy or jax.", own=True)] = "numpy"
     path: Annotated[
         str | None,
-        Meaning("Directory for arrays in files; the bucket without it.", of=_ARRAY),
+        Meaning("Directory for arrays in files; the bucket without it.", own=True),
     ] = None
     library_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
-        Meaning("An option of the library; docs/arrays.md has them.", of=_ARRAY),
+        Meaning("An option of the library; docs/arrays.md has them.", own=True),
     ] = ()
 
     code: Annotated[
         str | None,
         Meaning(
             "The function of `sbench call`, as `driver.pickling.pack` makes it.",
-            of=(OWN_FUNCTION,),
+            own=True,
         ),
     ] = None
 
@@ -348,7 +320,7 @@ class JobSettings:
         str | None,
         Meaning(
             "Where functions leave records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
-            otherwise=dict.fromkeys(WORKLOADS, CONTROL_PREFIX),
+            otherwise=lambda _: CONTROL_PREFIX,
         ),
     ] = None
     start_timeout: Annotated[

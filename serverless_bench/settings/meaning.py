@@ -1,13 +1,10 @@
 """What is said of a setting where it is declared."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
-from serverless_bench.job.load import OWN_FUNCTION
-
-WORKLOADS: Final = ("write", "read", "mixed", "contend", "array", OWN_FUNCTION)
-"""Workloads that have settings of their own; one of a plugin takes those of all."""
+from serverless_bench.job.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +14,14 @@ class Meaning:
     what: str
     """Its help text."""
     _: KW_ONLY
-    of: tuple[str, ...] = WORKLOADS
-    """Those of ``WORKLOADS`` that have it."""
+    own: bool = False
+    """Whether only jobs of workloads that declare it have it."""
     also: str = ""
     """The field of a specification that it becomes, if that has another name."""
     of_field: Callable[[Any], object] | None = None
     """Makes the setting of that field's value, if it is another."""
-    otherwise: Mapping[str, object] = field(default_factory=dict)
-    """What holds if it is None, by workload."""
+    otherwise: Callable[[Workload], object] = lambda _: None
+    """What holds for a workload if it is None; None if nothing does."""
 
 
 class Harmless(Meaning):

@@ -7,8 +7,9 @@ from typing import Any, get_type_hints
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.meaning import WORKLOADS, Meaning
+from serverless_bench.settings.meaning import Meaning
 
 
 @cache
@@ -25,12 +26,18 @@ def _by_field() -> Mapping[str, str]:
 
 
 def setting_names(workload: str | None = None) -> tuple[str, ...]:
-    """Return the names of the settings that a workload has, or of all, in their order."""
-    return tuple(
-        name
-        for name, one in meanings().items()
-        if name != "workload" and (workload not in WORKLOADS or workload in one.of)
-    )
+    """Return the names of the settings that a workload has, or of all, in their order.
+
+    Raises
+    ------
+    PluginError
+        If nobody has the workload.
+    """
+    every = tuple(name for name in meanings() if name != "workload")
+    if workload is None:
+        return every
+    own = open_workload(workload).settings
+    return tuple(name for name in every if name in own or not meanings()[name].own)
 
 
 def setting_of(name: str) -> str:
@@ -51,6 +58,8 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
     ------
     UsageError
         If a name is unknown or given twice, or a value is of another type.
+    PluginError
+        If nobody has the workload.
     """
     workload = given.get("workload")
     if not isinstance(workload, str):

@@ -7,12 +7,13 @@ from typing import Final
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MB, DEFAULT_MIX
 from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.operations import MIXED
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.units import KIB, MIB, is_bare, parse_link, parse_share, parse_size
-from serverless_bench.workloads.mixed import KINDS
 
 _MAX_DIGITS: Final = 18
 """Of a length of an array: 64 bits hold it."""
@@ -34,7 +35,7 @@ def transfer_of(settings: JobSettings) -> Transfer:
 
 def load_of(settings: JobSettings) -> Load:
     """Return what the settings say of a function's operations."""
-    mixed = settings.workload == "mixed"
+    about = open_workload(settings.workload).about
     return Load(
         threads=settings.threads,
         rate_per_s=settings.rate,
@@ -44,13 +45,13 @@ def load_of(settings: JobSettings) -> Load:
         layout=settings.layout,
         compressibility=settings.compressibility,
         duplication=settings.duplication,
-        mix=_mix(settings.mix) if mixed else (),
+        mix=_mix(settings.mix) if about == "mix" else (),
         operations=settings.operations,
         split=settings.split,
         range_bytes=round(settings.range_kib * KIB),
-        pattern=settings.pattern if settings.workload == "contend" else None,
+        pattern=settings.pattern if about == "pattern" else None,
         backoff_s=settings.backoff,
-        array=array_of(settings) if settings.workload == "array" else None,
+        array=array_of(settings) if about == "array" else None,
         code=settings.code,
     )
 
@@ -80,9 +81,8 @@ def array_of(settings: JobSettings) -> ArraySpec:
 def object_bytes_of(settings: JobSettings) -> int | None:
     """Return the bytes of a new object; None if they are drawn, or if none is made."""
     given = (settings.mb, settings.size, settings.sizes)
-    if settings.workload in {"read", "array", "contend"} or (
-        settings.workload == "function" and given == (None, None, None)
-    ):
+    workload = open_workload(settings.workload)
+    if "size" not in workload.settings or not (workload.needs_size or any(given)):
         return None
     if settings.sizes is None:
         return object_size(settings.mb, settings.size)
@@ -153,7 +153,7 @@ def named_values(
 
 def _mix(mix: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     """Return the weights by kind of operation."""
-    known, found = {kind.value for kind in KINDS}, {}
+    known, found = {kind.value for kind in MIXED}, {}
     text = mix if isinstance(mix, str) else ",".join(f"{n}={w}" for n, w in mix.items())
     for piece in text.split(","):
         name, _, weight = (part.strip() for part in piece.partition("="))

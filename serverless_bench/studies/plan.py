@@ -17,6 +17,7 @@ from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import open_workload
 from serverless_bench.series.runs import in_turns
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.schema import checked, converted
@@ -27,7 +28,6 @@ from serverless_bench.studies.loading import parse
 from serverless_bench.studies.pilot import is_fixed, replace_json
 from serverless_bench.studies.settings import check_cell, job_of, prepared_by, workload_of
 from serverless_bench.user_files import read_text, reason
-from serverless_bench.workloads import open_workload
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"

@@ -13,8 +13,8 @@ from typing import Final
 
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.workload import Stream, Workload
 from serverless_bench.units import MIB
-from serverless_bench.workloads import Stream, Workload
 from serverless_bench.workloads.write import Write
 
 FAULTY_EVERY, FAULTY_INDEX = 4, 1
@@ -36,6 +36,8 @@ class FaultWorkload(Workload):
         What happens there; it does not return.
     """
 
+    settings = Write.settings
+    load = Write.load
     creates_objects = True
 
     def __init__(self, misbehave: Callable[[], object]) -> None:

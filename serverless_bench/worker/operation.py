@@ -26,7 +26,7 @@ from serverless_bench.rundir.record import (
 from serverless_bench.rundir.rows import Rows
 from serverless_bench.worker.meter import Meter, join_curves
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
-from serverless_bench.worker.operations import perform, prepare
+from serverless_bench.worker.operations import perform
 from serverless_bench.worker.retry import MOVING
 
 N = TypeVar("N", BadRange, Usage)
@@ -111,8 +111,8 @@ def measure(
     result = DONE
     error: str | None = None
     bug: str | None = None
-    if context.invocation.array is not None:
-        prepare(context)
+    if (performer := context.invocation.performer) is not None:
+        performer.prepare(context)
     # Timing: nothing but the transfer between these two clock reads.
     start_ns = monotonic_ns()
     try:
@@ -122,9 +122,9 @@ def measure(
     except Exception as exc:  # noqa: BLE001 - the attempts made so far must reach the driver
         error, bug = "bug", describe(exc)
     end_ns = monotonic_ns()
-    if context.task is not None and error is None:
+    if performer is not None and error is None:
         try:
-            context.task.compare(context)
+            performer.compare(context)
         except OperationError as exc:
             error = exc.code
     origin_ns, spec, bad, usage = clock.origin_ns, context.spec, context.bad, context.usage

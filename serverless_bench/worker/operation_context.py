@@ -3,23 +3,40 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationSpec
-from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.verify import BadRanges
 from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.retry import Retrier
 
-if TYPE_CHECKING:
-    # At run time it is loaded for arrays only.
-    from serverless_bench.worker.array_operation import ArrayTask
 
-    # And this for contention only.
-    from serverless_bench.worker.contention import Contender
+class Performer:
+    """Performs the operations of a workload that are no single request of a client."""
+
+    def prepare(self, context: "OperationContext") -> None:
+        """Make what an operation needs and what is not to be measured; before its clock starts."""
+
+    def perform(self, context: "OperationContext") -> "OperationResult":
+        """Do what the context's operation says.
+
+        Raises
+        ------
+        OperationError
+            If it failed.
+        """
+        raise NotImplementedError
+
+    def compare(self, context: "OperationContext") -> None:
+        """Compare what was read, after the clock has stopped.
+
+        Raises
+        ------
+        OperationError
+            If any byte is wrong, missing or too much.
+        """
 
 
 @dataclass(slots=True)
@@ -28,12 +45,8 @@ class InvocationContext:
 
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes by key, as heads returned them: the size cache of a pre-stat."""
-    array: ArraySpec | None = None
-    """What its arrays are like."""
-    target: Target | None = None
-    """Where libraries of arrays find them."""
-    contender: "Contender | None" = None
-    """What writes to keys that other functions write to, too."""
+    performer: Performer | None = None
+    """Of its workload, if that has one."""
 
 
 @dataclass(slots=True)
@@ -64,8 +77,6 @@ class OperationContext:
     """What a library used, where that was measured."""
     accesses: Sequence[AccessRow] = ()
     """Reads and writes of shared keys, at monotonic instants."""
-    task: "ArrayTask | None" = None
-    """An operation on an array, made before the clock starts and compared after it stops."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add_payload(self, duration_ns: int) -> None:

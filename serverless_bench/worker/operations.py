@@ -6,7 +6,7 @@ from typing import Final
 
 from serverless_bench.errors import BadResponse
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.operations import CONTENDED, OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.transfer import Stat
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.transfer import get_object, put_object
@@ -20,17 +20,7 @@ def perform(context: OperationContext) -> OperationResult:
     OperationError
         If it failed.
     """
-    return _PERFORM[context.spec.kind](context)
-
-
-def prepare(context: OperationContext) -> None:
-    """Make what an operation needs and what is not to be measured; before its clock starts."""
-    invocation = context.invocation
-    if context.spec.kind in _ARRAYS and invocation.array and invocation.target:
-        # Arrays bring NumPy, which nothing else here needs.
-        from serverless_bench.worker.array_operation import prepare_array  # noqa: PLC0415
-
-        prepare_array(context)
+    return _PERFORM.get(context.spec.kind, _special)(context)
 
 
 def needs(kind: OperationKind) -> str:
@@ -80,22 +70,13 @@ def _copy(context: OperationContext) -> OperationResult:
     return DONE
 
 
-def _array(context: OperationContext) -> OperationResult:
-    from serverless_bench.worker.array_operation import perform_array  # noqa: PLC0415 - as in prepare
-
-    return perform_array(context)
-
-
-def _contend(context: OperationContext) -> OperationResult:
-    # Few jobs have shared keys.
-    from serverless_bench.worker.contention import perform_contention  # noqa: PLC0415
-
-    return perform_contention(context)
+def _special(context: OperationContext) -> OperationResult:
+    performer = context.invocation.performer
+    if performer is None:
+        raise ValueError(f"the workload of this job performs no {context.spec.kind}")
+    return performer.perform(context)
 
 
-_ARRAYS: Final = frozenset(
-    {OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY, OperationKind.READ_ARRAY}
-)
 _PERFORM: Final[Mapping[OperationKind, Callable[[OperationContext], OperationResult]]] = {
     OperationKind.PUT: put_object,
     OperationKind.GET: _get,
@@ -105,6 +86,4 @@ _PERFORM: Final[Mapping[OperationKind, Callable[[OperationContext], OperationRes
     OperationKind.DELETE: _delete,
     OperationKind.DELETE_MANY: _delete_many,
     OperationKind.COPY: _copy,
-    **dict.fromkeys(_ARRAYS, _array),
-    **dict.fromkeys(CONTENDED, _contend),
 }

@@ -22,7 +22,6 @@ from serverless_bench.errors import (
     last_failure,
     one_line,
 )
-from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.units import MIB, NS_PER_S
@@ -156,7 +155,7 @@ class Poller:
         """Return an event that this worker may run."""
         # Claimed here, wherever the driver thinks that this is: endpoints have many names.
         event = {**json.loads(data), "control": asdict(self._control)}
-        if is_in_files(InvocationSpec.from_json(event).load):
+        if InvocationSpec.from_json(event).load.folder is not None:
             raise ValueError("it would write files of this machine")
         return event
 

@@ -19,15 +19,14 @@ from typing import Any, Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import NotFound, SbenchError, last_failure
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.process import memory_mib, worker_id
 from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE, PROBE_CLAIM, PROBE_RECORD, claim, for_run
 from serverless_bench.worker.invocation import take_for_warm
 from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.user_function import ALLOW_CODE
-from serverless_bench.workloads import WORKLOADS
 
 MARK: Final = b"+"
 """What the object holds, as those of a gate."""
@@ -117,7 +116,7 @@ def code_files() -> dict[str, str]:
 
 def _attempts(spec: ProbeSpec, trials: _Trials) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is tried, in this order, and how."""
-    if spec.workload and spec.workload != OWN_FUNCTION:
+    if spec.workload:
         yield f"workload {spec.workload}", partial(WORKLOADS.load, spec.workload)
     if spec.target is not None:
         yield f"client {spec.target.client}", partial(CLIENTS.load, spec.target.client)

@@ -13,9 +13,9 @@ from typing import Final
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import EpochClock, monotonic_ns, sleep
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.workload import Stream, Workload, open_workload
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import BarrierPass, pass_barrier
@@ -32,7 +32,6 @@ from serverless_bench.worker.operation_context import (
 )
 from serverless_bench.worker.pacing import Schedule, at_most
 from serverless_bench.worker.retry import Retrier, jitter_of
-from serverless_bench.workloads import Stream, Workload, open_workload
 
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections; 700, 10 and 10 otherwise."""
@@ -64,7 +63,7 @@ class InvocationRunner:
     """Samples the interpreter's lock while several threads measure."""
     deadline_ns: int = 0
     """Monotonic instant after which nothing is begun any more."""
-    _context: InvocationContext = field(init=False)
+    _context: InvocationContext = field(default_factory=InvocationContext)
     _client: Client | None = None
     _end_ns: int | None = None
     """When the duration is over, once it has begun."""
@@ -80,15 +79,8 @@ class InvocationRunner:
     """Processor time of the process when the measurement began."""
 
     def __post_init__(self) -> None:
-        invocation = self.invocation
         if self.board is not None:
             self.board.follow(self.measured)
-        self._context = InvocationContext(array=invocation.load.array, target=invocation.target)
-        if invocation.load.pattern is not None:
-            # Only contenders pay for what it takes to load it.
-            from serverless_bench.worker.contention import Contender  # noqa: PLC0415
-
-            self._context.contender = Contender.of(invocation)
 
     def measure_all(self) -> str | None:
         """Do everything; return why it stopped early, if it did.
@@ -99,8 +91,9 @@ class InvocationRunner:
         invocation = self.invocation
         self.deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
         workload = open_workload(invocation.workload)
+        self._context.performer = workload.performer(invocation)
         self._in_threads(lambda thread: self._prepare(workload, thread))
-        if self._stopped is None and invocation.workload == OWN_FUNCTION:
+        if self._stopped is None and workload.runs_code:
             # Only user functions pay for what it takes to load it.
             from serverless_bench.worker.user_function import run_function  # noqa: PLC0415
 

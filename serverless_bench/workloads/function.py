@@ -1,25 +1,36 @@
 """A user function decides what is done; ``worker.user_function`` calls it."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, Stream, Workload
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec
 
 
 class OwnFunction(Workload):
     """Its operations are not known before; the objects that it may make are."""
 
+    settings = (*NEW_OBJECTS, "key_file", "code")
+    load = (*CONTENT, "code")
+    default_number = 4
     creates_objects = True
+    runs_code = True
+    hue = "pink"
+    not_again = (
+        "a run directory has no code: to launch what is missing, give resume_job the function"
+    )
 
-    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+    def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of the objects that ``FunctionContext.new_key`` gives."""
         if invocation.object_bytes is None and invocation.load.sizes is None:
             return
         for number in range(invocation.objects):
             yield planned_object(invocation, number).key
 
-    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:  # noqa: ARG002
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:  # noqa: ARG002
         """Yield nothing: the body calls the function instead."""
         yield from ()
 

@@ -7,26 +7,19 @@ is overwritten goes on to its next generation, and a copy holds the bytes of its
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from serverless_bench.errors import UsageError
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Stream, Workload
 
-KINDS: Final = (
-    OperationKind.PUT,
-    OperationKind.GET,
-    OperationKind.GET_RANGE,
-    OperationKind.HEAD,
-    OperationKind.LIST,
-    OperationKind.DELETE,
-    OperationKind.DELETE_MANY,
-    OperationKind.COPY,
-)
-"""What a mix may have."""
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec, JobSpec
+
 AT_ONCE: Final = 10
 """Objects that one deletion of many takes."""
 _GENERATIONS: Final = 1 << 16
@@ -59,10 +52,34 @@ class _Object:
 class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
+    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_kib")
+    load = (*PACE, *CONTENT, "mix", "operations", "range_bytes")
+    about = "mix"
+    default_number = 4
+    default_objects = 16
+    needs_size = True
+    hue = "purple"
     creates_objects = True
     receives_results = True
 
-    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
+        """Return the mix."""
+        return {OperationKind(name): weight for name, weight in load.mix}
+
+    def without_end(self, load: Load) -> str:  # noqa: ARG002
+        """Return that a mix has none."""
+        return "a mix"
+
+    def check(self, job: "JobSpec") -> None:
+        """Refuse more threads than objects: each thread has objects of its own."""
+        if job.load.threads > job.objects:
+            raise UsageError(
+                f"`threads` {job.load.threads} need as many objects, there are {job.objects}",
+                hint="each thread has objects of its own: raise `objects`",
+                field="threads",
+            )
+
+    def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of all places."""
         copies = any(name == OperationKind.COPY for name, _ in invocation.load.mix)
         for number in range(2 * invocation.objects):
@@ -71,16 +88,16 @@ class Mixed(Workload):
             if copies:
                 yield _copy_place(invocation, place).key
 
-    def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:
+    def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the puts of the objects that are there from the start."""
         for number in _mine(invocation, thread):
             yield _place(invocation, number).operation(OperationKind.PUT)
 
-    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield one round: as many operations as ``operations`` says, else one for each object."""
         yield from next(self.rounds(invocation, thread))
 
-    def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:
+    def rounds(self, invocation: "InvocationSpec", thread: int) -> Iterator[Stream]:
         """Yield rounds that go on with the objects that the ones before have left."""
         pool, load = _ThreadObjects(invocation, thread), invocation.load
         mine = range(thread, load.operations or invocation.objects, load.threads)
@@ -97,7 +114,7 @@ class _ThreadObjects:
         Decide which objects.
     """
 
-    def __init__(self, invocation: InvocationSpec, thread: int) -> None:
+    def __init__(self, invocation: "InvocationSpec", thread: int) -> None:
         self._invocation = invocation
         self._rng = random.Random(f"{invocation.seed}/{thread}")  # noqa: S311 - no secret
         mine = _mine(invocation, thread)
@@ -184,16 +201,16 @@ class _ThreadObjects:
         return replace(operation, offset=offset, length=length)
 
 
-def _mine(invocation: InvocationSpec, thread: int) -> range:
+def _mine(invocation: "InvocationSpec", thread: int) -> range:
     return range(thread, invocation.objects, invocation.load.threads)
 
 
-def _place(invocation: InvocationSpec, number: int) -> _Object:
+def _place(invocation: "InvocationSpec", number: int) -> _Object:
     made = planned_object(invocation, number)
     return _Object(number, made.key, made.size)
 
 
-def _copy_place(invocation: InvocationSpec, source: _Object) -> _Object:
+def _copy_place(invocation: "InvocationSpec", source: _Object) -> _Object:
     """Return the place of an object's copy: a key declares its size, so it has just one."""
     number = 2 * invocation.objects + source.number
     made = planned_object(invocation, number, size=source.size)

@@ -1,11 +1,17 @@
 """Read existing objects and compare every byte with what was written."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from serverless_bench.job.keys import declared_size
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
-from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.transfer import Stat
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.workload import PACE, PACED, Stream, Workload
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec
 
 
 class Read(Workload):
@@ -15,7 +21,24 @@ class Read(Workload):
     which ``read_assignment`` decides.
     """
 
-    def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:
+    settings = (*PACED, "key", "key_file", "read_times", "split")
+    load = (*PACE, "split")
+    default_number = None
+    deals_objects = True
+    source = "write"
+    past_tense = "read"
+    hue = "blue"
+    verifies = True
+
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
+        """Return gets, of ranges if functions share objects."""
+        return {OperationKind.GET if load.split is None else OperationKind.GET_RANGE: 1.0}
+
+    def reads(self, load: Load) -> bool:  # noqa: ARG002
+        """Tell that it does."""
+        return True
+
+    def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield a head for each key, where sizes are to be known before."""
         if invocation.transfer.stat is Stat.BEFORE:
             keys = tuple(dict.fromkeys(invocation.keys))
@@ -23,7 +46,7 @@ class Read(Workload):
                 size = declared_size(key)
                 yield OperationSpec(kind=OperationKind.HEAD, key=key, size=size)
 
-    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""
         keys, split = invocation.keys * invocation.repeats, invocation.load.split
         for index in range(thread, len(keys), invocation.load.threads):

@@ -14,9 +14,9 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.rundir.record import Usage
-from serverless_bench.worker.array_operation import perform_array
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
+from serverless_bench.workloads.array.operation import ArrayPerformer
 
 NOWHERE = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
 TRANSFER = Transfer(retries=0)
@@ -73,11 +73,11 @@ class Session:
     ) -> OperationContext:
         size = int(key.rpartition(".")[2])
         operation = OperationSpec(kind=kind, key=key, size=size, offset=offset)
-        invocation = InvocationContext(array=array, target=self.target)
+        performer = ArrayPerformer(array, self.target)
+        invocation = InvocationContext(performer=performer)
         self._last = context = OperationContext(operation, TRANSFER, self._retrier(), invocation)
-        perform_array(context)
-        assert context.task is not None
-        context.task.compare(context)
+        performer.perform(context)
+        performer.compare(context)
         return context
 
 

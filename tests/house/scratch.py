@@ -18,6 +18,8 @@ _TABLES: Final = (
     "pyproject.toml",
     *(path.relative_to(REPOSITORY).as_posix() for path in PACKAGE.glob("*/__init__.py")),
     "serverless_bench/__init__.py",
+    "serverless_bench/cli/main.py",
+    "serverless_bench/job/workload.py",
 )
 """Files with tables of what there is, by name."""
 _PATIENCE_S: Final = 1800

@@ -178,11 +178,12 @@ class _Maker:
             billed = self.has("memory") or self.has("on AWS")
             path = "/data" if draw.random() < 0.5 or billed else None
             array = ArraySpec(library="zarr", shape=(8,), chunks=(2,), path=path)
+            of = replace(of, workload="array")
         split = 2 if self.has("ranges") else None
         load = Load(threads=threads, rate_per_s=rate, mix=mix, array=array, split=split)
         if self.has("contended") and not own:
             of = replace(of, workload="contend", object_bytes=None)
-            load = replace(load, pattern=draw.choice(list(Pattern)))
+            load = replace(load, pattern=draw.choice(list(Pattern)), array=None)
         return replace(of, load=load)
 
     def _launch(

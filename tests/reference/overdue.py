@@ -52,6 +52,8 @@ def _only_kind(run: Saved) -> str:
     array = run.job["load"]["array"]
     if array is not None:
         return f"{array['operation']}_array"
+    if run.job["workload"] == "contend":
+        return str(run.job["load"]["pattern"])
     if run.job["workload"] == "write":
         return "put"
     return "get" if run.job["load"]["split"] is None else "get_range"

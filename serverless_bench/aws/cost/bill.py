@@ -324,7 +324,7 @@ def _kept_at_most(run: Run) -> int:
         return 0
     # With a duration or a warm-up an object is written again and again, and stays once.
     places = len(np.unique(operations["function"][made])) * job.objects
-    if job.load.mix:
+    if job.load.is_drawn:
         places *= 4  # new ones, and a copy of each
     size = float(operations["size"][made].mean())
     return round(min(int(made.sum()), places) * size)

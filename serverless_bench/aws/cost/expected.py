@@ -27,14 +27,11 @@ from serverless_bench.aws.cost.forecast import (
 from serverless_bench.aws.cost.places import leaving, stores
 from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
-from serverless_bench.job.load import OWN_FUNCTION
-from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.planned_objects import mean_size
-from serverless_bench.job.shared_keys import MAX_BYTES
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.payload.array_layout import array_bytes, objects_of
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
 """What a request takes at least: decides how many a function can make in a time. Assumed."""
@@ -56,11 +53,6 @@ _LIKE: Final[Mapping[OperationKind, OperationKind]] = {
     OperationKind.HEAD: OperationKind.GET,
 }
 """Kinds of a mix in the GET class; all others are in the PUT class, or free."""
-_ARRAY_KINDS: Final = {
-    "write": OperationKind.WRITE_ARRAY,
-    "append": OperationKind.APPEND_ARRAY,
-    "read": OperationKind.READ_ARRAY,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +116,7 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
         polls = 1 + waited_s / job.gate_poll_s
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
     each = replace(work, seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
-    driver = _FunctionWork(puts=lists + gated, gets=_PROBES * (job.workload != "noop"))
+    driver = _FunctionWork(puts=lists + gated, gets=_PROBES * job.declared.uses_store)
     return Expected(
         function_s=function_s,
         operations=work.operations,
@@ -190,15 +182,15 @@ def _usage(
 
 
 def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
-    if job.workload == "noop":
+    workload = job.declared
+    if not workload.uses_store:
         return _FunctionWork()
-    if job.workload == "array":
-        return _of_load(_array_load(job, setting))
+    if workload.pieces(job.load) is not None:
+        return _of_load(_library_load(job, setting))
     size = mean_bytes(job, setting)
-    # How often writes are refused is what those find out that contend.
-    if job.workload in {OWN_FUNCTION, "contend"} or size is None:
+    if _is_unknown(job) or size is None:
         return None
-    if job.workload == "mixed":
+    if job.load.is_drawn:
         return _mixed(job, setting, size)
     load = load_of(
         job,
@@ -254,21 +246,19 @@ def _load(
     )
 
 
-def _array_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
+def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
-    array = job.load.array
-    if array is None:
-        raise ValueError("the array workload needs an array")
-    kind = OperationKind.GET if array.operation == "read" else OperationKind.PUT
-    pieces = objects_of(array, _ARRAY_KINDS[array.operation], array_bytes(array))
-    load = _load(job, setting, kind, array_bytes(array) // pieces)
+    workload = job.declared
+    kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
+    pieces, size = workload.pieces(job.load) or (1, 1)
+    load = _load(job, setting, kind, size // pieces)
     rounds = (job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup)
     load = replace(
         load,
         objects=job.objects * pieces,
         repeats=rounds,
         transfer=Transfer(),
-        client=array.library,
+        client=job.load.library or job.target.client,
         threads=_IN_ARRAYS,
     )
     if job.duration_s is None:
@@ -303,10 +293,11 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
 
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     """Return what one operation of the mix comes to on average."""
-    total = sum(weight for _, weight in job.load.mix)
+    mix = job.declared.kinds(job.load)
+    total = sum(mix.values())
     found = _FunctionWork()
-    for name, weight in job.load.mix:
-        kind, share = OperationKind(name), weight / total
+    for kind, weight in mix.items():
+        share = weight / total
         like = _LIKE.get(kind, OperationKind.PUT)
         moved = {
             OperationKind.PUT: size,
@@ -326,9 +317,17 @@ def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionW
     return found
 
 
+def _is_unknown(job: JobSpec) -> bool:
+    """Tell whether nobody knows how many requests the operations of a job are."""
+    kinds = job.declared.kinds(job.load)
+    # How often writes are refused is what those find out that contend.
+    return not kinds or not kinds.keys().isdisjoint(CONTENDED)
+
+
 def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
     """Return how many requests one function makes at most."""
-    if job.workload in {OWN_FUNCTION, "contend"}:
+    workload = job.declared
+    if workload.uses_store and _is_unknown(job):
         return _in_time(job, job.deadline_s, puts=1.0)
     if job.load.sizes is not None:
         job = replace(job, object_bytes=parse_sizes(job.load.sizes).maximum())
@@ -339,7 +338,7 @@ def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
     once = _planned(job, setting)
     if duration_s is None:
         return once
-    if job.workload == "mixed":
+    if job.load.is_drawn:
         share = _mean_of_mix(job, setting, mean_bytes(job, setting) or 1)
         timed = _in_time(job, duration_s, puts=share.puts / (share.puts + share.gets or 1))
     else:
@@ -357,7 +356,8 @@ def _bytes_at_most(
     """
     network = function_network(setting.memory_mib, quota_mbps=MOST_MBPS)
     carried = network.burst_bytes + network.bytes_per_s * seconds
-    if job.workload == OWN_FUNCTION:
+    workload = job.declared
+    if workload.uses_store and not workload.kinds(job.load):
         return carried, carried
     attempts = 1 + job.transfer.retries
     pieces = (work.puts, OperationKind.PUT), (work.gets, OperationKind.GET)
@@ -370,10 +370,11 @@ def _bytes_at_most(
 
 def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> float:
     """Return how many bytes one request moves at most; infinity if nobody knows the size."""
-    if job.workload == "contend":
-        return MAX_BYTES
-    if job.workload == "array":
-        return _array_load(job, setting).object_bytes
+    workload = job.declared
+    if workload.most_bytes is not None:
+        return workload.most_bytes
+    if workload.pieces(job.load) is not None:
+        return _library_load(job, setting).object_bytes
     sizes = job.load.sizes
     size = mean_bytes(job, setting) if sizes is None else parse_sizes(sizes).maximum()
     return math.inf if size is None else _load(job, setting, kind, size).part_bytes
@@ -382,13 +383,14 @@ def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> 
 def _planned(job: JobSpec, setting: CostConditions, due: int | None = None) -> _FunctionWork:
     """Return the work of a function without its duration: one round, or what is ``due``."""
     job = replace(job, duration_s=None)
-    if due is not None and job.workload == "mixed":
+    is_drawn = job.load.is_drawn
+    if due is not None and is_drawn:
         job = replace(job, load=replace(job.load, operations=due))
     once = _work(job, setting)
     if once is None:
         # A read of objects of unknown size: each whole.
         once = _FunctionWork(gets=job.objects * job.repeats * (1 + job.warmup))
-    if due is None or job.workload == "mixed":
+    if due is None or is_drawn:
         return once
     rounds = 1 + due / (job.objects * job.repeats)
     return replace(once, puts=once.puts * rounds, gets=once.gets * rounds)
@@ -397,7 +399,7 @@ def _planned(job: JobSpec, setting: CostConditions, due: int | None = None) -> _
 def _in_time(job: JobSpec, seconds: float, *, puts: float) -> _FunctionWork:
     """Return the requests that fit into a time, if ``puts`` of them are of the PUT class."""
     streams = job.load.threads * job.transfer.connections
-    if job.load.array is not None:
+    if job.load.library is not None:
         streams = _IN_ARRAYS
     each_s = puts * LEAST_REQUEST_S[OperationKind.PUT]
     each_s += (1 - puts) * LEAST_REQUEST_S[OperationKind.GET]

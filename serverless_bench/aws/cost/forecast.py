@@ -47,6 +47,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.workload import moving_kind
 from serverless_bench.units import GIB, MIB
 
 CONNECTION_BYTES_PER_S: Final = 100e6
@@ -220,10 +221,9 @@ def load_of(
     network_mbps
         The account's quota for the network of one function.
     """
-    kinds = {"write": OperationKind.PUT, "read": OperationKind.GET}
-    if job.workload not in kinds:
+    kind = moving_kind(job)
+    if kind is None:
         return None
-    kind = kinds[job.workload]
     load = PlannedLoad(
         kind=kind,
         functions=job.invocations,

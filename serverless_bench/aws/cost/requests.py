@@ -7,7 +7,7 @@ count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 p
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,6 @@ from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.payload.array_layout import objects_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
@@ -23,11 +22,6 @@ from serverless_bench.rundir.tables import ABSENT, is_text
 
 _CALLS: Final = frozenset({"append_array", "create_array", "read_array", "write_array"})
 """Calls of array libraries: no requests themselves."""
-_ARRAYS: Final = {
-    OperationKind.WRITE_ARRAY: "put",
-    OperationKind.APPEND_ARRAY: "put",
-    OperationKind.READ_ARRAY: "get",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +70,12 @@ def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     """Return the requests of one function; those with which its record is found are assumed."""
     attempts = zip(*(column(record.attempts, name) for name in ("request", "status")), strict=True)
     data = Counter(request for request, status in attempts if (status or 0) < FREE_STATUS)
-    if job.load.array is not None:
+    workload = job.declared
+    if job.load.library is not None:
         columns = (column(record.operations, name) for name in ("kind", "size", "error"))
         done = zip(*columns, strict=True)
         good = ((OperationKind(kind), size) for kind, size, error in done if error is None)
-        data += _in_arrays(job, good)
+        data += workload.hidden_requests(job.load, good)
     gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
     control: dict[str, int] = {}
     if job.control is not None:
@@ -93,22 +88,12 @@ def _data(run: Run) -> dict[str, int]:
     attempts, operations = run.attempts, run.operations
     billed = attempts["status"] < FREE_STATUS
     found = Counter(map(str, attempts["request"][billed]))
-    if run.job.load.array is not None:
+    workload, load = run.job.declared, run.job.load
+    if load.library is not None:
         good = is_text(operations["error"], None)
         rows = zip(operations["kind"][good], operations["size"][good].tolist(), strict=True)
-        found += _in_arrays(run.job, ((OperationKind(kind), size) for kind, size in rows))
+        found += workload.hidden_requests(load, ((OperationKind(k), size) for k, size in rows))
     return _some(found)
-
-
-def _in_arrays(job: JobSpec, done: Iterable[tuple[OperationKind, int | None]]) -> Counter[str]:
-    """Return the least requests of array libraries: one for each object that they moved."""
-    array, found = job.load.array, Counter[str]()
-    if array is None or array.path is not None:
-        return found
-    for kind, size in done:
-        if kind in _ARRAYS and size is not None and size != ABSENT:
-            found[_ARRAYS[kind]] += objects_of(array, kind, size)
-    return found
 
 
 def _gate(run: Run) -> tuple[dict[str, int], bool]:

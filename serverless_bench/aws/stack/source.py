@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.workloads import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS, workload_of
 
 PACKAGE: Final = Path(__file__).parents[2]
 _ROOTS: Final = (
     *("worker.handler", "clients.wire"),
-    # Array libraries are not in the zip.
-    *(f"workloads.{name}" for name in WORKLOADS if name != "array"),
+    *(
+        place.partition(":")[0].partition(".")[2]
+        for name, place in WORKLOADS.builtin.items()
+        if not workload_of(name).not_deployed
+    ),
 )
 """Modules that are imported by name: the entry point, and the plugins that need no library."""
 

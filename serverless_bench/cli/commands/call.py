@@ -12,7 +12,7 @@ import click
 from serverless_bench.cli.flags.of_jobs import job_options
 from serverless_bench.cli.job import prepare, run
 from serverless_bench.errors import UsageError
-from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.workload import OWN_FUNCTION
 
 if TYPE_CHECKING:
     from serverless_bench.driver.pickling import OwnFunction

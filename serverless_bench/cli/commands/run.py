@@ -159,12 +159,11 @@ class _Progress:
                 yield step
 
     def _say_what_is_left(self) -> None:
-        from serverless_bench.job.load import is_in_files
         from serverless_bench.rundir.run import load_run
 
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)
-            if step.number >= self.cleaned and (run.ledger() or is_in_files(run.job.load)):
+            if step.number >= self.cleaned and (run.ledger() or run.job.load.folder is not None):
                 note([f"the objects of {step.stage.where} stay; sbench clean {run.path}"])
 
 

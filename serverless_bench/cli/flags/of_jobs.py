@@ -20,6 +20,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.meaning import Harmless
 from serverless_bench.settings.names import meanings, setting_names
@@ -70,8 +71,8 @@ def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F],
 def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     meaning, default = meanings()[name], _DEFAULTS[name]
     help_text = what or meaning.what
-    if workload in meaning.otherwise:
-        help_text += f"  [default: {meaning.otherwise[workload]}]"
+    if (usual := meaning.otherwise(open_workload(workload))) is not None:
+        help_text += f"  [default: {usual}]"
     said: dict[str, Any] = {"type": _type_of(_TYPES[name]), "help": help_text}
     said |= {"multiple": True} if default == () else {"default": default}
     flag = name.replace("_", "-")

@@ -13,7 +13,6 @@ from serverless_bench.driver.live.bound_now import Activity, bound_now
 from serverless_bench.driver.live.cost_so_far import CostSoFar
 from serverless_bench.executors import info_of
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.units import NS_PER_S, bytes_per_second
@@ -237,7 +236,7 @@ class RunView:
             took_s = (now_ns - self._began_ns) / NS_PER_S
             return max(by_functions, min(1.0, took_s / job.duration_s))
         # By bytes, where functions end all at once; what is mixed has no known total.
-        total = 0.0 if job.load.mix else functions * job.objects * self._mean_bytes
+        total = 0.0 if job.load.is_drawn else functions * job.objects * self._mean_bytes
         total *= job.repeats + job.warmup
         return max(by_functions, min(1.0, totals.moved / total) if total else 0.0)
 
@@ -273,6 +272,6 @@ def _rates(
 
 def _lanes_known(job: JobSpec) -> bool:
     """Tell whether an attempt is one request, which occupies a thread, as the client says."""
-    if job.load.array is not None or job.workload == OWN_FUNCTION:
+    if job.load.library is not None or job.declared.runs_code:
         return False
     return CLIENTS.load(job.target.client).info.attempts == "exact"

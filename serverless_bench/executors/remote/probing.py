@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from serverless_bench.errors import OperationError
-from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.worker.claims import for_run
@@ -18,10 +18,12 @@ from serverless_bench.worker.probe import ProbeSpec
 PROBES_AT_ONCE: Final = 16
 NO_PROBE: Final = "without `probe` (--no-probe) it runs all the same"
 _TIDY_S: Final = 1.0
-_READING: Final = frozenset(
-    {OperationKind.GET, OperationKind.GET_RANGE, OperationKind.HEAD, OperationKind.COPY}
-)
-_DELETING: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
+_TRIED: Final = {
+    "put": frozenset({OperationKind.PUT, *CONTENDED}),
+    "get": frozenset({*map(OperationKind, ("get", "get_range", "head", "copy")), *CONTENDED}),
+    "delete": frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY}),
+}
+"""Requests that a function tries, and the kinds of operations that make such."""
 
 
 def tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
@@ -56,23 +58,18 @@ def _remaining(store: ObjectIO, name: str) -> str:
 
 def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
     """Return what the functions of a job are to try."""
-    needs = _needs(job)
+    kinds = {kind for kind, weight in job.declared.kinds(job.load).items() if weight}
+    if job.declared.needs_size:
+        # A mix prepares its objects.
+        kinds.add(OperationKind.PUT)
+    reads, gated = bool(kinds & _TRIED["get"]), job.gate is not None
+    # The start barrier puts and gets, too.
+    needs = tuple(name for name, of in _TRIED.items() if kinds & of or (gated and name != "delete"))
     return ProbeSpec(
         run_id=run_id,
         workload=job.workload,
         target=job.target if needs else None,
         control=job.control,
         needs=needs,
-        key=keys[0] if keys and job.workload == "read" else "",
+        key=keys[0] if keys and reads else "",
     )
-
-
-def _needs(job: JobSpec) -> tuple[str, ...]:
-    kinds = {OperationKind(name) for name, weight in job.load.mix if weight}
-    gated = job.gate is not None
-    wanted = {
-        "put": job.workload in {"write", "mixed", "contend"} or gated,
-        "get": job.workload in {"read", "contend"} or bool(kinds & _READING) or gated,
-        "delete": bool(kinds & _DELETING),
-    }
-    return tuple(name for name, is_wanted in wanted.items() if is_wanted)

@@ -11,12 +11,11 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat
+from serverless_bench.job.workload import moving_kind, open_workload
 from serverless_bench.rundir.tables import Ints, Mask
-from serverless_bench.workloads import open_workload
 
 MOST_REQUESTS: Final = 4_000_000
 """Of a simulation, without those that are refused: 300 bytes of memory each."""
-WORKLOADS: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,8 +59,8 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
     UsageError
         If the job has a setting that is not simulated, or too many requests.
     """
-    refuse_unknown(job)
-    kind, threads = WORKLOADS[job.workload], job.load.threads
+    kind = refuse_unknown(job)
+    threads = job.load.threads
     workload = open_workload(job.workload)
     names: list[str] = []
     sizes: list[int] = []
@@ -98,15 +97,16 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
     )
 
 
-def refuse_unknown(job: JobSpec) -> None:
-    """Refuse what the model knows nothing of.
+def refuse_unknown(job: JobSpec) -> OperationKind:
+    """Refuse what the model knows nothing of; return the kind of all operations.
 
     Raises
     ------
     UsageError
         If the job has it; the message says what.
     """
-    if job.workload not in WORKLOADS:
+    kind = moving_kind(job)
+    if kind is None:
         raise UsageError(
             f"a {job.workload} is not simulated", hint="sbench plan --simulate write, or read"
         )
@@ -124,6 +124,7 @@ def refuse_unknown(job: JobSpec) -> None:
     operations = job.invocations * job.objects * job.repeats
     if operations > MOST_REQUESTS:
         raise _too_many(operations)
+    return kind
 
 
 def _too_many(count: int) -> UsageError:

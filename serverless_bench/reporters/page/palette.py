@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from serverless_bench.job.workload import workload_of
 from serverless_bench.palette import DARK, HUES, LIGHT
 
 TEXT: Final[Mapping[str, tuple[str, str]]] = {
@@ -32,7 +33,7 @@ OF_CAUSE: Final = {
 
 def color_of(name: str) -> str:
     """Return the colour of a workload or of a kind of operation, for a chart."""
-    return color(HUES.get(name, "grey"))
+    return color(HUES.get(name) or workload_of(name).hue)
 
 
 def nth_error(number: int) -> str:

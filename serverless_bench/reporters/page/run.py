@@ -9,6 +9,7 @@ from serverless_bench.analysis.activity import ActivityOverTime, activity, statu
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.clock import utc_stamp
+from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters.base import problems, rows, simulated
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.definitions import definitions
@@ -41,7 +42,6 @@ _ATTEMPTS: Final = {
     "new_connections": "opened a connection",
     "read_amplification": "bytes brought per byte read",
 }
-_DID: Final = {"write": "wrote", "read": "read"}
 _TILES: Final = {
     "whole_bytes_per_s": "whole throughput",
     "peak_1s_bytes_per_s": "peak, best 1 s",
@@ -207,7 +207,7 @@ def lead(summary: Summary, run: Run | None, figures: Figures) -> Html:
 def _sentences(summary: Summary) -> Iterator[Content]:
     for mark in simulated(summary):
         yield _bad(f"{mark}. ")
-    did = _DID.get(summary.workload, "moved")
+    did = workload_of(summary.workload).past_tense
     yield f"{format_count(summary.requested, 'function')} {did} "
     yield tag("strong", format_size(summary.bytes))
     if summary.withheld:

@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 
 from serverless_bench.escaping import for_picture
-from serverless_bench.palette import HUES, LIGHT
+from serverless_bench.job.workload import WORKLOADS, open_workload
+from serverless_bench.palette import LIGHT
 from serverless_bench.rundir.run import Run
 
 TITLE_SIZE: Final = 11
@@ -58,7 +59,7 @@ class Style:
 def style_of(run: Run) -> Style:
     """Return the style of a run that is drawn alone."""
     mark = "" if run.simulated is None else "simulated "
-    return Style(f"{mark}{for_picture(run.job.workload)}", LIGHT.of(run.job.workload))
+    return Style(f"{mark}{for_picture(run.job.workload)}", LIGHT.hues[run.job.declared.hue])
 
 
 def styles_of(runs: Sequence[Run]) -> list[Style]:
@@ -80,7 +81,7 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
 
 def color_of_workload(name: str) -> str | None:
     """Return the colour of a workload wherever it is drawn; None if the name is of none."""
-    return LIGHT.of(name) if name in HUES else None
+    return LIGHT.hues[open_workload(name).hue] if name in WORKLOADS else None
 
 
 def marker_of(kind: str) -> str:

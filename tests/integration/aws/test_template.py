@@ -19,7 +19,7 @@ from serverless_bench.aws.stack.template import (
     template,
 )
 from serverless_bench.clients import CLIENTS
-from serverless_bench.workloads import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from tests.clouds.sam import ROOT, WITH_UV, build, clone, sam
 from tests.clouds.template import WORKER
 
@@ -28,7 +28,7 @@ OTHER_RUNTIMES = [runtime for runtime in RUNTIMES if runtime != DEFAULT_RUNTIME]
 PLATFORMS = [(runtime, arch) for runtime in RUNTIMES for arch in ARCHITECTURES]
 OFFLINE = {"UV_PYTHON_DOWNLOADS": "never"}
 """The Python that compiles is not fetched for a test."""
-PACKED = sorted(set(WORKLOADS) - {"array"})
+PACKED = sorted(name for name in WORKLOADS if not open_workload(name).not_deployed)
 """All but the one whose libraries would not fit."""
 
 

@@ -34,10 +34,10 @@ def test_sources_name_pages_that_are_there() -> None:
 
 
 def test_the_record_lists_every_kind_of_request() -> None:
-    worker = ROOT / "serverless_bench" / "worker"
     made = {
         kind
-        for path in worker.glob("*.py")
+        for room in ("worker", "workloads")
+        for path in (ROOT / "serverless_bench" / room).rglob("*.py")
         for kind in re.findall(r"\.run\(\s*\"(\w+)\"", path.read_text())
     }
     source = (ROOT / "serverless_bench" / "rundir" / "record.py").read_text()
@@ -55,7 +55,7 @@ def test_there_are_many() -> None:
 def test_what_is_not_there_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "`worker/retry.py` `worker/nothing.py` `nothing.py` `clients/NAME.py` `arrays/NAME.cc`\n"
+        "`worker/retry.py` `worker/nothing.py` `nothing.py` `clients/NAME.py` `payload/NAME.cc`\n"
         "`s3_benchmark.py` `claims/INDEX` `serverless_bench/worker/` serverless_bench.worker.no\n"
         "serverless_bench.testing.clients.ClientContract serverless_bench.FAMILY\n"
         "serverless_bench.no\n"
@@ -63,7 +63,7 @@ def test_what_is_not_there_is_found(tmp_path: Path) -> None:
     assert [name for name in paths(page) if not exists(name, page)] == [
         "worker/nothing.py",
         "nothing.py",
-        "arrays/NAME.cc",
+        "payload/NAME.cc",
     ]
     assert [name for name in dotted(page) if not names_something(name)] == [
         "serverless_bench.worker.no",

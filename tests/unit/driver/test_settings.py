@@ -1,5 +1,6 @@
 """Settings of a job: the same names everywhere, types that are checked, and what they become."""
 
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -12,17 +13,18 @@ from serverless_bench.cli.commands.call import command as call
 from serverless_bench.cli.flags.names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.stages import WORKLOADS
+from serverless_bench.cli.stages import STAGES
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.load import MEANT_FOR, OWN_FUNCTION
+from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Verify
+from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS, open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import make_settings, meanings, setting_names, setting_of
 
 KIB, MIB = 1 << 10, 1 << 20
-COMMANDS = {**{name: open_command(name) for name in WORKLOADS}, OWN_FUNCTION: call}
+COMMANDS = {**{name: open_command(name) for name in STAGES}, OWN_FUNCTION: call}
 
 
 def job_of(**settings: Any) -> JobSpec:
@@ -199,8 +201,13 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
     assert as_key(name) == flag.removeprefix("--") == as_flag(name).removeprefix("--")
 
 
-def test_a_setting_is_of_the_workloads_that_its_field_means_something_to() -> None:
-    for name, workloads in MEANT_FOR.items():
-        if name in {"array", "rate_per_s", "arrivals"}:
-            continue  # several settings; and arrays at a rate, which are for Python alone
-        assert meanings()[setting_of(name)].of == workloads, name
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
+    workload = open_workload(name)
+    # Several settings; and arrays at a rate, which are for Python alone.
+    apart = {"array", "rate_per_s", "arrivals"} if "array" in workload.load else set()
+    settings = {setting_of(field) for field in set(workload.load) - apart}
+    assert settings <= set(workload.settings)
+    assert set(workload.settings) <= {one for one, is_own in meanings().items() if is_own.own}
+    every = {setting_of(field.name) for field in fields(Load)} - {"array"}
+    assert set(workload.settings) & every == settings

@@ -4,15 +4,15 @@ from typing import Any
 import pytest
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.load import BUILT_IN, MEANT_FOR, ArraySpec, Load
+from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.workloads import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from tests.data.runs import TARGET
 
 ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
 NEEDED: dict[str, dict[str, Any]] = {
     "mixed": {"mix": (("get", 1.0),)},
-    "contend": {"pattern": "append"},
+    "contend": {"pattern": "increment"},
     "array": {"array": ARRAY},
 }
 GIVEN: dict[str, Any] = {
@@ -47,15 +47,15 @@ def job(workload: str, **load: Any) -> JobSpec:
 
 
 def test_it_is_known_what_each_field_and_each_workload_is() -> None:
-    assert set(MEANT_FOR) == set(GIVEN) == {one.name for one in fields(Load)}
-    assert set(BUILT_IN) == {name for name in WORKLOADS.names() if not name.startswith("fault-")}
+    declared = {field for name in WORKLOADS for field in open_workload(name).load}
+    assert declared == set(GIVEN) == {one.name for one in fields(Load)}
 
 
-@pytest.mark.parametrize("workload", BUILT_IN)
+@pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("name", GIVEN)
 def test_a_job_has_nothing_that_means_nothing_to_its_workload(workload: str, name: str) -> None:
     given = {name: GIVEN[name]}
-    if workload in MEANT_FOR[name]:
+    if name in open_workload(workload).load:
         assert getattr(job(workload, **given).load, name) == GIVEN[name]
         return
     with pytest.raises(UsageError, match=f"`{name}` means nothing to the workload {workload}"):

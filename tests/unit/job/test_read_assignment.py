@@ -15,7 +15,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.read_assignment import functions_for, positions, share
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.workloads import open_workload
+from serverless_bench.job.workload import open_workload
 from tests.data.runs import job
 
 

@@ -6,19 +6,23 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.arrays import ARRAYS
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import PluginError
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.formats.converters import CONVERTERS
 from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.formats.importers import IMPORTERS
+from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
-from serverless_bench.workloads import WORKLOADS
 
+ARRAYS: list[Registry[Any]] = (
+    [import_module("serverless_bench.workloads.array.libraries").ARRAYS]
+    if "array" in WORKLOADS
+    else []
+)
 FAMILIES: list[Registry[Any]] = [
-    ARRAYS,
+    *ARRAYS,
     CLIENTS,
     CONVERTERS,
     EXECUTORS,
@@ -38,7 +42,12 @@ def test_every_name_loads_and_is_its_file(family: Registry[Any], name: str) -> N
     module = f"aws_{name}" if iskeyword(name) else name
     room = "formats." if family in {CONVERTERS, EXPORTERS, IMPORTERS} else ""
     found = family.builtin[name].partition(":")[0]
-    assert found == f"serverless_bench.{room}{family.family}.{module}"
+    if family in ARRAYS:
+        room, kind = "workloads.", "array.libraries"
+    else:
+        kind = family.family
+    place = f"serverless_bench.{room}{kind}.{module}"
+    assert found in {place, f"{place}.workload"}
     assert family.load(name) is not None
 
 

@@ -263,4 +263,4 @@ def test_writes_are_green_and_reads_are_blue_here_too() -> None:
         for one in drawn.axes[0].containers
         if isinstance(one, ErrorbarContainer)
     }
-    assert found == {"write": LIGHT.of("write"), "read": LIGHT.of("read")}, colors
+    assert found == {"write": LIGHT.hues["green"], "read": LIGHT.hues["blue"]}, colors

@@ -12,18 +12,17 @@ from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import ServerFault
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
-from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.operations import MIXED, OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from serverless_bench.workloads.mixed import KINDS
 from tests.data.runs import TARGET
 from tests.unit.flaky import FlakyClient
 
-ALL = tuple((kind.value, 1.0) for kind in KINDS)
+ALL = tuple((kind.value, 1.0) for kind in MIXED)
 Run = Callable[[JobSpec, FlakyClient], InvocationRecord]
 
 
@@ -58,7 +57,7 @@ def test_every_kind_happens_and_every_byte_agrees() -> None:
     assert record.ok
     measured = [op for op in record.operations if not op.warmup]
     counts = Counter(op.kind for op in measured)
-    assert set(counts) == set(KINDS)
+    assert set(counts) == set(MIXED)
     assert len(measured) == 200
     assert [op.kind for op in record.operations if op.warmup] == [OperationKind.PUT] * 6
     reads = [op for op in measured if op.kind in {OperationKind.GET, OperationKind.GET_RANGE}]

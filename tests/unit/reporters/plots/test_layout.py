@@ -14,7 +14,8 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.palette import LIGHT
+from serverless_bench.job.workload import open_workload
+from serverless_bench.palette import HUES, LIGHT
 from serverless_bench.reporters.plots import figure
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
@@ -122,7 +123,8 @@ def test_a_kind_has_one_colour_in_all_panels(pictures: list[Figure]) -> None:
     assert {"put", "get", "write", "read", "mixed"} <= seen.keys()
     for name, colors in seen.items():
         if name in {"write", "read", "mixed"} or name in set(OperationKind):
-            assert colors == {LIGHT.of(name)}, name
+            hue = HUES.get(name) or open_workload(name).hue
+            assert colors == {LIGHT.hues[hue]}, name
 
 
 def _panels(pictures: list[Figure]) -> Iterator[Axes]:

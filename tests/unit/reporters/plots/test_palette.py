@@ -8,9 +8,9 @@ from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
 from serverless_bench.job.operations import CONTENDED, OperationKind
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.palette import DARK, HUES, LIGHT, Palette
 from serverless_bench.reporters.plots.style import marker_of
-from serverless_bench.workloads import WORKLOADS
 
 _FAR = 0.085
 """Apart in OKLab, where 0.02 is about what is just noticed side by side."""
@@ -100,12 +100,18 @@ def test_lines_and_words_stand_out_from_their_ground(palette: Palette) -> None:
     ("one", "other"), [("write", "read"), ("put", "get"), ("get", "get_range")]
 )
 def test_a_write_and_a_read_differ_in_a_grey_print(palette: Palette, one: str, other: str) -> None:
-    grey = [_seen(palette.of(name), "all")[0] for name in (one, other)]
+    grey = [
+        _seen(palette.hues[HUES.get(name) or open_workload(name).hue], "all")[0]
+        for name in (one, other)
+    ]
     assert abs(grey[0] - grey[1]) >= 0.1
 
 
 def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
-    assert {*WORKLOADS, *OperationKind} == set(HUES)
+    assert set(OperationKind) == set(HUES)
+    hues = [open_workload(name).hue for name in WORKLOADS]
+    assert len(set(hues)) == len(hues)
+    assert set(hues) <= LIGHT.hues.keys()
 
 
 def test_kinds_of_one_picture_differ_in_colour_and_in_mark() -> None:

@@ -10,19 +10,21 @@ from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
     # Help asks for the names alone.
-    from serverless_bench.arrays.base import ArrayLibrary
-    from serverless_bench.arrays.base import ArrayLibraryClass as ArrayLibraryClass
     from serverless_bench.job.load import ArraySpec
     from serverless_bench.job.target import Target
     from serverless_bench.job.transfer import Transfer
+    from serverless_bench.workloads.array.libraries.base import ArrayLibrary
+    from serverless_bench.workloads.array.libraries.base import (
+        ArrayLibraryClass as ArrayLibraryClass,
+    )
 
 ARRAYS: Final = Registry["ArrayLibraryClass"](
     "arrays",
     {
-        "cpp_zarr": "serverless_bench.arrays.cpp_zarr:CppZarr",
-        "ome_zarr": "serverless_bench.arrays.ome_zarr:OmeZarr",
-        "tensorstore": "serverless_bench.arrays.tensorstore:TensorStore",
-        "zarr": "serverless_bench.arrays.zarr:ZarrPython",
+        "cpp_zarr": "serverless_bench.workloads.array.libraries.cpp_zarr:CppZarr",
+        "ome_zarr": "serverless_bench.workloads.array.libraries.ome_zarr:OmeZarr",
+        "tensorstore": "serverless_bench.workloads.array.libraries.tensorstore:TensorStore",
+        "zarr": "serverless_bench.workloads.array.libraries.zarr:ZarrPython",
     },
 )
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from serverless_bench.arrays import ARRAYS
-from serverless_bench.arrays.features import UNSUPPORTED
 from serverless_bench.cli.main import main
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.cleanup import delete
@@ -16,6 +14,8 @@ from serverless_bench.job.target import Target
 from serverless_bench.payload.array_layout import METADATA, array_bytes, array_keys
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.invocation import forget_clients
+from serverless_bench.workloads.array.libraries import ARRAYS
+from serverless_bench.workloads.array.libraries.features import UNSUPPORTED
 from tests.commands.command import Sbench
 from tests.data.arrays import Session, key_of
 from tests.stores.servers import Server, credentials

@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import CLEVEL, ArrayLibrary, needs, parse_options
-from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import option
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.workloads.array.libraries.base import (
+    CLEVEL,
+    ArrayLibrary,
+    needs,
+    parse_options,
+)
+from serverless_bench.workloads.array.libraries.features import supported
 
 needs("cppzarr")
 

@@ -8,10 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.arrays import ARRAYS, open_array_library, tensorstore
-from serverless_bench.arrays.base import as_operation_error
-from serverless_bench.arrays.check import check_array
-from serverless_bench.arrays.features import FEATURES, UNSUPPORTED, unsupported
 from serverless_bench.cli.main import main
 from serverless_bench.clients.options import documented
 from serverless_bench.errors import Corrupt, NotFound, OperationError, UsageError
@@ -36,7 +32,11 @@ from serverless_bench.rundir.record import FoundBytes, OperationRecord
 from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.units import MIB
 from serverless_bench.worker.resource_usage import Watch
-from serverless_bench.workloads.array import WORKLOAD
+from serverless_bench.workloads.array.libraries import ARRAYS, open_array_library, tensorstore
+from serverless_bench.workloads.array.libraries.base import as_operation_error
+from serverless_bench.workloads.array.libraries.check import check_array
+from serverless_bench.workloads.array.libraries.features import FEATURES, UNSUPPORTED, unsupported
+from serverless_bench.workloads.array.workload import WORKLOAD
 from tests.data.arrays import NOWHERE, Session, files_of, key_of
 from tests.data.runs import operation, record
 

@@ -3,13 +3,13 @@
 from math import prod
 from typing import Final
 
-from serverless_bench.arrays import ARRAYS
-from serverless_bench.arrays.base import needs, parse_options
-from serverless_bench.arrays.features import FEATURES, features, unsupported
 from serverless_bench.errors import UsageError
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.payload.array_layout import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
 from serverless_bench.plugins import extra
+from serverless_bench.workloads.array.libraries import ARRAYS
+from serverless_bench.workloads.array.libraries.base import needs, parse_options
+from serverless_bench.workloads.array.libraries.features import FEATURES, features, unsupported
 
 _MAX_OBJECTS: Final = 100_000
 """Chunks of one array; each stands in the run's ledger."""

@@ -4,13 +4,13 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import ArrayLibrary, needs, parse_options
-from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import option
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import PYRAMID
+from serverless_bench.workloads.array.libraries.base import ArrayLibrary, needs, parse_options
+from serverless_bench.workloads.array.libraries.features import supported
 
 needs("ome_zarr", "obstore")
 
@@ -39,7 +39,7 @@ class OmeZarr(ArrayLibrary):
             # It uses a class that it has deprecated itself.
             warnings.simplefilter("ignore", DeprecationWarning)
             import ome_zarr.writer  # noqa: F401, PLC0415 - see needs
-        from serverless_bench.arrays import zarr_parts  # noqa: PLC0415 - see needs
+        from serverless_bench.workloads.array.libraries import zarr_parts  # noqa: PLC0415 - see needs
 
         zarr_parts.configure(requests=options.async_concurrency, threads=None)
         self._parts = zarr_parts

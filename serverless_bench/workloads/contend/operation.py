@@ -37,7 +37,12 @@ from serverless_bench.rundir.access import AccessRow, Act, Ending
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
+from serverless_bench.worker.operation_context import (
+    DONE,
+    OperationContext,
+    OperationResult,
+    Performer,
+)
 
 MOST_CONFLICTS: Final = 10_000
 """Of one commit; a store that refuses this often refuses for another reason."""
@@ -52,7 +57,7 @@ _TAKEN: Final = OperationResult(count=0)
 
 
 @dataclass(slots=True)
-class Contender:
+class Contender(Performer):
     """What the threads of one function share: one of those that write to the same keys."""
 
     run_id: str
@@ -70,6 +75,25 @@ class Contender:
         name = f"{invocation.index}.{invocation.launch}"
         load = invocation.load
         return cls(invocation.run_id, name, load.pattern, load.backoff_s)
+
+    def perform(self, context: OperationContext) -> OperationResult:
+        """Do what one operation on shared keys says.
+
+        Raises
+        ------
+        OperationError
+            If it failed; its write may have been performed all the same.
+        """
+        commit = _Commit(context, self)
+        match context.spec.kind:
+            case OperationKind.INCREMENT:
+                return _increment(commit)
+            case OperationKind.CLAIM:
+                return _claim(commit)
+            case OperationKind.APPEND:
+                return _append(commit)
+            case _:
+                return _observe(commit)
 
     def token(self) -> str:
         """Return the name of a new version; threads may ask at once."""
@@ -90,10 +114,7 @@ class _Found(NamedTuple):
 class _Commit:
     """One operation: its requests, its conflicts, and what it may have written."""
 
-    def __init__(self, context: OperationContext) -> None:
-        contender = context.invocation.contender
-        if contender is None:
-            raise ValueError("nobody contends in this job")
+    def __init__(self, context: OperationContext, contender: Contender) -> None:
         self.contender = contender
         self.key = context.spec.key
         self._accesses: list[AccessRow] = []
@@ -230,26 +251,6 @@ def _ending_of(failure: OperationError) -> Ending:
         return _REFUSALS[status]
     certain = status is not None and (status < _SERVER_ERRORS or status == _NOT_IMPLEMENTED)
     return Ending.FAILED if certain else Ending.UNKNOWN
-
-
-def perform_contention(context: OperationContext) -> OperationResult:
-    """Do what one operation on shared keys says.
-
-    Raises
-    ------
-    OperationError
-        If it failed; its write may have been performed all the same.
-    """
-    commit = _Commit(context)
-    match context.spec.kind:
-        case OperationKind.INCREMENT:
-            return _increment(commit)
-        case OperationKind.CLAIM:
-            return _claim(commit)
-        case OperationKind.APPEND:
-            return _append(commit)
-        case _:
-            return _observe(commit)
 
 
 def _increment(commit: _Commit) -> OperationResult:

@@ -4,12 +4,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from serverless_bench.arrays.base import place
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.payload.array_layout import METADATA
 from serverless_bench.rundir.run import Run
-from serverless_bench.workloads.array import new_arrays
+from serverless_bench.workloads.array.libraries.base import place
+from serverless_bench.workloads.array.workload import new_arrays
 
 
 def remove_arrays(run: Run) -> int:

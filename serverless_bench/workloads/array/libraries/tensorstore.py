@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from serverless_bench.arrays.base import CLEVEL, needs, parse_options
-from serverless_bench.arrays.blocks import NUMPY_TYPES
-from serverless_bench.arrays.features import supported
 from serverless_bench.clients.base import AWS_HOST
 from serverless_bench.clients.options import option
 from serverless_bench.errors import UsageError
@@ -15,6 +12,9 @@ from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import ITEM_BYTES
+from serverless_bench.workloads.array.libraries.base import CLEVEL, needs, parse_options
+from serverless_bench.workloads.array.libraries.blocks import NUMPY_TYPES
+from serverless_bench.workloads.array.libraries.features import supported
 
 needs("tensorstore")
 

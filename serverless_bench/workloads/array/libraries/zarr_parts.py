@@ -10,12 +10,12 @@ from obstore.store import S3Store
 from zarr.codecs import BloscCname, BloscCodec, ZstdCodec
 from zarr.storage import LocalStore, ObjectStore
 
-from serverless_bench.arrays.base import CLEVEL
 from serverless_bench.clients.base import is_virtual
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import ITEM_BYTES
+from serverless_bench.workloads.array.libraries.base import CLEVEL
 
 FORMATS: Final[Mapping[str, Literal[2, 3]]] = {"zarr": 2, "zarr3": 3}
 

@@ -14,14 +14,19 @@ append
 ``worker.contention`` performs them; here is which keys there are, and who tries which.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
+from serverless_bench.errors import UsageError
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.shared_keys import Pattern, manifest_key, shared_key
-from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.rundir.record import OperationRow
-from serverless_bench.workloads import Stream, Workload
+from serverless_bench.job.shared_keys import MAX_BYTES, Pattern, manifest_key, shared_key
+from serverless_bench.job.workload import Stream, Workload
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec, JobSpec
+    from serverless_bench.rundir.record import OperationRow
+    from serverless_bench.worker.operation_context import Performer
 
 _KINDS: Final[dict[Pattern, OperationKind]] = {
     Pattern.INCREMENT: OperationKind.INCREMENT,
@@ -38,9 +43,45 @@ _COUNT: Final = 16
 class Contend(Workload):
     """Operations of one pattern on ``objects`` keys that all functions share."""
 
+    settings = ("threads", "operations", "pattern", "backoff", "prefix")
+    load = ("threads", "operations", "pattern", "backoff_s")
+    about = "pattern"
+    default_number = 4
     creates_objects = True
+    is_conditional = True
+    hue = "brown"
+    most_bytes = MAX_BYTES
+    not_again = (
+        "the others have left the keys that they contended for: what is missing is not launched"
+        " again"
+    )
 
-    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
+        """Return the kind of the pattern."""
+        return {} if load.pattern is None else {_KINDS[load.pattern]: 1.0}
+
+    def without_end(self, load: Load) -> str:
+        """Return that an increment has none."""
+        return "an increment" if load.pattern is Pattern.INCREMENT else ""
+
+    def check(self, job: "JobSpec") -> None:
+        """Refuse what has no end that says which keys there can be: the ledger has them."""
+        load = job.load
+        if load.pattern is Pattern.CLAIM and (load.operations or job.duration_s):
+            field = "operations" if load.operations else "duration"
+            raise UsageError(
+                f"`{field}` means nothing to claims: each thread tries every key once",
+                hint="`objects` says how many keys there are",
+                field=field,
+            )
+        if load.pattern is Pattern.APPEND and (load.operations is None or job.duration_s):
+            raise UsageError(
+                "an append needs `operations`, and takes no `duration`",
+                hint="every manifest that may be written stands in the ledger before",
+                field="operations",
+            )
+
+    def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the shared keys; of logs as many manifests as this function may add.
 
         All functions yield the registers and claims, which are the same for all; the first one
@@ -60,7 +101,7 @@ class Contend(Workload):
             for number in range(first + 1, first + most + 1):
                 yield manifest_key(log, number)
 
-    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield one round: all claims in order, or so many operations, key by key in turn."""
         pattern, load = _pattern(invocation), invocation.load
         keys = list(_shared(invocation))
@@ -70,7 +111,13 @@ class Contend(Workload):
             key = keys[number % len(keys)]
             yield OperationSpec(kind=_KINDS[pattern], key=key, size=None)
 
-    def closing(self, invocation: InvocationSpec, done: Iterable[OperationRow]) -> Stream:
+    def performer(self, invocation: "InvocationSpec") -> "Performer":
+        """Return the contender that a function is."""
+        from serverless_bench.workloads.contend.operation import Contender  # noqa: PLC0415
+
+        return Contender.of(invocation)
+
+    def closing(self, invocation: "InvocationSpec", done: "Iterable[OperationRow]") -> Stream:
         """Yield looks at all registers or logs, and at the claims that this function has."""
         keys: Iterable[str] = _shared(invocation)
         if _pattern(invocation) is Pattern.CLAIM:
@@ -81,14 +128,14 @@ class Contend(Workload):
             yield OperationSpec(kind=OperationKind.OBSERVE, key=key, size=None)
 
 
-def _pattern(invocation: InvocationSpec) -> Pattern:
+def _pattern(invocation: "InvocationSpec") -> Pattern:
     pattern = invocation.load.pattern
     if pattern is None:
         raise ValueError("the workload contend needs a pattern")
     return pattern
 
 
-def _shared(invocation: InvocationSpec) -> Iterator[str]:
+def _shared(invocation: "InvocationSpec") -> Iterator[str]:
     prefix, run_id = invocation.target.prefix, invocation.run_id
     for number in range(invocation.objects):
         yield shared_key(prefix, run_id, _pattern(invocation), number)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import needs, parse_options
-from serverless_bench.arrays.blocks import NUMPY_TYPES
-from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import option
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.workloads.array.libraries.base import needs, parse_options
+from serverless_bench.workloads.array.libraries.blocks import NUMPY_TYPES
+from serverless_bench.workloads.array.libraries.features import supported
 
 needs("zarr", "obstore")
 
@@ -31,7 +31,7 @@ class ZarrPython:
 
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
         options = parse_options(ZarrOptions, array)
-        from serverless_bench.arrays import zarr_parts  # noqa: PLC0415 - see needs
+        from serverless_bench.workloads.array.libraries import zarr_parts  # noqa: PLC0415 - see needs
 
         zarr_parts.configure(requests=options.async_concurrency, threads=options.max_workers)
         self._parts = zarr_parts

@@ -10,9 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from serverless_bench.arrays import open_array_library
-from serverless_bench.arrays.base import ArrayLibrary, explained, place
-from serverless_bench.arrays.blocks import as_block, as_bytes
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import Corrupt
 from serverless_bench.job.load import ArraySpec
@@ -24,54 +21,79 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
+from serverless_bench.worker.operation_context import (
+    DONE,
+    OperationContext,
+    OperationResult,
+    Performer,
+)
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
 from serverless_bench.worker.retry import Retrier
+from serverless_bench.workloads.array.libraries import open_array_library
+from serverless_bench.workloads.array.libraries.base import ArrayLibrary, explained, place
+from serverless_bench.workloads.array.libraries.blocks import as_block, as_bytes
 
 _libraries: Final = Kept()
 _appending: list[tuple[ArrayLibrary, str]] = []
 """The library, and the array that it has open for writing."""
 
 
-def perform_array(context: OperationContext) -> OperationResult:
-    """Write, append to or read one array.
+class ArrayPerformer(Performer):
+    """Writes, appends to and reads arrays, in one thread.
 
-    What was read is not compared here: ``ArrayTask.compare`` does that, after the clock
-    has stopped. Nothing is retried here: libraries do so by themselves, as often as
-    ``context.transfer`` says.
+    Nothing is retried here: libraries do so by themselves, as often as the transfer says.
 
-    Raises
-    ------
-    OperationError
-        If the library failed.
+    Parameters
+    ----------
+    array, target
+        What, and where.
     """
-    if context.task is None:
-        start_ns = monotonic_ns()
-        context.task = _task(context)
-        context.add_payload(monotonic_ns() - start_ns)
-    watch = Watch()
-    try:
-        with watch:
-            context.task.perform(context.retrier)
-    finally:
-        context.usage = watch.usage()
-    return DONE
 
+    def __init__(self, array: ArraySpec, target: Target) -> None:
+        self._array = array
+        self._target = target
+        self._task: ArrayTask | None = None
 
-def prepare_array(context: OperationContext) -> None:
-    """Make what ``perform_array`` needs; call it before the clock starts.
+    def prepare(self, context: OperationContext) -> None:
+        """Make the array; what goes wrong here goes wrong in ``perform`` again."""
+        self._task = None
+        with suppress(Exception):
+            self._task = self._made(context)
 
-    What goes wrong here goes wrong there again, and is reported then.
-    """
-    with suppress(Exception):
-        context.task = _task(context)
+    def perform(self, context: OperationContext) -> OperationResult:
+        """Write, append to or read one array.
 
+        Raises
+        ------
+        OperationError
+            If the library failed.
+        """
+        if self._task is None:
+            start_ns = monotonic_ns()
+            self._task = self._made(context)
+            context.add_payload(monotonic_ns() - start_ns)
+        watch = Watch()
+        try:
+            with watch:
+                self._task.perform(context.retrier)
+        finally:
+            context.usage = watch.usage()
+        return DONE
 
-def _task(context: OperationContext) -> "ArrayTask":
-    array, target = context.invocation.array, context.invocation.target
-    if array is None or target is None:
-        raise ValueError("an operation on an array needs an array")
-    return ArrayTask(context.spec, array, target, context.transfer)
+    def compare(self, context: OperationContext) -> None:
+        """Compare what was read, byte by byte, and let the array go.
+
+        Raises
+        ------
+        Corrupt
+            If any byte is wrong, missing or too much.
+        """
+        task, self._task = self._task, None
+        if task is not None:
+            task.compare(context)
+
+    def _made(self, context: OperationContext) -> "ArrayTask":
+        return ArrayTask(context.spec, self._array, self._target, context.transfer)
 
 
 class ArrayTask:

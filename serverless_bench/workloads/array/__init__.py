@@ -1,0 +1,1 @@
+"""Arrays, through a library that writes, appends to and reads them."""

@@ -1,0 +1,165 @@
+"""Write arrays through an array library, append to them, or read them back."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.planned_objects import planned_object
+from serverless_bench.job.target import StoreProtocol
+from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import Stream, Workload
+from serverless_bench.payload.array_layout import array_bytes, array_keys, objects_of, shape_at
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec, JobSpec
+    from serverless_bench.rundir.run import Run
+    from serverless_bench.worker.operation_context import Performer
+
+_KINDS: Final = {
+    "write": OperationKind.WRITE_ARRAY,
+    "append": OperationKind.APPEND_ARRAY,
+    "read": OperationKind.READ_ARRAY,
+}
+_REQUESTS: Final = {
+    OperationKind.WRITE_ARRAY: "put",
+    OperationKind.APPEND_ARRAY: "put",
+    OperationKind.READ_ARRAY: "get",
+}
+
+
+class Array(Workload):
+    """One operation for each array, or for each append to the invocation's one array."""
+
+    settings = (
+        *("prefix", "key_file", "read_times", "operation", "library", "driver", "shape", "chunks"),
+        *("shards", "dtype", "codec", "source", "path", "library_option"),
+    )
+    load = ("rate_per_s", "arrivals", "array")
+    about = "array"
+    default_number = 1
+    creates_objects = True
+    source = "array write"
+    hue = "orange"
+    not_deployed = "the deployed function has no array library"
+
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
+        """Return its operation."""
+        return {} if load.array is None else {_KINDS[load.array.operation]: 1.0}
+
+    def reads(self, load: Load) -> bool:
+        """Tell whether that is to read."""
+        return OperationKind.READ_ARRAY in self.kinds(load)
+
+    def pieces(self, load: Load) -> tuple[int, int] | None:
+        """Return the chunks, or shards, of an array and its bytes."""
+        array = load.array
+        if array is None:
+            return None
+        size = array_bytes(array)
+        return objects_of(array, _KINDS[array.operation], size), size
+
+    def check(self, job: "JobSpec") -> None:
+        """Refuse a store that is not spoken to by S3's protocol."""
+        protocol = job.target.protocol
+        if protocol is not StoreProtocol.S3 and job.load.folder is None:
+            raise wrong(
+                "bucket",
+                f"speaks {protocol}://, and array libraries are opened for S3 only",
+                hint="a bucket that speaks S3, or `workload` write and read",
+            )
+
+    def check_library(self, load: Load) -> None:
+        """Refuse what the library cannot do, or a library that is not installed."""
+        from serverless_bench.workloads.array.libraries.check import check_array  # noqa: PLC0415
+
+        if load.array is not None:
+            check_array(load.array)
+
+    def check_key(self, load: Load, key: str) -> None:
+        """Refuse the key of an array of another shape."""
+        if load.array is not None:
+            shape_at(load.array, key)
+
+    def hidden_requests(
+        self, load: Load, done: Iterable[tuple[OperationKind, int | None]]
+    ) -> Counter[str]:
+        """Return one for each object that the library moved."""
+        requests = Counter[str]()
+        if load.array is None or load.array.path is not None:
+            return requests
+        for kind, size in done:
+            if kind in _REQUESTS and size is not None and size >= 0:
+                requests[_REQUESTS[kind]] += objects_of(load.array, kind, size)
+        return requests
+
+    def remove_files(self, run: "Run") -> int:
+        """Remove the directories of a run's arrays."""
+        from serverless_bench.workloads.array.files import remove_arrays  # noqa: PLC0415
+
+        return remove_arrays(run)
+
+    def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
+        """Yield the key of every chunk and of the metadata; arrays in files have none."""
+        array = _array(invocation)
+        if array.path is not None:
+            return
+        for key in new_arrays(invocation):
+            yield from array_keys(array, key)
+
+    def performer(self, invocation: "InvocationSpec") -> "Performer":
+        """Return what calls the library: it brings NumPy, which nothing else here needs."""
+        from serverless_bench.workloads.array.operation import ArrayPerformer  # noqa: PLC0415
+
+        return ArrayPerformer(_array(invocation), invocation.target)
+
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
+        """Yield the operations, all to the first thread: a library has threads of its own."""
+        if thread:
+            return
+        array = _array(invocation)
+        if array.operation == "append":
+            yield from _appends(invocation, array)
+            return
+        reads = array.operation == "read"
+        kind = OperationKind.READ_ARRAY if reads else OperationKind.WRITE_ARRAY
+        keys = invocation.keys * invocation.repeats if reads else new_arrays(invocation)
+        for key in keys:
+            yield OperationSpec(kind=kind, key=key, size=declared_size(key))
+
+
+def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
+    """Yield the keys of the arrays that an invocation makes: of each, all begins with it."""
+    array = _array(invocation)
+    if array.operation == "read":
+        return
+    size, count = array_bytes(array), invocation.objects
+    if array.operation == "append":
+        yield planned_object(invocation, 0, size=size * count).key
+        return
+    for number in range(count):
+        yield planned_object(invocation, number, size=size).key
+
+
+def _appends(invocation: "InvocationSpec", array: ArraySpec) -> Iterator[OperationSpec]:
+    (key,) = new_arrays(invocation)
+    size = array_bytes(array)
+    for number in range(invocation.objects):
+        yield OperationSpec(
+            kind=OperationKind.APPEND_ARRAY,
+            key=key,
+            size=declared_size(key),
+            offset=number * size,
+            length=size,
+        )
+
+
+def _array(invocation: "InvocationSpec") -> ArraySpec:
+    if invocation.load.array is None:
+        raise ValueError("the array workload needs an array")
+    return invocation.load.array
+
+
+WORKLOAD = Array()

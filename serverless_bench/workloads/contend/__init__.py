@@ -1,0 +1,1 @@
+"""Conditional writes on keys that all functions share."""
