@@ -22,12 +22,12 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from serverless_bench.executors.base import GRACE_S
-from serverless_bench.executors.rehearsal import rehearse
 from serverless_bench.process import cpus
 from serverless_bench.process.fork_server import ForkServer
 from serverless_bench.version import __version__
 from serverless_bench.worker.delivery import RECORD_S, answer_delivery
 from serverless_bench.worker.probe import code_files
+from serverless_bench.worker.rehearsal import rehearse
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _MODULE: Final = "serverless_bench.executors.dask_worker"
