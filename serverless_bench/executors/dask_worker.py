@@ -165,7 +165,7 @@ class _Parent:
         with _lock:
             self._taken -= 1
             if not self._taken:
-                self._timer = threading.Timer(_IDLE_S, self._end_in_time)
+                self._timer = threading.Timer(_IDLE_S, end_idle, [self._rehearsal])
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -213,10 +213,6 @@ class _Parent:
         """End it unless it has a task. With ``_lock`` of the module."""
         if not self._taken and not self._ended:
             self._end()
-
-    def _end_in_time(self) -> None:
-        with _lock:
-            self.end_if_idle()
 
     def _end(self) -> None:
         self._ended = True
