@@ -298,7 +298,7 @@ def read_keys(path: Path) -> list[str]:
 def _check_client(job: JobSpec) -> None:
     """Refuse operations that the client does not offer, and options that it does not have."""
     # It brings the ciphers along, for which a wrong setting need not wait.
-    from serverless_bench.worker.operations import needs  # noqa: PLC0415
+    from serverless_bench.worker.operation import needs  # noqa: PLC0415
 
     client = CLIENTS.load(job.target.client).info
     check_options(job.target)

@@ -155,7 +155,7 @@ def _problems(
     one: ProbedFunction, ours: Mapping[str, str], workload: str
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a function, and what to do."""
-    if stale := stale_files(one, ours):
+    if stale := [path for path, digest in one.code.items() if ours.get(path) != digest]:
         more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
         yield (
             f"runs other code than this sbench {__version__}: {stale[0]}{more} differ",
@@ -171,11 +171,6 @@ def _problems(
             f"may not do what this job needs: {one.refused}",
             f"{deletes}check its role, and the bucket's policy and region; {NO_PROBE}",
         )
-
-
-def stale_files(one: ProbedFunction, ours: Mapping[str, str]) -> list[str]:
-    """Return which source files of a function are not those of this installation."""
-    return [path for path, digest in one.code.items() if ours.get(path) != digest]
 
 
 def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:

@@ -22,7 +22,6 @@ from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
 from serverless_bench.executors.findings import Finding
-from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.executors.remote.launcher import NotLaunchedError
@@ -36,6 +35,7 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE
 from serverless_bench.worker.probe import ProbeSpec
+from serverless_bench.worker.rehearsal import rehearsal
 
 _HOST: Final = "serverless_bench.executors.dask_host"
 _START_S: Final = 180.0

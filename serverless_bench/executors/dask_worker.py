@@ -22,12 +22,12 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from serverless_bench.executors.base import GRACE_S
-from serverless_bench.executors.rehearsal import rehearse
 from serverless_bench.process import cpus
 from serverless_bench.process.fork_server import ForkServer
 from serverless_bench.version import __version__
 from serverless_bench.worker.delivery import RECORD_S, answer_delivery
 from serverless_bench.worker.probe import code_files
+from serverless_bench.worker.rehearsal import rehearse
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _MODULE: Final = "serverless_bench.executors.dask_worker"
@@ -165,7 +165,7 @@ class _Parent:
         with _lock:
             self._taken -= 1
             if not self._taken:
-                self._timer = threading.Timer(_IDLE_S, self._end_in_time)
+                self._timer = threading.Timer(_IDLE_S, end_idle, [self._rehearsal])
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -213,10 +213,6 @@ class _Parent:
         """End it unless it has a task. With ``_lock`` of the module."""
         if not self._taken and not self._ended:
             self._end()
-
-    def _end_in_time(self) -> None:
-        with _lock:
-            self.end_if_idle()
 
     def _end(self) -> None:
         self._ended = True

@@ -23,11 +23,11 @@ from serverless_bench.executors.base import (
     allow_files_of,
     read_record,
 )
-from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.live_board import LiveBoard
+from serverless_bench.worker.rehearsal import rehearsal
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _FORK_SERVER: Final = "serverless_bench.executors.local_workers"

@@ -11,8 +11,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from serverless_bench.executors.rehearsal import rehearse
 from serverless_bench.process.fork_server import ForkServer
+from serverless_bench.worker.rehearsal import rehearse
 
 
 def main(control_fd: int, live_fd: int, rehearsal: str) -> None:

@@ -1,6 +1,6 @@
 """The bill of a run in words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.analysis.summary import Summary
@@ -29,15 +29,7 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ):
             yield "bill", "none: the prices that come with sbench are AWS's alone, in dollars"
         return
-    from serverless_bench.aws.cost.prices import (  # noqa: PLC0415
-        format_money,
-        origin,
-        transfer_text,
-    )
-
-    def money(amount: float) -> str:
-        return format_money(amount, bill.currency)
-
+    money = bill.money
     shown = {
         "Lambda": bill.dollars.compute + bill.dollars.invocations,
         "PUT class": bill.dollars.puts,
@@ -52,12 +44,12 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     where += "" if bill.on_aws or is_outside else "as if on AWS Lambda, "
     where += f"{bill.gb_s:.4g} GB-s on {bill.architecture}" if bill.invocations else "requests only"
     yield "bill", f"{money(bill.total)}: {parts}; {where}"
-    if moved := transfer_text(bill.cross_region_bytes or 0, bill.internet_bytes or 0):
+    if moved := bill.transferred():
         yield "transfer", moved
     if not bill.requests_exact:
         yield "requests", "at least: a library does not show all, or not all were counted"
-    yield "prices", origin(bill.as_of, bill.region, bill.run_regions or ())
-    if missing := "; ".join(_not_in(bill, money)):
+    yield "prices", bill.origin()
+    if missing := "; ".join(_not_in(bill)):
         yield "not in it", missing
     if bill.estimate is not None and bill.estimate_error is not None:
         yield "estimate", f"{money(bill.estimate)}, error {bill.estimate_error:+.1%}"
@@ -66,13 +58,13 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "storage", f"{hour} an hour, {month} a month if forgotten"
 
 
-def _not_in(bill: "Bill", money: Callable[[float], str]) -> Iterator[str]:
+def _not_in(bill: "Bill") -> Iterator[str]:
     """Yield what a bill leaves out."""
     if bill.unknown:
-        yield f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"
+        yield f"{bill.unknown} without a record, {bill.money(bill.unknown_at_most)} at most"
     if not bill.invocations:
         yield "the machines"
     if bill.internet_bytes is not None and not bill.dollars.puts + bill.dollars.gets:
         yield "what the store outside of AWS bills"
     for name, amount in (bill.on_top or {}).items():
-        yield f"{money(amount)} {_ON_TOP[name]}"
+        yield f"{bill.money(amount)} {_ON_TOP[name]}"

@@ -12,22 +12,18 @@ from serverless_bench.errors import DeadlineExceeded, NotFound
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
+from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter, unseen
 
 SIZE = 3_000_001
 """Three blocks, and one byte of a fourth."""
 
 
-class RangeOf:
+class RangeOf(MemorySource):
     """A range of a keystream as a request body."""
 
     def __init__(self, key: str, offset: int, size: int) -> None:
-        self._keystream = Keystream(key)
-        self._offset = offset
-        self.size = size
-
-    def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        self._keystream.readinto_at(self._offset + offset, buffer)
+        super().__init__(content(key, size, offset))
 
 
 class Collector:

@@ -14,14 +14,13 @@ from typing import Final
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload
-from serverless_bench.units import MIB
 from serverless_bench.workloads.write import Write
 
 FAULTY_EVERY, FAULTY_INDEX = 4, 1
 """Invocations 1, 5, 9, ...: of four, the second."""
-_OOM_BYTES: Final = 1024 * MIB
+_OOM_BYTES: Final = 1 << 30
 """Where nothing limits memory, the fault ends here as the kernel would end it."""
-_STEP_BYTES: Final = 16 * MIB
+_STEP_BYTES: Final = 1 << 24
 
 
 class FaultWorkload(Workload):

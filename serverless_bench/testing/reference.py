@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
+from botocore.config import Config
+from botocore.session import Session
+
 from serverless_bench.clients.clouds.azure import account_url
-from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import StoreProtocol, Target
 
 if TYPE_CHECKING:
@@ -50,7 +52,17 @@ class _S3:
 
     def __init__(self, target: Target) -> None:
         self._bucket = target.bucket
-        self._client: S3Client = open_s3(target)
+        session = Session()
+        self._client: S3Client = session.create_client(  # type: ignore[assignment]
+            "s3",
+            region_name=target.region or session.get_config_variable("region") or "us-east-1",
+            endpoint_url=target.endpoint_url or None,
+            config=Config(
+                s3={"addressing_style": target.addressing.value},
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )
 
     def put(self, key: str, data: bytes) -> None:
         self._client.put_object(Bucket=self._bucket, Key=key, Body=data)

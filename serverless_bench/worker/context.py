@@ -18,9 +18,8 @@ from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.operation import MeasuredOperation, plain
+from serverless_bench.worker.operation import MeasuredOperation, needs, plain
 from serverless_bench.worker.operation_context import OperationResult
-from serverless_bench.worker.operations import needs
 from serverless_bench.worker.spans import KeyContent, Span
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ def runs_out_of_memory(rig: Rig, fault: str) -> Result:
     limits = EnvironmentLimits(memory=True, cpu=False)
     box = limits.new_limits("matrix", 512, 1)
     try:
-        into = "; ".join(f"echo $$ > {group}/cgroup.procs" for group in box.cgroups)
+        into = "; ".join(f"echo $$ > {group}/cgroup.procs" for group in box["cgroups"])
         return misbehaves("fault-oom", rig, fault, into or "true")
     finally:
         limits.close()

@@ -22,8 +22,11 @@ from serverless_bench.aws.cost.prices import (
     BilledUsage,
     Dollars,
     Prices,
+    format_money,
+    origin,
     price,
     prices_for,
+    transfer_text,
 )
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
 from serverless_bench.job.endpoint import is_billed_by_aws
@@ -80,6 +83,18 @@ class Bill:
     def storage_per_month(self) -> float:
         """What the objects cost in a month if they are forgotten."""
         return self.storage_per_h * HOURS_PER_MONTH
+
+    def money(self, amount: float) -> str:
+        """Return an amount in the currency of the bill as a reader sees it."""
+        return format_money(amount, self.currency)
+
+    def transferred(self) -> str:
+        """Return how much left a region or AWS; empty if nothing did."""
+        return transfer_text(self.cross_region_bytes or 0, self.internet_bytes or 0)
+
+    def origin(self) -> str:
+        """Return day and region of the prices, and the regions of the run if they are others."""
+        return origin(self.as_of, self.region, self.run_regions or ())
 
 
 def bill(run: Run, prices: Prices | None = None) -> Bill | None:

@@ -28,8 +28,10 @@ _PLUMBING: Final = frozenset(
 """Texts in a pickled exception that are no part of its type and message (tblib's, Lithops')."""
 
 
-class HostProcess:
-    """The driver's end.
+class LaunchingHost:
+    """The driver's end: it has events launched, and hears later which of them were refused.
+
+    Its messages come by ``messages`` until ``listen`` is called.
 
     Parameters
     ----------
@@ -62,12 +64,20 @@ class HostProcess:
         self.problem = ""
         """Why the host ended before its time; empty as long as it did not."""
         self.hint = ""
+        self.finished = 0
+        """Events that are over, as far as the host says so."""
+        self._reader: Thread | None = None
+        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self._refusals: SimpleQueue[Refusal] = SimpleQueue()
 
     def close(self) -> None:
         """End the host, if it has not ended, and wait until it has."""
         # What was not sent because it has died need not be.
         with suppress(BrokenPipeError):
             self._stdin.close()
+        if self._reader is not None:
+            # It reads until the host has ended.
+            self._reader.join()
         self._stdout.close()
         self._process.wait()
 
@@ -98,45 +108,6 @@ class HostProcess:
                 raise self._failed(message["problem"], message["hint"])
         raise self._failed(self.problem or f"no answer for {self._timeout_s:g} s")
 
-    def _failed(self, problem: str, hint: str = "") -> ExecutorError:
-        return ExecutorError(f"{self._failure}: {problem}", hint=hint)
-
-    def _read(self) -> Iterator[dict[str, Any] | None]:
-        unread = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stdout, selectors.EVENT_READ)
-            while True:
-                if not selector.select(1.0):
-                    yield None
-                    continue
-                data = self._stdout.read1()
-                if not data:
-                    break
-                *lines, unread = (unread + data).split(b"\n")
-                for line in lines:
-                    message = json.loads(line)
-                    self.problem = message.get("problem", self.problem)
-                    self.hint = message.get("hint", self.hint)
-                    yield message
-        self.problem = self.problem or f"its host process ended with {self._process.wait()}"
-
-
-class LaunchingHost(HostProcess):
-    """A host that launches events, and says later which of them were refused; see ``HostProcess``.
-
-    Its messages are those of ``HostProcess`` until ``listen`` is called.
-    """
-
-    def __init__(
-        self, module: str, failure: str, timeout_s: float, env: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(module, failure, timeout_s, env)
-        self.finished = 0
-        """Events that are over, as far as the host says so."""
-        self._reader: Thread | None = None
-        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
-        self._refusals: SimpleQueue[Refusal] = SimpleQueue()
-
     def listen(self) -> None:
         """Have a thread read what the host says from now on."""
         # A daemon: Ctrl-C must not wait for a cluster.
@@ -160,14 +131,6 @@ class LaunchingHost(HostProcess):
             while True:
                 yield self._refusals.get_nowait()
 
-    def close(self) -> None:
-        with suppress(BrokenPipeError):
-            self._stdin.close()
-        if self._reader is not None:
-            # It reads until the host has ended.
-            self._reader.join()
-        super().close()
-
     def _listen(self) -> None:
         for message in filter(None, self.messages):
             if "refused" in message:
@@ -177,6 +140,28 @@ class LaunchingHost(HostProcess):
             else:
                 self._answers.put(message)
         self._answers.put({"problem": self.problem, "hint": self.hint, "ended": True})
+
+    def _failed(self, problem: str, hint: str = "") -> ExecutorError:
+        return ExecutorError(f"{self._failure}: {problem}", hint=hint)
+
+    def _read(self) -> Iterator[dict[str, Any] | None]:
+        unread = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._stdout, selectors.EVENT_READ)
+            while True:
+                if not selector.select(1.0):
+                    yield None
+                    continue
+                data = self._stdout.read1()
+                if not data:
+                    break
+                *lines, unread = (unread + data).split(b"\n")
+                for line in lines:
+                    message = json.loads(line)
+                    self.problem = message.get("problem", self.problem)
+                    self.hint = message.get("hint", self.hint)
+                    yield message
+        self.problem = self.problem or f"its host process ended with {self._process.wait()}"
 
 
 def pickled_texts(data: bytes) -> list[str]:

@@ -104,8 +104,7 @@ class ControlView(ObjectIO):
 
     def records_of(self, index: int) -> list[RecordKey]:
         """Return the records of one index, and maybe of further ones."""
-        names, _ = self._page(before(index))
-        return _parsed(names)
+        return _parsed(self._page(before(index))[0])
 
     def pages(self) -> Iterator[list[RecordKey]]:
         """Yield every record of the run, a page at a time."""

@@ -75,7 +75,7 @@ class _Sorter:
         if one.operation == "create_session":
             # Of a directory bucket: made for requests on objects, on whose behalf no record has it.
             return
-        if self._is_of_control(one):
+        if one.bucket == self.control_bucket and one.key.startswith(self.control):
             self._take_control(one)
         elif one.bucket == self.bucket:
             if one.operation == "head_bucket":
@@ -103,25 +103,17 @@ class _Sorter:
 
     def _take_data(self, one: StoreRequest) -> None:
         found, mine = self.found, one.worker in self.workers
-        if self._is_own(one) or self._is_given(one):
+        is_own = not self.run.ledger.isdisjoint((one.key, *one.keys))
+        if is_own or one.key in self.keys or one.key.startswith(self.arrays):
             if mine or one.worker is None:
                 found.data.append(one)
                 found.without_worker += one.worker is None
-            elif self._is_own(one):
+            elif is_own:
                 found.unrecorded.append(one)
         elif mine and one.operation == "list_objects":
             found.data.append(one)
         elif mine and at_work(self.run, one):
             found.other_keys.append(one)
-
-    def _is_own(self, one: StoreRequest) -> bool:
-        return not self.run.ledger.isdisjoint((one.key, *one.keys))
-
-    def _is_given(self, one: StoreRequest) -> bool:
-        return one.key in self.keys or one.key.startswith(self.arrays)
-
-    def _is_of_control(self, one: StoreRequest) -> bool:
-        return one.bucket == self.control_bucket and one.key.startswith(self.control)
 
     def _take_control(self, one: StoreRequest) -> None:
         own, laid, _ = self.control

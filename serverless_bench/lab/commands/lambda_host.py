@@ -15,7 +15,6 @@ from serverless_bench.cli.flags.options import FOLDER, group, harmless, option, 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.lab.lambda_host.faults import FaultRule, InvokeFault
@@ -23,12 +22,13 @@ from serverless_bench.lab.lambda_host.functions import LambdaFunction
 from serverless_bench.lab.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, HostSettings, arn
 from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
+from serverless_bench.worker.rehearsal import rehearsal
 
 if TYPE_CHECKING:
     from serverless_bench.lab.lambda_host.host import Deliver, LambdaHost
 
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
-_REHEARSE: Final = "serverless_bench.executors.rehearsal:rehearse"
+_REHEARSE: Final = "serverless_bench.worker.rehearsal:rehearse"
 _FIRST_JOB: Final = JobSpec(
     workload="write",
     invocations=1,

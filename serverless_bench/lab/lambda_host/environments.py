@@ -9,11 +9,9 @@ only has them made here. A client needs nothing but HTTP::
     DELETE /sbench/environments/ID
 """
 
-import asyncio
 import base64
 import json
 import uuid
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from aiohttp import web
@@ -24,13 +22,6 @@ from serverless_bench.lab.lambda_host.host import LambdaHost
 from serverless_bench.lab.lambda_host.pool import Pool
 from serverless_bench.lab.lambda_host.responses import ApiError, outcome, reply
 from serverless_bench.lab.lambda_host.settings import MAX_TIMEOUT_S, MIB_PER_CPU
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Lent:
-    pool: Pool
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """One event at a time."""
 
 
 class EnvironmentsApi:
@@ -44,7 +35,7 @@ class EnvironmentsApi:
 
     def __init__(self, host: LambdaHost) -> None:
         self._host = host
-        self._lent: dict[str, _Lent] = {}
+        self._lent: dict[str, Pool] = {}
         one = "/sbench/environments/{id}"
         self.routes = [
             web.post("/sbench/environments", self._make),
@@ -65,7 +56,7 @@ class EnvironmentsApi:
             await pool.kill()
             return web.Response(status=502, body=exc.response.body, content_type="application/json")
         name = uuid.uuid4().hex
-        self._lent[name] = _Lent(pool=pool)
+        self._lent[name] = pool
         return reply(201, {"id": name})
 
     async def _invoke(self, request: web.Request) -> web.Response:
@@ -83,27 +74,25 @@ class EnvironmentsApi:
         except ValueError as exc:
             raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
         async with lent.turn:
-            return outcome(call, await lent.pool.run(call, timeout_s), log=True)
+            return outcome(call, await lent.run(call, timeout_s), log=True)
 
     async def _logs(self, request: web.Request) -> web.Response:
         """Return all that the function has printed."""
-        text = b"".join(
-            path.read_bytes() for path in self._find(request).pool.logs if path.exists()
-        )
+        text = b"".join(path.read_bytes() for path in self._find(request).logs if path.exists())
         return web.Response(body=text, content_type="text/plain")
 
     async def _end(self, request: web.Request) -> web.Response:
         lent = self._find(request)
         del self._lent[request.match_info["id"]]
-        await lent.pool.kill()
+        await lent.kill()
         return reply(204, None)
 
     async def stop(self) -> None:
         """End all."""
         while self._lent:
-            await self._lent.popitem()[1].pool.kill()
+            await self._lent.popitem()[1].kill()
 
-    def _find(self, request: web.Request) -> _Lent:
+    def _find(self, request: web.Request) -> Pool:
         name = request.match_info["id"]
         if name not in self._lent:
             raise ApiError(404, "ResourceNotFoundException", f"no environment {name}")

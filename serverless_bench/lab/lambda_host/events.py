@@ -7,15 +7,16 @@ asynchronous invocation").
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.lab.lambda_host.concurrency import SCALING, ConcurrencyCounters
-from serverless_bench.lab.lambda_host.counters import HostCounters
-from serverless_bench.lab.lambda_host.environment import InvokeRequest, InvokeResponse
+from serverless_bench.lab.lambda_host.concurrency import SCALING
+from serverless_bench.lab.lambda_host.environment import InvokeRequest
 from serverless_bench.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from serverless_bench.lab.lambda_host.host import LambdaHost
 
 _AGAIN_S: Final = 0.05
 
@@ -46,35 +47,12 @@ class Events:
 
     Parameters
     ----------
-    concurrency
-        Concurrency.
-    counters
-        Count what it does.
-    deliver
-        Runs a function; the gate has been entered for it, and it leaves the gate.
-    begin
-        Runs something that nobody has to await.
-    rules
-        Of a function, by its name.
-    retry_delay_s
-        Before the first further delivery; doubles.
+    host
+        Runs the functions; the gate has been entered for each, and is left by the host.
     """
 
-    def __init__(
-        self,
-        concurrency: ConcurrencyCounters,
-        counters: HostCounters,
-        deliver: Callable[[str, InvokeRequest], Awaitable[InvokeResponse]],
-        begin: Callable[[Coroutine[Any, Any, Any]], object],
-        rules: Callable[[str], EventRules],
-        retry_delay_s: float,
-    ) -> None:
-        self._concurrency = concurrency
-        self._counts = counters
-        self._deliver = deliver
-        self._begin = begin
-        self._rules = rules
-        self._retry_delay_s = retry_delay_s
+    def __init__(self, host: "LambdaHost") -> None:
+        self._host = host
         self._queues: defaultdict[str, deque[Event]] = defaultdict(deque)
         self._again: asyncio.TimerHandle | None = None
         self.held: list[Event] = []
@@ -88,7 +66,7 @@ class Events:
         queue = self._queues[event.name]
         queue.append(event)
         self.pump()
-        self._counts.waited += event in queue
+        self._host.counters.waited += event in queue
 
     def hold(self, event: Event, seconds: float) -> None:
         """Take an event that is delivered after ``seconds``, or on ``release``."""
@@ -108,15 +86,15 @@ class Events:
         for name, queue in self._queues.items():
             refusal, now_ns = "", monotonic_ns()
             while queue:
-                refusal = self._concurrency.refusal(name, now_ns)
+                refusal = self._host.concurrency.refusal(name, now_ns)
                 if refusal and not self._too_old(queue[0]):
                     break
                 event = queue.popleft()
                 if self._too_old(event):
-                    self._counts.expired += 1
+                    self._host.counters.expired += 1
                 else:
-                    self._concurrency.enter(name, now_ns)
-                    self._begin(self._run(event))
+                    self._host.concurrency.enter(name, now_ns)
+                    self._host.shared.begin(self._run(event))
             if queue and refusal == SCALING and self._again is None:
                 # Nothing that ends may make room for what waits for an environment.
                 self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._pump_again)
@@ -127,7 +105,7 @@ class Events:
 
     def _too_old(self, event: Event) -> bool:
         age_s = (monotonic_ns() - event.accepted_ns) / NS_PER_S
-        return event.ages and age_s > self._rules(event.name).age_s
+        return event.ages and age_s > self._host.rules_of(event.name).age_s
 
     def _let_go(self, event: Event) -> None:
         # A release may have been faster.
@@ -136,9 +114,9 @@ class Events:
             self.put(event)
 
     async def _run(self, event: Event) -> None:
-        response = await self._deliver(event.name, event.call)
-        if not response.kind or event.failures >= self._rules(event.name).retries:
+        response = await self._host.deliver(event.name, event.call)
+        if not response.kind or event.failures >= self._host.rules_of(event.name).retries:
             return
-        await asyncio.sleep(self._retry_delay_s * 2**event.failures)
-        self._counts.retried += 1
+        await asyncio.sleep(self._host.settings.retry_delay_s * 2**event.failures)
+        self._host.counters.retried += 1
         self.put(replace(event, failures=event.failures + 1))

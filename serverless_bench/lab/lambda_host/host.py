@@ -59,14 +59,7 @@ class LambdaHost:
         self.plan = InvokeFaultPlan(settings.seed, settings.rules)
         self.late_s = settings.late_s
         self.functions: dict[str, InstalledFunction] = {}
-        self.events = Events(
-            self.concurrency,
-            self.counters,
-            self.deliver,
-            shared.begin,
-            self._rules,
-            settings.retry_delay_s,
-        )
+        self.events = Events(self)
         self.url = ""
         """Where it listens."""
         self._scripted = scripted
@@ -149,6 +142,7 @@ class LambdaHost:
             await installed.pool.kill()
         self.shared.limits.close()
 
-    def _rules(self, name: str) -> EventRules:
+    def rules_of(self, name: str) -> EventRules:
+        """Return how long and how often events of a function are delivered."""
         installed = self.functions.get(name)
         return installed.events if installed else EventRules(retries=0, age_s=0)

@@ -7,24 +7,14 @@ as root has it in most containers. Without them the size of a process' data is l
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from serverless_bench.units import MIB
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
 """The kernel's own default (Documentation/scheduler/sched-bwc.rst)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceLimits:
-    """Where one environment is put before it runs."""
-
-    cgroups: tuple[Path, ...] = ()
-    data_bytes: int = 0
-    """RLIMIT_DATA; 0 for none."""
 
 
 class EnvironmentLimits:
@@ -49,8 +39,12 @@ class EnvironmentLimits:
             holds[controller] = f"by cgroup {version}" if group else without[controller]
         return f"limits: memory {holds['memory']}, processors {holds['cpu']}"
 
-    def new_limits(self, name: str, memory_mib: int, cpus: float) -> ResourceLimits:
-        """Return a new box that holds ``memory_mib`` and ``cpus`` processors."""
+    def new_limits(self, name: str, memory_mib: int, cpus: float) -> dict[str, Any]:
+        """Return a new box that holds ``memory_mib`` and ``cpus`` processors.
+
+        It is a part of what a fork server is ordered: ``cgroups`` to enter, and ``data_bytes``
+        for RLIMIT_DATA, 0 for none.
+        """
         size, quota_us = memory_mib * MIB, max(round(cpus * _PERIOD_US), 1000)
         made: dict[Path, None] = {}
         for controller, group in self._groups.items():
@@ -58,7 +52,7 @@ class EnvironmentLimits:
                 made[_made(group / name)] = None
                 _limit(group / name, controller, size, quota_us)
         rough = "memory" in self._groups and self._groups["memory"] is None
-        return ResourceLimits(cgroups=tuple(made), data_bytes=size if rough else 0)
+        return {"cgroups": [*map(str, made)], "data_bytes": size if rough else 0}
 
     def close(self) -> None:
         """Remove the groups; the environments have ended."""

@@ -18,7 +18,7 @@ from serverless_bench.lab.lambda_host.environment import (
 )
 from serverless_bench.lab.lambda_host.fork_client import ForkClient
 from serverless_bench.lab.lambda_host.functions import LATEST, LambdaFunction
-from serverless_bench.lab.lambda_host.limits import EnvironmentLimits, ResourceLimits
+from serverless_bench.lab.lambda_host.limits import EnvironmentLimits
 from serverless_bench.lab.lambda_host.runtime_api import RuntimeApi
 from serverless_bench.lab.lambda_host.settings import MIB_PER_CPU, HostSettings
 
@@ -61,6 +61,8 @@ class Pool:
         self._host = host
         self._idle: list[Environment] = []
         self._all: set[Environment] = set()
+        self.turn = asyncio.Lock()
+        """For who hands over one event at a time."""
         self.logs: list[Path] = []
         """Of all that came to a first event, in order."""
         self._parent: ForkClient | None = None
@@ -153,7 +155,7 @@ class Pool:
             self._host.begin(self._parent.stop())
 
     def _order(
-        self, environment: Environment, runtime_api: str, limits: ResourceLimits
+        self, environment: Environment, runtime_api: str, limits: dict[str, Any]
     ) -> dict[str, object]:
         host, function = self._host, self.function
         command: list[str] = []
@@ -166,8 +168,7 @@ class Pool:
             "directory": str(function.task_root),
             "log": str(environment.log),
             "command": command,
-            "cgroups": [str(group) for group in limits.cgroups],
-            "data_bytes": limits.data_bytes,
+            **limits,
         }
 
     def _directory(self) -> Path:

@@ -56,11 +56,6 @@ class SocketReader(_Readable):
         return self._connection.recv_into(view, len(view), flags)
 
 
-def buffered(connection: socket.socket, *, whole: bool) -> io.BufferedReader:
-    """Return what heads are read from, line by line, and bodies without a copy."""
-    return io.BufferedReader(SocketReader(connection, whole=whole), HEAD)
-
-
 class Framed(_Readable):
     """The next ``size`` bytes of ``source``, or what is inside of its chunks.
 

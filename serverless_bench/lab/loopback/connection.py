@@ -6,13 +6,14 @@ import struct
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BufferedReader
 from typing import Any, Final, NoReturn
 
 from serverless_bench import clock
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.shared_keys import is_shared_key
-from serverless_bench.lab.loopback.bodies import Body, Inspector, UploadCheck, buffered
+from serverless_bench.lab.loopback.bodies import HEAD, Body, Inspector, SocketReader, UploadCheck
 from serverless_bench.lab.loopback.faults import FaultKind, PlannedFault, derived_rng
 from serverless_bench.lab.loopback.s3 import (
     Element,
@@ -73,7 +74,9 @@ class HttpConnection(BaseHTTPRequestHandler):
             self.request = tls.wrap_socket(self.request, server_side=True)
         super().setup()
         self.rfile.close()
-        self.rfile = self._source = buffered(self.connection, whole=tls is None)
+        reader = SocketReader(self.connection, whole=tls is None)
+        self._source: BufferedReader = BufferedReader(reader, HEAD)
+        self.rfile = self._source
         self.buffer = memoryview(bytearray(self.state.block_bytes))
         rate = self.state.settings.shape.connection_bytes_per_s
         self._pace = None if rate is None else Pace(rate)

@@ -26,14 +26,6 @@ _RACE_S: Final = 0.001
 """What lies between comparison and write where conditions are racy."""
 
 
-def _head_bucket(connection: S3Connection) -> None:
-    connection.reply(200, headers={"x-amz-bucket-region": "us-east-1"})
-
-
-def _create_bucket(connection: S3Connection) -> None:
-    connection.reply(200, headers={"Location": f"/{connection.s3_request.bucket}"})
-
-
 def _create_session(connection: S3Connection) -> None:
     made = connection.state.sessions.create(connection.s3_request.bucket, wall_ns())
     credentials: list[Element] = [
@@ -43,15 +35,6 @@ def _create_session(connection: S3Connection) -> None:
         ("Expiration", utc_stamp(made.end_ns, separators=True)),
     ]
     connection.reply_document("CreateSessionResult", [("Credentials", credentials)])
-
-
-def _delete_bucket(connection: S3Connection) -> None:
-    connection.reply(204)
-
-
-def _get_location(connection: S3Connection) -> None:
-    # Empty stands for us-east-1 (Amazon S3 API reference, "GetBucketLocation").
-    connection.reply_document("LocationConstraint", [])
 
 
 def _delete_objects(connection: S3Connection) -> None:
@@ -326,16 +309,21 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "abort_multipart": _abort_multipart,
     "complete_multipart": _complete_multipart,
     "copy": _copy,
-    "create_bucket": _create_bucket,
+    "create_bucket": lambda connection: connection.reply(
+        200, headers={"Location": f"/{connection.s3_request.bucket}"}
+    ),
     "create_multipart": _create_multipart,
     "create_session": _create_session,
     "delete": _delete,
-    "delete_bucket": _delete_bucket,
+    "delete_bucket": lambda connection: connection.reply(204),
     "delete_objects": _delete_objects,
     "get": _get,
-    "get_location": _get_location,
+    # Empty stands for us-east-1 (Amazon S3 API reference, "GetBucketLocation").
+    "get_location": lambda connection: connection.reply_document("LocationConstraint", []),
     "head": _head,
-    "head_bucket": _head_bucket,
+    "head_bucket": lambda connection: connection.reply(
+        200, headers={"x-amz-bucket-region": "us-east-1"}
+    ),
     "list_buckets": list_buckets,
     "list_objects": list_objects,
     "list_uploads": list_uploads,

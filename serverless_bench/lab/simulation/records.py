@@ -1,15 +1,18 @@
 """What workers would have left: records, as columns, of what an engine did."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
+from serverless_bench.lab.simulation.limits import Deployed
+from serverless_bench.lab.simulation.model import Model
 from serverless_bench.lab.simulation.state import COMPLETE, CREATE, SimulationState
 from serverless_bench.rundir.record import (
     Attempt,
@@ -29,19 +32,9 @@ _REQUESTS: Final = np.array(["put", "create_multipart", "complete_multipart"], d
 _USER_SHARE: Final = 0.5
 """Of the processor time; the rest is the kernel's. Nothing depends on it."""
 _RSS_BYTES: Final = 60 * MIB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedWorker:
-    """What the record of every function says of it."""
-
-    run_id: str
-    created_ns: int
-    memory_mib: int | None
-    cpus: int
-    core_s_per_gib: float
-    collect_s: float
-    machine: str | None
+_MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
+CREATED_NS: Final = 1_767_225_600 * NS_PER_S
+"""When every simulated run began: 2026-01-01. The same job is to give the same bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,22 +59,29 @@ class _Table:
         return Rows(self.kind, made)
 
 
-def outcomes(demand: Demand, found: SimulationState, worker: SimulatedWorker) -> Iterator[Outcome]:
+def outcomes(
+    demand: Demand,
+    found: SimulationState,
+    run_id: str,
+    model: Model,
+    deployed: Deployed,
+    core_s_per_gib: float,
+) -> Iterator[Outcome]:
     """Yield what the driver would have got, in the order in which it came."""
-    instant = partial(_instant, worker.created_ns)
+    on_lambda, memory = model.function.on_lambda, deployed.memory_mib
     order, number, of_operation = _order(demand, found)
-    operations = _operations(demand, found, order, of_operation, instant)
-    attempts = _attempts(demand, found, number, of_operation, instant)
-    steps = _steps(demand, found, number, of_operation, instant)
+    operations = _operations(demand, found, order, of_operation)
+    attempts = _attempts(demand, found, number, of_operation)
+    steps = _steps(demand, found, number, of_operation)
     moved = np.zeros(demand.functions, dtype=np.int64)
     np.add.at(moved, of_operation[order], operations.columns["bytes"])
     launcher = found.launcher
-    submitted, start, end = map(instant, (launcher.submitted_s, launcher.start_s, found.end_s))
-    collected = instant(found.end_s + worker.collect_s)
+    submitted, start, end = map(_instant, (launcher.submitted_s, launcher.start_s, found.end_s))
+    collected = _instant(found.end_s + model.launch.collect_s)
     for index in np.argsort(collected, kind="stable").tolist():
-        cpu_s = int(moved[index]) / GIB * worker.core_s_per_gib
+        cpu_s = int(moved[index]) / GIB * core_s_per_gib
         record = InvocationRecord(
-            run_id=worker.run_id,
+            run_id=run_id,
             index=index,
             launch=0,
             worker_id=f"simulated/{launcher.environment[index]}",
@@ -100,20 +100,20 @@ def outcomes(demand: Demand, found: SimulationState, worker: SimulatedWorker) ->
             steps=steps.of(index),
             error=_DEADLINE if found.stopped[index] else None,
             run_wait_ns=0,
-            cpus=worker.cpus,
-            memory_mib=worker.memory_mib,
+            cpus=max(1, math.ceil(memory / VCPU_MIB)) if on_lambda else 1,
+            memory_mib=memory if on_lambda else None,
             # There is no interpreter in the model, hence no lock.
             interpreter_ns=0,
             measured_cpu_ns=round(cpu_s * NS_PER_S),
-            machine=worker.machine,
+            machine=_MACHINES[deployed.architecture] if on_lambda else None,
         )
         yield Outcome(
             submitted_ns=int(submitted[index]), collected_ns=int(collected[index]), result=record
         )
 
 
-def _instant(created_ns: int, seconds: Floats) -> Ints:
-    return created_ns + np.rint(seconds * NS_PER_S).astype(np.int64)
+def _instant(seconds: Floats) -> Ints:
+    return CREATED_NS + np.rint(seconds * NS_PER_S).astype(np.int64)
 
 
 def _order(demand: Demand, found: SimulationState) -> tuple[Ints, Ints, Ints]:
@@ -139,7 +139,6 @@ def _operations(
     found: SimulationState,
     order: Ints,
     function: Ints,
-    instant: Callable[[Floats], Ints],
 ) -> _Table:
     count, done, put = len(demand.size), found.done, demand.kind is OperationKind.PUT
     bytes_, first_s, last_s = np.zeros(count), np.full(count, np.inf), np.full(count, -np.inf)
@@ -151,7 +150,7 @@ def _operations(
     np.maximum.at(last_s, found.pieces[1].astype(np.int64), found.pieces[3])
     seen = (last_s if put else first_s)[order]
     there = np.isfinite(seen)
-    moments = instant(np.where(there, seen, 0.0)).astype(object)
+    moments = _instant(np.where(there, seen, 0.0)).astype(object)
     moments[~there] = None
     keys = np.empty(count, dtype=object)
     keys[:] = demand.keys
@@ -161,8 +160,8 @@ def _operations(
         "kind": str(demand.kind),
         "key": keys[order],
         "size": demand.size[order],
-        "start_ns": instant(done.start_s[order]),
-        "end_ns": instant(done.end_s[order]),
+        "start_ns": _instant(done.start_s[order]),
+        "end_ns": _instant(done.end_s[order]),
         "first_byte_ns": None if put else moments,
         "last_byte_sent_ns": moments if put else None,
         "bytes": np.rint(bytes_[order]).astype(np.int64),
@@ -197,7 +196,6 @@ def _attempts(
     found: SimulationState,
     number: Ints,
     function: Ints,
-    instant: Callable[[Floats], Ints],
 ) -> _Table:
     operation = found.attempts[1].astype(np.int64)
     order = np.lexsort((found.attempts[6], function[operation]))
@@ -217,8 +215,8 @@ def _attempts(
         "request": request,
         "part": np.where(is_part, part.astype(np.int64) + 1, 0),
         "number": again.astype(np.int64),
-        "start_ns": instant(begin),
-        "end_ns": instant(end),
+        "start_ns": _instant(begin),
+        "end_ns": _instant(end),
         "wait_ns": np.rint(wait * NS_PER_S).astype(np.int64),
         "status": np.where(is_refused, 503, 200),
         "error": _where(is_refused, _THROTTLED),
@@ -226,7 +224,7 @@ def _attempts(
         **dict.fromkeys(("request_id", "host_id", "remote")),
         "reused": used,
         "bytes": np.rint(moved).astype(np.int64),
-        "answered_ns": instant(answered),
+        "answered_ns": _instant(answered),
         "date_s": None,
     }
     return _Table(
@@ -249,17 +247,16 @@ def _steps(
     found: SimulationState,
     number: Ints,
     function: Ints,
-    instant: Callable[[Floats], Ints],
 ) -> _Table:
     """Return curves: where pieces of an operation run side by side, their rates add up."""
     operation = found.pieces[1].astype(np.int64)
-    begin, end = instant(found.pieces[2]), instant(found.pieces[3])
+    begin, end = _instant(found.pieces[2]), _instant(found.pieces[3])
     end = np.maximum(end, begin + 1)
     rate = found.pieces[4] / (end - begin)
     begun = np.flatnonzero(~np.isnan(found.done.start_s))
     # An event at the start of each operation: the curve begins there.
     events = np.concatenate((begun, operation, operation))
-    at = np.concatenate((instant(found.done.start_s[begun]), begin, end))
+    at = np.concatenate((_instant(found.done.start_s[begun]), begin, end))
     change = np.concatenate((np.zeros(len(begun)), rate, -rate))
     order = np.lexsort((at, number[events], function[events]))
     events, at, change = events[order], at[order], np.cumsum(change[order])

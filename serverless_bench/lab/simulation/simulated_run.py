@@ -1,7 +1,6 @@
 """From a job and a model to a run directory that is marked as simulated."""
 
 import hashlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import orjson
 
 from serverless_bench.aws.cost.advice import MAX_FUNCTION_S
-from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.driver.plan import check
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.job.invocations import derive_seed
@@ -20,21 +18,18 @@ from serverless_bench.job.transfer import Verify
 from serverless_bench.lab.simulation.demand import demand_of
 from serverless_bench.lab.simulation.engine import Engine
 from serverless_bench.lab.simulation.launch import SimulatedLauncher
-from serverless_bench.lab.simulation.limits import Deployed, FunctionLimits, limits_of
+from serverless_bench.lab.simulation.limits import Deployed, limits_of
 from serverless_bench.lab.simulation.model import AWS_LAMBDA, Model, load_model
-from serverless_bench.lab.simulation.records import SimulatedWorker, outcomes
+from serverless_bench.lab.simulation.records import CREATED_NS, outcomes
 from serverless_bench.lab.simulation.retries import Retries
 from serverless_bench.lab.simulation.state import SimulationState
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.units import NS_PER_S, format_count
+from serverless_bench.units import format_count
 from serverless_bench.version import __version__
 
 EXECUTOR: Final = "simulated"
-_MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
-CREATED_NS: Final = 1_767_225_600 * NS_PER_S
-"""When every simulated run began: 2026-01-01. The same job is to give the same bytes."""
 
 
 def simulate(
@@ -106,7 +101,7 @@ def simulate(
     simulated = engine.run()
     if model.function.on_lambda:
         _check_times(simulated)
-    found = outcomes(demand, simulated, _worker(run_id, model, deployed, limits))
+    found = outcomes(demand, simulated, run_id, model, deployed, limits.core_s_per_gib)
     header = {
         "run_id": run_id,
         "created_ns": CREATED_NS,
@@ -147,21 +142,6 @@ def _saved(
     if archive.failure is not None:
         raise ArchiveError(archive.shortfall, hint="make room, and simulate again")
     return load_run(directory, detail=False)
-
-
-def _worker(
-    run_id: str, model: Model, deployed: Deployed, limits: FunctionLimits
-) -> SimulatedWorker:
-    on_lambda, memory = model.function.on_lambda, deployed.memory_mib
-    return SimulatedWorker(
-        run_id=run_id,
-        created_ns=CREATED_NS,
-        memory_mib=memory if on_lambda else None,
-        cpus=max(1, math.ceil(memory / VCPU_MIB)) if on_lambda else 1,
-        core_s_per_gib=limits.core_s_per_gib,
-        collect_s=model.launch.collect_s,
-        machine=_MACHINES[deployed.architecture] if on_lambda else None,
-    )
 
 
 def _described(job: JobSpec, deployed: Deployed) -> JobSpec:

@@ -27,11 +27,11 @@ from serverless_bench.worker.operation_context import (
     OperationResult,
     Performer,
 )
-from serverless_bench.worker.resource_usage import Watch, give_memory_back
 from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads.array.libraries import open_array_library
 from serverless_bench.workloads.array.libraries.base import ArrayLibrary, explained, place
 from serverless_bench.workloads.array.libraries.blocks import as_block, as_bytes
+from serverless_bench.workloads.array.resource_usage import Watch, give_memory_back
 
 _libraries: Final = Kept()
 _appending: list[tuple[ArrayLibrary, str]] = []

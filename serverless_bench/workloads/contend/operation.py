@@ -121,7 +121,7 @@ class _Commit:
         context.accesses = self._accesses
         self._retrier = context.retrier
         self._client = cast("ConditionalClient", context.retrier.client)
-        self._unknown: set[str] = set()
+        self.unknown: set[str] = set()
         """Versions of this commit that may have been written."""
         self._conflicts = self._failures = self._wait_ns = 0
 
@@ -159,7 +159,7 @@ class _Commit:
 
     def is_mine(self, found: _Found) -> bool:
         """Tell whether a write of this commit is there, or was what this one replaced."""
-        return not self._unknown.isdisjoint((found.version.token, found.version.base))
+        return not self.unknown.isdisjoint((found.version.token, found.version.base))
 
     def write(self, key: str, over: _Found | None, value: int) -> Ending:
         """Write the next version, and return what became of it.
@@ -192,15 +192,10 @@ class _Commit:
             raise
         self._note(key, Act.WRITE, version.token, version.base, ending)
         if ending is Ending.UNKNOWN:
-            self._unknown.add(version.token)
+            self.unknown.add(version.token)
         if failure is not None:
             self._after(ending, failure)
         return ending
-
-    @property
-    def may_be_written(self) -> bool:
-        """Whether the answer to one of its writes is unknown."""
-        return bool(self._unknown)
 
     def _note(
         self,
@@ -273,7 +268,7 @@ def _claim(commit: _Commit) -> OperationResult:
             return DONE
         if ending is Ending.CONFLICT:
             commit.back_off()
-        elif ending is Ending.REFUSED and not commit.may_be_written:
+        elif ending is Ending.REFUSED and not commit.unknown:
             return _TAKEN
         else:
             # It may be our own that is there.

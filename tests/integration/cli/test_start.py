@@ -17,7 +17,7 @@ print(*sys.modules)
 """
 WORKER = """
 import json, sys
-from serverless_bench.executors.rehearsal import rehearsal
+from serverless_bench.worker.rehearsal import rehearsal
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
@@ -26,7 +26,7 @@ print(json.dumps(rehearsal(job)))
 """
 REHEARSED = """
 import json, sys
-from serverless_bench.executors.rehearsal import rehearse
+from serverless_bench.worker.rehearsal import rehearse
 rehearse(json.loads(sys.argv[1]))
 print(*sys.modules)
 """
