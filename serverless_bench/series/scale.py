@@ -21,10 +21,18 @@ from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import load_run
-from serverless_bench.series.runs import JobSeries, check_cost, in_turns, series_in
-from serverless_bench.series.task import SILENT, Listener, Task, task_of
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.series.runs import (
+    SILENT,
+    JobSeries,
+    Listener,
+    Task,
+    check_cost,
+    in_turns,
+    series_in,
+    task_of,
+)
 from serverless_bench.statistics.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_count
 
 METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.power import runs_for_same
+from serverless_bench.statistics.paired import runs_for_same
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict
 
 MIN_RUNS: Final = 4

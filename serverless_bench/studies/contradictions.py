@@ -8,16 +8,19 @@ from statistics import median
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.studies.checks import (
+from serverless_bench.studies.definition import (
+    UNITS,
     Amount,
     Check,
+    Experiment,
     Failures,
     Grows,
     Link,
     Order,
+    PublishedRow,
     Repeats,
+    Value,
 )
-from serverless_bench.studies.definition import UNITS, Experiment, PublishedRow, Value
 from serverless_bench.units import parse_size
 
 SHORTER: Final = 0.2

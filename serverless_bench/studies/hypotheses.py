@@ -12,11 +12,20 @@ from serverless_bench.statistics.knee import KneeTest, knee_test, p_across, p_ex
 from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
-from serverless_bench.studies.comparisons import TO_PROPORTION, CellComparison, Family, family_of
+from serverless_bench.studies.comparisons import (
+    TO_PROPORTION,
+    CellComparison,
+    Decision,
+    Effect,
+    Family,
+    Judged,
+    Judgement,
+    Verdicts,
+    family_of,
+    power_for,
+)
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
 from serverless_bench.studies.observations import CellRuns
-from serverless_bench.studies.power import power_for
-from serverless_bench.studies.verdicts import Decision, Effect, Judged, Judgement, Verdicts
 
 _Change = tuple[str, Value, Value, CellComparison]
 """An axis, its baseline, its other value, and what that did."""

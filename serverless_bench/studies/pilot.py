@@ -15,9 +15,9 @@ import orjson
 from serverless_bench.analysis.timeline import segments
 from serverless_bench.rundir.run import Run
 from serverless_bench.settings.names import setting_of
-from serverless_bench.statistics.batches import batch_means, relative_standard_error
+from serverless_bench.statistics.stability import batch_means, relative_standard_error
 from serverless_bench.studies.definition import Setting, Settings
-from serverless_bench.studies.figures import operation_rates
+from serverless_bench.studies.observations import operation_rates
 from serverless_bench.studies.settings import workload_of
 from serverless_bench.units import NS_PER_S
 

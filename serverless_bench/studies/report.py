@@ -11,15 +11,14 @@ from msgspec import structs
 
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.knee import WITHIN, Knee
-from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS
+from serverless_bench.statistics.paired import ENOUGH, MOST_ROUNDS
 from serverless_bench.statistics.verdict import ALPHA, Interval
-from serverless_bench.studies.checks import kind_of
+from serverless_bench.studies.comparisons import Effect, Judged, Judgement, Power, Verdicts
 from serverless_bench.studies.contradictions import contradictions
-from serverless_bench.studies.definition import Experiment, Value
+from serverless_bench.studies.definition import Experiment, Value, kind_of
 from serverless_bench.studies.hypotheses import judge
 from serverless_bench.studies.observations import CellRuns
 from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.power import Power
 from serverless_bench.studies.table import (
     DOUBTFUL,
     TableRow,
@@ -28,7 +27,6 @@ from serverless_bench.studies.table import (
     reference,
     table_rows,
 )
-from serverless_bench.studies.verdicts import Effect, Judged, Judgement, Verdicts
 from serverless_bench.studies.writer import Writer
 
 if TYPE_CHECKING:

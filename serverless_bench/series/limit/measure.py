@@ -10,14 +10,12 @@ from serverless_bench.errors import INCOMPLETE, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
 from serverless_bench.rundir.run import Run
-from serverless_bench.series.limit.block import Block, block_of
-from serverless_bench.series.limit.objective import Objective
+from serverless_bench.series.limit.block import Block, Objective, block_of
 from serverless_bench.series.limit.result import Limit, result_of
 from serverless_bench.series.limit.search import Search
-from serverless_bench.series.runs import JobSeries, series_in
+from serverless_bench.series.runs import JobSeries, Listener, Task, series_in, task_of
 from serverless_bench.series.scale import check_side_by_side
-from serverless_bench.series.task import Listener, Task, task_of
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import NS_PER_S, format_seconds
 
 SETTLING: Final = 0.2

@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.run import Run
-from serverless_bench.statistics.multiple import holm
-from serverless_bench.statistics.paired import paired_ratio, ratio_of_logs
-from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.paired import (
+    found_share,
+    paired_ratio,
+    ratio_of_logs,
+    rounds_needed,
+)
+from serverless_bench.statistics.verdict import holm
 from serverless_bench.studies import pilot
 from serverless_bench.studies.definition import Settings
 from serverless_bench.studies.loading import load_experiment
