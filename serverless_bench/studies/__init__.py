@@ -16,8 +16,6 @@ published. From a file to a page::
     hypotheses    what holds of each claim, as verdicts
     table         measured beside published
     report        all of it as text or JSON, by a writer; plot draws it
-    page_data     the figures that lie beside a page
-    simulation    how often verdicts are wrong
 
 docs/experiments/README.md is the guide.
 """

@@ -15,10 +15,10 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from docs.experiment_figures import from_data
 from serverless_bench.palette import LIGHT
 from serverless_bench.studies.loading import load_experiment, names
 from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.page_data import from_data
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
