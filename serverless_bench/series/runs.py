@@ -226,8 +226,8 @@ class JobSeries:
             If the run has not come to a good end.
         """
         directory = self.root / name
-        if self.resume and (saved := ended_run(directory)) is not None:
-            finished = FinishedRun(run=saved)
+        if self.resume and has_ended(directory):
+            finished = FinishedRun(run=load_run(directory))
         else:
             if self.resume:
                 set_aside(directory, self.root / "cut-off")
@@ -238,7 +238,9 @@ class JobSeries:
 
     def _make(self, task: Task, directory: Path) -> FinishedRun:
         try:
-            finished = run_task(task, directory, self.listener)
+            # Named after its directory, where its objects belong.
+            with task.place(replace(task.job, name=directory.name)) as job:
+                finished = make_run(task, job, directory, self.listener)
             if finished.problem is not None:
                 self.listener.complain(finished.problem)
             return finished
@@ -272,12 +274,6 @@ def series_in(
     """Return a series in a directory, or in a new one that is named after its kind."""
     root = new_directory(directory, kind)
     return JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
-
-
-def run_task(task: Task, directory: Path, listener: Listener = SILENT) -> FinishedRun:
-    """Run a task once, named after its directory, where its objects belong."""
-    with task.place(replace(task.job, name=directory.name)) as job:
-        return make_run(task, job, directory, listener)
 
 
 def check_cost(tasks: Iterable[Task]) -> None:
@@ -316,11 +312,6 @@ def in_turns(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, 
     for number in range(1, rounds + 1):
         for place in rng.permutation(len(items)):
             yield number, items[int(place)]
-
-
-def ended_run(directory: Path) -> Run | None:
-    """Return the run in a directory, if it has come to its end."""
-    return load_run(directory) if has_ended(directory) else None
 
 
 def has_ended(directory: Path) -> bool:

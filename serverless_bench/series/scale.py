@@ -158,7 +158,9 @@ def scale(  # noqa: PLR0913 - the flags of the command
     else:
         task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
         check_side_by_side(task.job.executor)
-        order = [*in_turns(_checked(numbers), _positive(repeats), seed)]
+        if repeats < 1:
+            raise UsageError(f"--repeats must be at least 1, got {repeats}")
+        order = [*in_turns(_checked(numbers), repeats, seed)]
         series = series_in(directory, "scale", keep=keep, resume=resume, listener=listener)
         root, planned = series.root, len(order)
         runs = [*_measured(series, task, order, on_run)]
@@ -192,12 +194,6 @@ def _checked(numbers: Iterable[int]) -> list[int]:
             hint="better six: `numbers` 1,3,10,30,100,300",
         )
     return different
-
-
-def _positive(repeats: int) -> int:
-    if repeats < 1:
-        raise UsageError(f"--repeats must be at least 1, got {repeats}")
-    return repeats
 
 
 def with_functions(task: Task, number: int) -> Task:

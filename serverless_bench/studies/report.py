@@ -7,7 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.knee import WITHIN, Knee
@@ -24,7 +24,6 @@ from serverless_bench.studies.table import (
     TableRow,
     grid,
     left_over,
-    reference,
     table_rows,
 )
 from serverless_bench.studies.writer import Writer
@@ -34,6 +33,10 @@ if TYPE_CHECKING:
 
 REPORT_SCHEMA: Final = 1
 FORMATS: Final = ("text", "markdown", "json")
+_PUBLISHED: Final = (
+    *("name", "title", "question", "null_hypothesis", "seed", "published", "checks", "errata"),
+)
+"""What an experiment's file says and its report repeats."""
 _PAPER_ONLY: Final = "published, at values that were not run"
 
 
@@ -116,11 +119,10 @@ def tell(report: Report, write: Writer) -> None:
         for effect in report.verdicts.effects:
             write.line(_effect(effect), deep=1)
     if report.verdicts.judged:
+        among = report.verdicts.among
+        sharing = "1 comparison has" if among == 1 else f"{among} comparisons share"
         write.title("hypotheses")
-        write.line(
-            f"ratios within rounds; {_sharing(report.verdicts.among)} {ALPHA:.0%} of"
-            " false alarms (Holm)"
-        )
+        write.line(f"ratios within rounds; {sharing} {ALPHA:.0%} of false alarms (Holm)")
         for one in report.verdicts.judged:
             _hypothesis(write, one)
     _bullets(write, "remarks on cells", report.problems())
@@ -140,7 +142,7 @@ def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
     write = _begun(experiment, out, style, lambda: _reference_json(experiment))
     if write is None:
         return
-    write.table(reference(experiment))
+    write.table(left_over(experiment, ()))
     claims = [
         f"{one.id}: {one.text}{f' Published: {one.published}' if one.published else ''}"
         for one in experiment.hypotheses
@@ -285,7 +287,7 @@ def _sentence(found: Judgement) -> str:
     if found.knee is not None:
         parts.append(f", knee at {_knee(found.knee)}")
     if found.p is not None:
-        parts.append(f", p {_p(found.p)}")
+        parts.append(", p < 0.0001" if found.p < 1e-4 else f", p {found.p:.2g}")
     if found.why:
         parts.append(f"; {found.why}")
     if found.power is not None:
@@ -306,14 +308,6 @@ def _ratio(ratio: float, within: Interval | None) -> str:
 
 def _rounds(number: int) -> str:
     return "1 round that holds" if number == 1 else f"{number} rounds that hold"
-
-
-def _sharing(comparisons: int) -> str:
-    return "1 comparison has" if comparisons == 1 else f"{comparisons} comparisons share"
-
-
-def _p(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def _power(power: Power) -> str:
@@ -342,36 +336,15 @@ def _where(group: Mapping[str, Value]) -> str:
 
 
 def _reference_json(experiment: Experiment) -> dict[str, Any]:
-    return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "question": experiment.question,
-        "null_hypothesis": experiment.null_hypothesis,
-        "seed": structs.asdict(experiment.seed),
-        "published": [structs.asdict(row) for row in experiment.published],
-        "checks": _checks_json(experiment),
-        "errata": list(experiment.errata),
-    }
-
-
-def _checks_json(experiment: Experiment) -> list[dict[str, Any]]:
+    document = to_builtins(experiment)
     found = contradictions(experiment)
-    return [
-        {
-            "kind": kind_of(check),
-            **structs.asdict(check),
-            "found": [
-                {
-                    "rows": [dict(row.at) for row in one.rows],
-                    "metrics": one.metrics,
-                    "text": one.text,
-                }
-                for one in found
-                if one.check is check
-            ],
-        }
-        for check in experiment.checks
-    ]
+    for check, shown in zip(experiment.checks, document["checks"], strict=True):
+        shown["found"] = [
+            {"rows": [dict(row.at) for row in one.rows], "metrics": one.metrics, "text": one.text}
+            for one in found
+            if one.check is check
+        ]
+    return {name: document[name] for name in _PUBLISHED}
 
 
 def _line_json(line: TableRow) -> dict[str, Any]:

@@ -25,27 +25,13 @@ _RANGE: Final = (1, 256)
 OnBlock = Callable[[Block, Objective], object]
 
 
-def _at_rate(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, load=replace(job.load, rate_per_s=level))
-
-
-def _with_functions(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, invocations=level, concurrency=level)
-
-
-def _with_connections(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, transfer=replace(job.transfer, connections=level))
-
-
-def _with_threads(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, load=replace(job.load, threads=level))
-
-
 KNOBS: Final[Mapping[str, Callable[[JobSpec, int], JobSpec]]] = {
-    "rate": _at_rate,
-    "number": _with_functions,
-    "connections": _with_connections,
-    "threads": _with_threads,
+    "rate": lambda job, level: replace(job, load=replace(job.load, rate_per_s=level)),
+    "number": lambda job, level: replace(job, invocations=level, concurrency=level),
+    "connections": lambda job, level: replace(
+        job, transfer=replace(job.transfer, connections=level)
+    ),
+    "threads": lambda job, level: replace(job, load=replace(job.load, threads=level)),
 }
 """How a job is at a level, by what is raised."""
 
