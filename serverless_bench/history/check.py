@@ -278,6 +278,9 @@ def against_recorded(
     ids = {run.run_id for run in new}
     others = [run for run in known if run.run_id not in ids]
     old = of_the_same_work(others, new)
+    number = len(others) - len(old)
+    why = "left out: of other work, or from before a restart"
+    left_out = (f"{format_count(number, 'recorded run')} {why}",) if number else ()
     return HistoryCheck(
         key=key,
         in_turns=False,
@@ -287,7 +290,7 @@ def against_recorded(
         tolerance=tolerance,
         loss=loss,
         findings=tuple(judge(of_recorded(figures, old, new), tolerance=tolerance, loss=loss)),
-        notes=(*_left_out(len(others) - len(old)), *_new_versions(old, new)),
+        notes=(*left_out, *_new_versions(old, new)),
     )
 
 
@@ -312,14 +315,6 @@ def _check_new(new: Sequence[RecordedRun], figures: Sequence[str]) -> None:
                 raise UsageError(
                     f"the run {run.run_id} has no {name}", hint=f"choose another --metric: {known}"
                 )
-
-
-def _left_out(number: int) -> Iterator[str]:
-    if number:
-        yield (
-            f"{format_count(number, 'recorded run')} left out: of other work, or from before"
-            " a restart"
-        )
 
 
 def _new_versions(old: Sequence[RecordedRun], new: Sequence[RecordedRun]) -> Iterator[str]:

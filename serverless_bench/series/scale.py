@@ -81,7 +81,17 @@ class ScaleFit:
             for scaling in self.fits.values():
                 scaling.check_reach(predict)
         return {
-            metric: {**_to_json(scaling, predict), "simulated": self.simulated}
+            metric: {
+                "rows": [asdict(row) for row in scaling.rows],
+                "usl": _law_to_json(scaling.usl, scaling.reach, predict),
+                "capped": _law_to_json(scaling.capped, scaling.reach, predict),
+                "better": next(
+                    (n for n in ("usl", "capped") if getattr(scaling, n) is scaling.better), None
+                ),
+                "reach": scaling.reach,
+                "confidence": CONFIDENCE,
+                "simulated": self.simulated,
+            }
             for metric, scaling in self.fits.items()
         }
 
@@ -245,18 +255,6 @@ def _fits(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
         if metric == METRICS[0] or sum(map(len, by_number.values())) == len(runs):
             fits[metric] = fit_scaling(by_number, seed=seed)
     return fits
-
-
-def _to_json(scaling: Scaling, predict: int | None) -> dict[str, Any]:
-    better = scaling.better
-    return {
-        "rows": [asdict(row) for row in scaling.rows],
-        "usl": _law_to_json(scaling.usl, scaling.reach, predict),
-        "capped": _law_to_json(scaling.capped, scaling.reach, predict),
-        "better": None if better is None else "usl" if better is scaling.usl else "capped",
-        "reach": scaling.reach,
-        "confidence": CONFIDENCE,
-    }
 
 
 def _law_to_json(fitted: Fit[Any], reach: int, predict: int | None) -> dict[str, Any]:

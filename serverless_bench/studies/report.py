@@ -103,9 +103,11 @@ def show(report: Report, out: TextIO, style: str) -> None:
 def tell(report: Report, write: Writer) -> None:
     """Write what a report says after its head."""
     experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
+    repeats = report.plan.repeats
+    rounds = "1 round that holds" if repeats == 1 else f"{repeats} rounds that hold"
     write.line(
         f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
-        f" {_rounds(report.plan.repeats)} each cell once{_run_lengths(report)}"
+        f" {rounds} each cell once{_run_lengths(report)}"
     )
     write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
@@ -304,10 +306,6 @@ def _ratio(ratio: float, within: Interval | None) -> str:
     if within is None:
         return f"x{ratio:.3g}"
     return f"x{ratio:.3g} ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})"
-
-
-def _rounds(number: int) -> str:
-    return "1 round that holds" if number == 1 else f"{number} rounds that hold"
 
 
 def _power(power: Power) -> str:
