@@ -20,14 +20,14 @@ from typing import Any, Final
 
 import orjson
 
+from docs.experiment_figures import from_data, to_data
+from docs.experiment_simulation import Simulated, noise_of, simulate
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.studies.loading import load_experiment, names
 from serverless_bench.studies.observations import observe
-from serverless_bench.studies.page_data import from_data, to_data
 from serverless_bench.studies.plan import STATE, Plan, load_plan
 from serverless_bench.studies.plot import save_plot
 from serverless_bench.studies.report import make_report, show
-from serverless_bench.studies.simulation import Simulated, noise_of, simulate
 from serverless_bench.units import NS_PER_S
 
 ROOT: Final = Path(__file__).parents[1]

@@ -82,11 +82,11 @@ if TYPE_CHECKING:
     from serverless_bench.reporters.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
-    from serverless_bench.series.ab import ab as ab
     from serverless_bench.series.limit.measure import limit as limit
     from serverless_bench.series.limit.result import Limit as Limit
     from serverless_bench.series.scale import ScaleFit as ScaleFit
     from serverless_bench.series.scale import scale as scale
+    from serverless_bench.series.turns import ab as ab
     from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 _PUBLIC = {
@@ -110,7 +110,7 @@ _PUBLIC = {
     "Target": "job.target",
     "Timeline": "analysis.timeline",
     "Transfer": "job.transfer",
-    "ab": "series.ab",
+    "ab": "series.turns",
     "check": "driver.check",
     "clean": "driver.clean",
     "compare": "analysis.run_comparison",
@@ -130,7 +130,7 @@ _PUBLIC = {
     "summarize": "analysis.summary",
     "timeline": "analysis.timeline",
 }
-_DISPLAYED = {"analysis.run_comparison", "analysis.summary", "series.ab"}
+_DISPLAYED = {"analysis.run_comparison", "analysis.summary", "series.turns"}
 """Modules whose results ``print`` and notebooks show as reporters do."""
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings

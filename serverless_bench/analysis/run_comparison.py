@@ -22,9 +22,8 @@ from serverless_bench.analysis.samples import (
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.statistics import unpaired as statistics
-from serverless_bench.statistics.requirements import require_scipy
 from serverless_bench.statistics.unpaired import Comparison
-from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict
+from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, require_scipy
 from serverless_bench.units import format_count
 
 DEFAULT_METRIC: Final = "whole_bytes_per_s"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from serverless_bench.aws.client import error_code, explained, open_client
-from serverless_bench.aws.stack.functions import DeployedFunction, functions_in
+from serverless_bench.aws.stack.template import DeployedFunction, functions_in
 from serverless_bench.errors import ExecutorError, UsageError
 
 _USABLE: Final = frozenset(

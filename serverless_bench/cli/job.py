@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from serverless_bench.job.target import Target
     from serverless_bench.reporters.reporter import Reporter
     from serverless_bench.rundir.run import Run
-    from serverless_bench.series.task import Task
+    from serverless_bench.series.runs import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Prepared:
 
     def task(self) -> "Task":
         """Return the job as one that may run again and again."""
-        from serverless_bench.series.task import Task
+        from serverless_bench.series.runs import Task
 
         return Task(
             job=self.job,
@@ -196,7 +196,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.reporters.pace import overdue
     from serverless_bench.reporters.reporter import write_report
-    from serverless_bench.series.task import Listener, make_run
+    from serverless_bench.series.runs import Listener, make_run
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
 

@@ -17,7 +17,7 @@ from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
 
 if TYPE_CHECKING:
-    from serverless_bench.series.task import Listener, Task
+    from serverless_bench.series.runs import Listener, Task
 COMMANDS: Final[Mapping[str, click.Command]] = {"read": read_command, "write": write_command}
 """In this order, because of two flags of one name the help of the first is shown."""
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
@@ -77,7 +77,7 @@ def _overwritten(job: str) -> tuple[str, ...]:
 
 def listener() -> "Listener":
     """Return what tells the user what happens beside the results of a series."""
-    from serverless_bench.series.task import Listener
+    from serverless_bench.series.runs import Listener
 
     return Listener(note=note, aside=aside, complain=complain, working=working)
 

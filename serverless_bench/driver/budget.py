@@ -7,8 +7,8 @@ from typing import Final, NoReturn
 
 from serverless_bench.aws.account import read_function
 from serverless_bench.aws.cost.bill import outcome_usage
-from serverless_bench.aws.cost.expected import CostConditions, at_most, expected, probe_at_most
-from serverless_bench.aws.cost.forecast import VCPU_MIB
+from serverless_bench.aws.cost.expected import at_most, expected, probe_at_most
+from serverless_bench.aws.cost.forecast import VCPU_MIB, CostConditions
 from serverless_bench.aws.cost.prices import format_money, needed_prices, price, price_note
 from serverless_bench.driver.cost_limit import CostLimit
 from serverless_bench.errors import CostError, ExecutorError, UsageError

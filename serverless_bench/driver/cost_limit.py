@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from serverless_bench.aws.stack.functions import MEMORY_MIB
+from serverless_bench.aws.stack.template import MEMORY_MIB
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.types import wrong
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.analysis.display import Printed
-from serverless_bench.aws.cost.expected import CostConditions, Expected, at_most, expected
-from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
+from serverless_bench.aws.cost.expected import Expected, at_most, expected
+from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB, CostConditions
 from serverless_bench.aws.cost.places import is_foreign, regions
 from serverless_bench.aws.cost.prices import (
     BilledUsage,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from serverless_bench.aws.stack.functions import DeployedFunction, choose
+from serverless_bench.aws.stack.template import DeployedFunction, choose
 from serverless_bench.driver.directory_bucket import standard_endpoint
 from serverless_bench.driver.location import Location
 from serverless_bench.errors import UsageError

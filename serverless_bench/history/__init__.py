@@ -1,5 +1,5 @@
 """Runs recorded in a folder that lives in git, and whether new ones are still as good.
 
 ``check`` has what Python users call. ``recorded`` is one run as a small file, ``folder`` the files,
-``judging`` the statistics, ``showing`` the text of a check and ``series`` that of what is recorded.
+``judging`` the statistics, ``showing`` the text of a check and of what is recorded.
 """

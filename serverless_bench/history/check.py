@@ -7,17 +7,25 @@ from typing import Final
 from serverless_bench.analysis.run_comparison import Runs, load_runs
 from serverless_bench.analysis.samples import Sample, more_is_better, what_differs
 from serverless_bench.errors import UsageError
-from serverless_bench.history.against import against_recorded
 from serverless_bench.history.folder import History
-from serverless_bench.history.judging import DEFAULT_FIGURES, LOSS, TOLERANCE, by_block, judge
+from serverless_bench.history.judging import (
+    DEFAULT_FIGURES,
+    LOSS,
+    TOLERANCE,
+    by_block,
+    judge,
+    of_recorded,
+    of_the_same_work,
+    sessions,
+)
 from serverless_bench.history.recorded import RecordedRun, record, with_restart
 from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.rundir.run import load_run
-from serverless_bench.series.runs import series_in
-from serverless_bench.series.task import Listener
+from serverless_bench.series.runs import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
 from serverless_bench.statistics.paired import MIN_ROUNDS
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
+from serverless_bench.units import format_count
 
 HISTORY: Final = ".sbench-history"
 """Where runs are recorded, if nobody says."""
@@ -237,3 +245,82 @@ def _words(samples: Sequence[Sample]) -> Iterator[str]:
     differing: Mapping[str, Sequence[object]] = what_differs(samples)
     for name, (old, new) in differing.items():
         yield f"{name} differs: {old}, {new}"
+
+
+def against_recorded(
+    known: Sequence[RecordedRun],
+    new: Sequence[RecordedRun],
+    *,
+    key: str,
+    figures: Sequence[str],
+    tolerance: float,
+    loss: float,
+) -> HistoryCheck:
+    """Check new runs, as one session, against those that are recorded.
+
+    Parameters
+    ----------
+    known
+        The recorded runs, by age; those that are new ones do not count.
+    new
+        One run or several of one configuration.
+    key
+        Of the recorded runs.
+    figures, tolerance, loss
+        As `judge` has them.
+
+    Raises
+    ------
+    UsageError
+        If the new runs are of several configurations, or lack a figure.
+    """
+    _check_new(new, figures)
+    ids = {run.run_id for run in new}
+    others = [run for run in known if run.run_id not in ids]
+    old = of_the_same_work(others, new)
+    number = len(others) - len(old)
+    why = "left out: of other work, or from before a restart"
+    left_out = (f"{format_count(number, 'recorded run')} {why}",) if number else ()
+    return HistoryCheck(
+        key=key,
+        in_turns=False,
+        old=f"{format_count(len(old), 'recorded run')} of"
+        f" {format_count(len(sessions(old)), 'session')}",
+        new=format_count(len(new), "new run"),
+        tolerance=tolerance,
+        loss=loss,
+        findings=tuple(judge(of_recorded(figures, old, new), tolerance=tolerance, loss=loss)),
+        notes=(*left_out, *_new_versions(old, new)),
+    )
+
+
+def _check_new(new: Sequence[RecordedRun], figures: Sequence[str]) -> None:
+    """Refuse runs that are not of one configuration, or lack a figure.
+
+    Raises
+    ------
+    UsageError
+        If they are not, or do.
+    """
+    keys = sorted({run.key for run in new})
+    hint = "check those of one at a time"
+    if len(keys) > 1:
+        raise UsageError(f"the runs are of several configurations: {', '.join(keys)}", hint=hint)
+    if len(of_the_same_work(new, new)) < len(new):
+        raise UsageError("the runs moved different amounts of bytes", hint=hint)
+    for run in new:
+        for name in figures:
+            if name not in run.figures:
+                known = ", ".join(sorted(run.figures))
+                raise UsageError(
+                    f"the run {run.run_id} has no {name}", hint=f"choose another --metric: {known}"
+                )
+
+
+def _new_versions(old: Sequence[RecordedRun], new: Sequence[RecordedRun]) -> Iterator[str]:
+    """Yield which versions the new runs have and no old one had."""
+    for name in dict.fromkeys(name for run in new for name in run.versions):
+        before = {run.versions.get(name) for run in old}
+        now = sorted({run.versions[name] for run in new if name in run.versions} - before)
+        if now and old:
+            yield f"{name} is new: {', '.join(now)}"

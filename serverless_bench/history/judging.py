@@ -26,15 +26,16 @@ import numpy as np
 from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.multiple import holm
-from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio, ratio_of_logs
-from serverless_bench.statistics.power import (
+from serverless_bench.statistics.paired import (
     ENOUGH,
+    MIN_ROUNDS,
+    PairedRatio,
     found_share,
+    ratio_of_logs,
     rounds_needed,
     small_sample_factor,
 )
-from serverless_bench.statistics.verdict import ALPHA, Interval, Verdict
+from serverless_bench.statistics.verdict import ALPHA, Interval, Verdict, holm
 from serverless_bench.units import NS_PER_S
 
 DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "t99_s")

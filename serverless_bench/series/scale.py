@@ -21,10 +21,18 @@ from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import load_run
-from serverless_bench.series.runs import JobSeries, check_cost, in_turns, series_in
-from serverless_bench.series.task import SILENT, Listener, Task, task_of
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.series.runs import (
+    SILENT,
+    JobSeries,
+    Listener,
+    Task,
+    check_cost,
+    in_turns,
+    series_in,
+    task_of,
+)
 from serverless_bench.statistics.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_count
 
 METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
@@ -73,7 +81,17 @@ class ScaleFit:
             for scaling in self.fits.values():
                 scaling.check_reach(predict)
         return {
-            metric: {**_to_json(scaling, predict), "simulated": self.simulated}
+            metric: {
+                "rows": [asdict(row) for row in scaling.rows],
+                "usl": _law_to_json(scaling.usl, scaling.reach, predict),
+                "capped": _law_to_json(scaling.capped, scaling.reach, predict),
+                "better": next(
+                    (n for n in ("usl", "capped") if getattr(scaling, n) is scaling.better), None
+                ),
+                "reach": scaling.reach,
+                "confidence": CONFIDENCE,
+                "simulated": self.simulated,
+            }
             for metric, scaling in self.fits.items()
         }
 
@@ -150,7 +168,9 @@ def scale(  # noqa: PLR0913 - the flags of the command
     else:
         task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
         check_side_by_side(task.job.executor)
-        order = [*in_turns(_checked(numbers), _positive(repeats), seed)]
+        if repeats < 1:
+            raise UsageError(f"--repeats must be at least 1, got {repeats}")
+        order = [*in_turns(_checked(numbers), repeats, seed)]
         series = series_in(directory, "scale", keep=keep, resume=resume, listener=listener)
         root, planned = series.root, len(order)
         runs = [*_measured(series, task, order, on_run)]
@@ -184,12 +204,6 @@ def _checked(numbers: Iterable[int]) -> list[int]:
             hint="better six: `numbers` 1,3,10,30,100,300",
         )
     return different
-
-
-def _positive(repeats: int) -> int:
-    if repeats < 1:
-        raise UsageError(f"--repeats must be at least 1, got {repeats}")
-    return repeats
 
 
 def with_functions(task: Task, number: int) -> Task:
@@ -241,18 +255,6 @@ def _fits(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
         if metric == METRICS[0] or sum(map(len, by_number.values())) == len(runs):
             fits[metric] = fit_scaling(by_number, seed=seed)
     return fits
-
-
-def _to_json(scaling: Scaling, predict: int | None) -> dict[str, Any]:
-    better = scaling.better
-    return {
-        "rows": [asdict(row) for row in scaling.rows],
-        "usl": _law_to_json(scaling.usl, scaling.reach, predict),
-        "capped": _law_to_json(scaling.capped, scaling.reach, predict),
-        "better": None if better is None else "usl" if better is scaling.usl else "capped",
-        "reach": scaling.reach,
-        "confidence": CONFIDENCE,
-    }
 
 
 def _law_to_json(fitted: Fit[Any], reach: int, predict: int | None) -> dict[str, Any]:

@@ -1,22 +1,39 @@
-"""Sides that run in turns, block by block."""
+"""Sides, jobs or a user's commands, that run in turns, block by block; ``ab`` compares two."""
 
+import os
+import shlex
+import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGINT
+from typing import Final
 
+from serverless_bench.analysis.run_comparison import DEFAULT_METRIC, RunComparison, compare_sides
 from serverless_bench.analysis.samples import (
     MeasuredRun,
     Sample,
     check_comparable,
     measured_run,
+    more_is_better,
     sample_of,
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.series.runs import JobSeries, check_cost, in_turns
-from serverless_bench.series.task import Task, task_of
-from serverless_bench.series.user_command import run_command, words_of
+from serverless_bench.rundir.run import load_run
+from serverless_bench.series.runs import (
+    CutOff,
+    JobSeries,
+    Listener,
+    Task,
+    check_cost,
+    in_turns,
+    series_in,
+    task_of,
+)
+from serverless_bench.statistics.unpaired import MIN_RUNS
+from serverless_bench.statistics.verdict import THRESHOLD, require_scipy
 
 Side = JobSpec | Task | str
 """A job, a task, or a command that makes one run."""
@@ -133,3 +150,179 @@ def _samples(runs: Mapping[str, Sequence[MeasuredRun]], root: Path) -> list[Samp
     return [
         sample_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
     ]
+
+
+_HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
+
+
+def words_of(command: str, name: str) -> tuple[str, ...]:
+    """Return the words of a command.
+
+    Parameters
+    ----------
+    command
+        As a shell would read it; nothing in it is expanded.
+    name
+        What an error calls it.
+
+    Raises
+    ------
+    UsageError
+        If it has none, or a quotation without an end.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as exc:
+        raise UsageError(f"{name} is no command: {exc}", hint=_HINT) from None
+    if not words:
+        raise UsageError(f"{name} is missing", hint=_HINT)
+    return tuple(words)
+
+
+def run_command(series: JobSeries, command: Sequence[str], folder: Path) -> MeasuredRun:
+    """Run a command, and return the run that it made below the folder.
+
+    Its objects are deleted unless they are kept.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be started, fails without a run, or makes another number of runs than one.
+    CutOff
+        If its run did not come to a good end.
+    """
+    before = _runs(folder)
+    try:
+        code, last = _started(command, folder)
+        made = sorted(_runs(folder) - before)
+        if code > 0 and len(made) == 1:
+            raise CutOff(made[0], code)
+        if code:
+            raise UsageError(f"{shlex.join(command)} ended with exit code {code}: {last}")
+        if len(made) != 1:
+            raise UsageError(
+                f"{shlex.join(command)} made {len(made)} runs in {folder}, and is to make one",
+                hint="it finds the directory in SBENCH_RUN_DIR; " + _HINT,
+            )
+        return measured_run(load_run(made[0], detail=False))
+    finally:
+        for directory in _runs(folder) - before:
+            series.delete(directory)
+
+
+def _runs(folder: Path) -> set[Path]:
+    return {header.parent for header in folder.glob("*/run.json")}
+
+
+def _started(command: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Run a command to its end; return its exit code and the last line of its standard error."""
+    environment = {**os.environ, "SBENCH_RUN_DIR": str(folder.absolute())}
+    # Ours, if anybody's: runs that come one after the other cannot have one name.
+    environment.pop("SBENCH_NAME", None)
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the user's own command
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    except OSError as exc:
+        raise UsageError(f"cannot start {command[0]}: {exc.strerror}", hint=_HINT) from exc
+    with process:
+        try:
+            stderr = process.communicate()[1]
+        except BaseException:
+            # A run that is interrupted saves what it has.
+            process.send_signal(SIGINT)
+            process.wait()
+            raise
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    return process.returncode, (lines or ["it said nothing"])[-1][:500]
+
+
+def ab(  # noqa: PLR0913 - the flags of the command
+    a: Side,
+    b: Side,
+    directory: str | Path | None = None,
+    *,
+    keys: Sequence[str] = (),
+    blocks: int = 6,
+    warm_up_blocks: int = 1,
+    metric: str = DEFAULT_METRIC,
+    threshold: float = THRESHOLD,
+    allow: Collection[str] = (),
+    seed: int = 0,
+    keep: bool = False,
+    resume: bool = False,
+    on_run: OnRun = lambda *_: None,
+    listener: Listener | None = None,
+) -> RunComparison:
+    """Run two jobs in turns and compare them, as ``sbench ab`` does.
+
+    Each block runs both once, in random order, so that a store that gets slower by the hour
+    does so for both.
+
+    Parameters
+    ----------
+    a, b
+        A job, or a command that makes one run, as in ``"old/bin/sbench write --number 4"``.
+    directory
+        New directory of the series; None for one in ``sbench-runs``. Runs of the sides lie
+        in ``a`` and ``b``.
+    keys
+        Objects that jobs read.
+    blocks
+        Runs of each side, four at least.
+    warm_up_blocks
+        Blocks that come first and are not compared.
+    metric, threshold, allow
+        As in ``compare``.
+    seed
+        Of the order of the runs.
+    keep
+        Whether the objects of the runs stay in the store.
+    resume
+        Whether runs that have come to their end in the directory are taken, and not made again.
+    on_run
+        Called with the block and the side in words, and the run, after each.
+    listener
+        For a display of your own.
+
+    Returns
+    -------
+    RunComparison
+        Of B with A.
+
+    Raises
+    ------
+    UsageError
+        If there are too few blocks, or the jobs do not do the same work.
+    SbenchError
+        If a run does not come to a good end; ``exit_code`` is that run's.
+
+    Examples
+    --------
+    >>> larger = replace(writing, transfer=sbench.Transfer(block_bytes=2 * MIB))
+    >>> found = sbench.ab(writing, larger, "ab", blocks=4, warm_up_blocks=0)
+    >>> [side["runs"] for side in found.to_json()["sides"]]
+    [4, 4]
+    >>> found.to_json() == sbench.compare("ab/a", "ab/b").to_json()
+    True
+    """
+    require_scipy()
+    more_is_better(metric)
+    turns = Turns(
+        blocks=blocks,
+        warm_up_blocks=warm_up_blocks,
+        least=MIN_RUNS,
+        seed=seed,
+        allow=allow,
+        on_run=on_run,
+    )
+    series = series_in(directory, "ab", keep=keep, resume=resume, listener=listener)
+    samples = run_in_turns(series, {"A": a, "B": b}, turns, keys)
+    with series.listener.working("comparing the runs"):
+        return compare_sides(samples, metric=metric, threshold=threshold, allowed=allow)

@@ -11,12 +11,12 @@ again as a share of the run, ``HOLDING_SHARE``, at every look.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.batches import batch_means
 
 SAMPLE_S: Final = 0.05
 """How long each sample of the rate is."""
@@ -191,3 +191,9 @@ def _interval(blocks: Floats, mean: float) -> tuple[float, float]:
     ends = np.quantile(drawn, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
     low, high = mean + stretch * (ends - mean)
     return max(0.0, float(low)), float(high)
+
+
+def batch_means(samples: NDArray[Any], count: int) -> Floats:
+    """Return the means of so many batches of equal length, which have all samples."""
+    means: Floats = samples.reshape(count, len(samples) // count).mean(axis=1)
+    return means

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.power import runs_for_same
+from serverless_bench.statistics.paired import runs_for_same
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict
 
 MIN_RUNS: Final = 4
@@ -91,12 +91,14 @@ def compare(
     if min(len(a), len(b)) < MIN_RUNS:
         return Comparison(verdict=Verdict.NOT_ENOUGH_RUNS, ratio=exp(shift), evidence=None)
     limit = log1p(threshold)
+    squares = float((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1))
+    pooled = squares / (len(a) + len(b) - 2)
     evidence = Evidence(
         interval=_interval(shifts, len(a), len(b), ALPHA / 2),
         same_interval=_interval(shifts, len(a), len(b), ALPHA),
         mann_whitney_p=_mann_whitney_p(a, b, seed),
         permutation_p=_permutation_p(a, b, seed),
-        runs_needed=max(MIN_RUNS, runs_for_same(_variance(a, b), limit)),
+        runs_needed=max(MIN_RUNS, runs_for_same(pooled, limit)),
     )
     gain = shift if more_is_better else -shift
     return Comparison(verdict=_verdict(gain, limit, evidence), ratio=exp(shift), evidence=evidence)
@@ -179,9 +181,3 @@ def _resamples(a: Floats, b: Floats) -> int:
     """Return how many splits to take; SciPy takes each once if these are enough."""
     splits = comb(len(a) + len(b), len(a))
     return splits if splits <= MAX_SPLITS else RANDOM_SPLITS
-
-
-def _variance(a: Floats, b: Floats) -> float:
-    """Return the variance of runs of a side, pooled."""
-    squares = float((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1))
-    return squares / (len(a) + len(b) - 2)

@@ -3,26 +3,19 @@
 Each ``*.toml`` here is one: its axes, its metrics, what it claims, and the rows that were
 published. From a file to a page::
 
-    definition    what a file may say               Experiment
-    checks        what published rows agree with
+    definition    what a file may say, checks of published rows included    Experiment
     contradictions which published rows do not
     loading       the file, checked
     settings      a cell's settings as a job        JobSpec
     cells         all that is to be run             Cell
-    plan          how often and in which order, kept so that it can go on
+    plan          how often and in which order, at which cost, kept so that it can go on
     pilot         how long the runs of each cell last
-    stores        where their objects go
-    runner        every cell once in each round
-    figures       a saved run to numbers
-    observations  the runs of each cell             CellRuns
-    comparisons   ratios within rounds, judged as one family
-    knee          where more brings nothing more
-    power         what these rounds could find
+    runner        every cell once in each round, and where the objects go
+    observations  the runs of each cell, as numbers CellRuns
+    comparisons   ratios within rounds, judged as one family; what they could find
     hypotheses    what holds of each claim, as verdicts
     table         measured beside published
     report        all of it as text or JSON, by a writer; plot draws it
-    page_data     the figures that lie beside a page
-    simulation    how often verdicts are wrong
 
 docs/experiments/README.md is the guide.
 """

@@ -7,18 +7,21 @@ where it is not, and no rank test can: with 5 rounds the least p of a sign test 
 
 There are two families, "these differ", and "these do not by as much as matters". In each
 the chance of one false verdict or more in a whole experiment is at most 5 %, by Holm's
-procedure; a comparison that stands in several hypotheses is one comparison.
+procedure; a comparison that stands in several hypotheses is one comparison. What becomes of
+the claims, and what so many rounds can find, is here as values.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from math import log1p
+from enum import StrEnum
+from math import inf, log, log1p
 from typing import Final
 
-from serverless_bench.statistics.multiple import holm
-from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio
-from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict
-from serverless_bench.studies.definition import Metric
+from serverless_bench.statistics.knee import Knee
+from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio, found_share, rounds_needed
+from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
+from serverless_bench.studies.cells import published_row
+from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
 from serverless_bench.studies.observations import CellRuns
 
 TO_PROPORTION: Final = frozenset({"linear", "proportional"})
@@ -132,3 +135,127 @@ def family_of(
         holm({**difference, **{key: p for key, (p, _) in knees.items()}}),
         holm({**within, **{key: p for key, (_, p) in knees.items()}}),
     )
+
+
+MATTERS: Final = 1.25
+"""The true ratio that is simulated: from here on a published difference is large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """How often such an experiment finds a difference that is there."""
+
+    published: float
+    """Second over first, as published."""
+    ratio: float
+    """The true ratio that was simulated."""
+    found: float
+    """Share of the simulated experiments that find it, at least."""
+    rounds: int | None
+    """Runs of each cell, as long as these, that find it in ``ENOUGH`` of the experiments;
+    None for more than ``MOST_ROUNDS``."""
+    run_s: float
+    """How long a run of the slower-running cell was."""
+
+
+def power_for(experiment: Experiment, comparison: CellComparison, tests: int) -> Power | None:
+    """Return what these rounds could find, where the published difference is large.
+
+    None where nothing was published of both cells, or less than ``MATTERS``, or where the
+    spread is not known.
+    """
+    published, paired = published_ratio(experiment, comparison), comparison.paired
+    if published is None or abs(log(published)) < log(MATTERS):
+        return None
+    if paired.rounds < 2 or not 0 <= paired.sd < inf:
+        return None
+    about = {"ratio": MATTERS, "threshold": comparison.threshold}
+    return Power(
+        published=published,
+        ratio=MATTERS,
+        found=found_share(paired.sd, paired.rounds, tests, **about),
+        rounds=rounds_needed(paired.sd, tests, **about),
+        run_s=max(comparison.first.run_s, comparison.second.run_s),
+    )
+
+
+def published_ratio(experiment: Experiment, comparison: CellComparison) -> float | None:
+    """Return the published figure of the second cell over that of the first."""
+    metric, times = comparison.metric, comparison.published_times
+    rows = (published_row(experiment, one.cell) for one in (comparison.first, comparison.second))
+    first, second = (None if row is None else row.range(metric.name) for row in rows)
+    if first is None or second is None or not first[0] or not second[0]:
+        return None
+    return second[0] / first[0] / (times if metric.better == "more" else 1 / times)
+
+
+class Decision(StrEnum):
+    """What becomes of a claim."""
+
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    NOT_IDENTIFIABLE = "not identifiable"
+    """These runs, or this machine, do not tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One segment, or one knee."""
+
+    group: Mapping[str, Value]
+    """Where the other axes are."""
+    segment: tuple[Value, Value] | None
+    """None for a knee."""
+    outcome: Decision
+    verdict: Verdict | None = None
+    """Of the second cell, seen from the first; ``same`` is one-sided where the claim is."""
+    ratio: float | None = None
+    """Second over first, within a round; for ``linear``, over what would be proportional."""
+    interval: Interval | None = None
+    """Of the ratio by itself, at 95 %."""
+    p: float | None = None
+    """Of what decided, or came closest to it, as one of ``among`` comparisons (Holm)."""
+    alone: float | None = None
+    """The same p if nothing else had been compared."""
+    among: int = 0
+    """Comparisons of the experiment that share its 5 % of false alarms."""
+    knee: Knee | None = None
+    power: Power | None = None
+    """Where the published difference is large and there is no verdict."""
+    why: str = ""
+    """What is missing, where the outcome is not identifiable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A hypothesis and what was found."""
+
+    hypothesis: Hypothesis
+    judgements: tuple[Judgement, ...]
+    knees: tuple[tuple[Mapping[str, Value], Knee], ...]
+    """Of each line, wherever the axis has numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one change does by itself: against the baseline, all else alike."""
+
+    metric: str
+    axis: str
+    base: Value
+    value: Value
+    verdict: Verdict
+    ratio: float
+    """Of the metric, changed over baseline, within a round."""
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What holds of an experiment, its false alarms held at 5 % together."""
+
+    judged: tuple[Judged, ...]
+    effects: tuple[Effect, ...]
+    """The largest first; none but in one-factor designs."""
+    among: int
+    """Comparisons and claims about knees, each once."""

@@ -2,22 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import singledispatchmethod
 from itertools import combinations, pairwise
 from operator import itemgetter
 from statistics import median
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.studies.checks import (
+from serverless_bench.studies.definition import (
+    UNITS,
     Amount,
     Check,
+    Experiment,
     Failures,
     Grows,
     Link,
     Order,
+    PublishedRow,
     Repeats,
+    Value,
+    kind_of,
 )
-from serverless_bench.studies.definition import UNITS, Experiment, PublishedRow, Value
 from serverless_bench.units import parse_size
 
 SHORTER: Final = 0.2
@@ -43,7 +48,7 @@ class Contradiction:
 def contradictions(experiment: Experiment) -> tuple[Contradiction, ...]:
     """Return all that the checks of an experiment find in its published rows, in their order."""
     return tuple(
-        found for check in experiment.checks for found in _Finder(experiment, check).found()
+        found for check in experiment.checks for found in _Finder(experiment, check).found(check)
     )
 
 
@@ -65,22 +70,12 @@ class _Finder:
             if all(str(row.at.get(name)) == str(value) for name, value in check.where.items())
         ]
 
-    def found(self) -> Iterator[Contradiction]:
-        """Yield what contradicts the check."""
-        match self._check:
-            case Amount():
-                yield from self._amounts(self._check)
-            case Failures():
-                yield from self._failures(self._check)
-            case Grows():
-                yield from self._grows(self._check)
-            case Link():
-                yield from self._link(self._check)
-            case Order():
-                yield from self._order(self._check)
-            case Repeats():
-                yield from self._repeats(self._check)
+    @singledispatchmethod
+    def found(self, check: Check) -> Iterator[Contradiction]:
+        """Yield what a check finds."""
+        raise NotImplementedError(kind_of(check))
 
+    @found.register
     def _amounts(self, check: Amount) -> Iterator[Contradiction]:
         unit = self._unit(check.metric) * self._unit(check.time)
         known = [
@@ -102,6 +97,7 @@ class _Finder:
                     f" {amount:,.6g} in all, not {expected:,.6g}: that would be {true_rate:,.4g}",
                 )
 
+    @found.register
     def _failures(self, check: Failures) -> Iterator[Contradiction]:
         unit = self._unit(check.failed)
         for one in self._rows:
@@ -115,6 +111,7 @@ class _Finder:
                     f" {left:,.4g} succeeded",
                 )
 
+    @found.register
     def _grows(self, check: Grows) -> Iterator[Contradiction]:
         for line in self._lines(check.along):
             points = [
@@ -136,6 +133,7 @@ class _Finder:
                 elif longest is None or value > longest[0]:
                     longest = value, row
 
+    @found.register
     def _link(self, check: Link) -> Iterator[Contradiction]:
         metric = self._experiment.metric(check.metric)
         unit, most = UNITS[metric.unit], check.most * UNITS[check.unit]
@@ -158,6 +156,7 @@ class _Finder:
                     f" {check.most:,.6g} {check.unit}",
                 )
 
+    @found.register
     def _order(self, check: Order) -> Iterator[Contradiction]:
         for one in self._rows:
             known = [
@@ -174,6 +173,7 @@ class _Finder:
                         f" {self._shown(one, second)}",
                     )
 
+    @found.register
     def _repeats(self, check: Repeats) -> Iterator[Contradiction]:
         if check.others:
             for one in self._rows:

@@ -1,7 +1,8 @@
 """What holds of the hypotheses: one comparison per segment, one knee per line. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import log
 from typing import Final
@@ -12,11 +13,20 @@ from serverless_bench.statistics.knee import KneeTest, knee_test, p_across, p_ex
 from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
-from serverless_bench.studies.comparisons import TO_PROPORTION, CellComparison, Family, family_of
+from serverless_bench.studies.comparisons import (
+    TO_PROPORTION,
+    CellComparison,
+    Decision,
+    Effect,
+    Family,
+    Judged,
+    Judgement,
+    Verdicts,
+    family_of,
+    power_for,
+)
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
 from serverless_bench.studies.observations import CellRuns
-from serverless_bench.studies.power import power_for
-from serverless_bench.studies.verdicts import Decision, Effect, Judged, Judgement, Verdicts
 
 _Change = tuple[str, Value, Value, CellComparison]
 """An axis, its baseline, its other value, and what that did."""
@@ -48,14 +58,10 @@ class CellLine:
 class _Draft:
     """A judgement for which all others of the experiment have to be known, too."""
 
-    judgement: Judgement
-    comparison: CellComparison | None = None
-    knee: tuple[float, float] | None = None
-    """Of a claim about a knee: the p against it, and for it."""
-    key: str = ""
-    """Of that claim; unlike that of any other."""
-    laws: Mapping[str, Sequence[CellComparison]] = field(default_factory=dict)
-    """By law: each value against the first, and what the law says of it."""
+    judged: Callable[[Family], Judgement]
+    comparisons: Sequence[CellComparison] = ()
+    knees: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Of claims about knees, by a key: the p against it, and for it."""
 
 
 def judge(
@@ -92,18 +98,17 @@ def judge(
     everything = [draft for some in drafts.values() for draft in some]
     family = family_of(
         [
-            *(draft.comparison for draft in everything if draft.comparison),
-            *(one for draft in everything for law in draft.laws.values() for one in law),
+            *(one for draft in everything for one in draft.comparisons),
             *(comparison for *_, comparison in changes),
         ],
-        {draft.key: draft.knee for draft in everything if draft.knee},
+        {key: p for draft in everything for key, p in draft.knees.items()},
     )
     effects = [_effect(change, family) for change in changes]
     return Verdicts(
         judged=tuple(
             Judged(
                 hypothesis=one,
-                judgements=tuple(_judged(experiment, one, d, family) for d in drafts[one.id]),
+                judgements=tuple(draft.judged(family) for draft in drafts[one.id]),
                 knees=knees[one.id],
             )
             for one in experiment.hypotheses
@@ -199,9 +204,10 @@ def _segments(
             metric = experiment.metric(hypothesis.metric)
             found = _compared(metric, hypothesis, line, values)
             if isinstance(found, str):
-                yield _Draft(judgement=replace(draft, why=found))
+                yield _settled(replace(draft, why=found))
             else:
-                yield _Draft(judgement=draft, comparison=found)
+                judged = partial(_of_segment, experiment, hypothesis, draft, found)
+                yield _Draft(judged=judged, comparisons=(found,))
 
 
 def _compared(
@@ -245,30 +251,22 @@ def _knee_claims(
     for line, test in tests:
         if test is None:
             why = f"a value has fewer than {MIN_ROUNDS} runs, or is no number"
-            yield _Draft(
-                judgement=Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why)
-            )
+            yield _settled(Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why))
     if hypothesis.expect is not None:
         for group, test, knee in known:
             why = f"between {knee.low} and {knee.high}"
-            yield _Draft(
-                judgement=Judgement(
-                    group=group, segment=None, outcome=_UNKNOWN, knee=knee, why=why
-                ),
-                knee=p_expected(test, hypothesis.expect),
-                key=f"{hypothesis.id} {group}",
-            )
+            draft = Judgement(group=group, segment=None, outcome=_UNKNOWN, knee=knee, why=why)
+            alone = p_expected(test, hypothesis.expect)
+            yield _of_claim(f"{hypothesis.id} {group}", draft, alone)
     if hypothesis.across:
         each = (
             f"{group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
             for group, _, knee in known
         )
         why = f"knees by {hypothesis.across}: {', '.join(each) or 'none'}"
-        yield _Draft(
-            judgement=Judgement(group={}, segment=None, outcome=_UNKNOWN, why=why),
-            knee=p_across([test for _, test, _ in known]),
-            key=f"{hypothesis.id} across",
-        )
+        draft = Judgement(group={}, segment=None, outcome=_UNKNOWN, why=why)
+        alone = p_across([test for _, test, _ in known])
+        yield _of_claim(f"{hypothesis.id} across", draft, alone)
 
 
 def _law_claims(
@@ -288,23 +286,25 @@ def _law_claims(
         }
         why = [found for compared in laws.values() for found in compared if isinstance(found, str)]
         if why:
-            yield _Draft(judgement=replace(draft, why="; ".join(dict.fromkeys(why))))
+            yield _settled(replace(draft, why="; ".join(dict.fromkeys(why))))
         else:
             known = {
                 law: [one for one in compared if isinstance(one, CellComparison)]
                 for law, compared in laws.items()
             }
-            yield _Draft(judgement=draft, laws=known)
+            yield _Draft(
+                judged=partial(_of_law, hypothesis, draft, known),
+                comparisons=[one for compared in known.values() for one in compared],
+            )
 
 
-def _judged(experiment: Experiment, one: Hypothesis, draft: _Draft, family: Family) -> Judgement:
-    if draft.comparison is not None:
-        return _of_segment(experiment, one, draft.judgement, draft.comparison, family)
-    if draft.knee is not None:
-        return _of_knee(draft.judgement, draft.key, draft.knee, family)
-    if draft.laws:
-        return _of_law(one, draft.judgement, draft.laws, family)
-    return draft.judgement
+def _settled(judgement: Judgement) -> _Draft:
+    return _Draft(judged=lambda _: judgement)
+
+
+def _of_claim(key: str, draft: Judgement, alone: tuple[float, float]) -> _Draft:
+    """Return a claim about a knee, whose key is unlike that of any other."""
+    return _Draft(judged=partial(_of_knee, draft, key, alone), knees={key: alone})
 
 
 def _of_segment(

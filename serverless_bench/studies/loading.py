@@ -13,18 +13,21 @@ from msgspec.structs import fields
 from serverless_bench.errors import UsageError
 from serverless_bench.settings.schema import checked, converted, located
 from serverless_bench.studies import SCALES
-from serverless_bench.studies.checks import KINDS, Check, Link, Repeats
 from serverless_bench.studies.definition import (
+    KINDS,
     RATES,
     UNITS,
     Axis,
+    Check,
     Experiment,
     Hypothesis,
+    Link,
     Metric,
     NamedCell,
     Plot,
     Publication,
     PublishedRow,
+    Repeats,
     Scale,
     Setting,
     Settings,

@@ -1,21 +1,28 @@
-"""What the runs of each cell came to, read from the directory of an experiment."""
+"""What the runs of each cell came to, read from the directory of an experiment, as figures."""
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import comb
 from pathlib import Path
 from statistics import median
+from typing import Any, Final
 
+import numpy as np
+
+from serverless_bench.analysis.network_bucket import BURST_SHARE, bucket_fits, sample_of
+from serverless_bench.analysis.resource_usage import measured_cpu_s
+from serverless_bench.analysis.samples import measured_run
+from serverless_bench.analysis.timeline import counted, function_spans, good_operations
 from serverless_bench.errors import SbenchError
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.rundir.tables import ABSENT
+from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, flattened, is_text
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Metric
-from serverless_bench.studies.figures import WHY_ABSENT, figures
+from serverless_bench.units import NS_PER_S
 
 CELLS = "cells"
 FAILURE = "failure.txt"
@@ -183,3 +190,182 @@ def median_of(values: Collection[float]) -> Estimate | None:
     return Estimate(
         at=median(ordered), low=ordered[cut], high=ordered[-1 - cut], confidence=1 - outside[cut]
     )
+
+
+_SPREAD: Final = (5, 50, 95)
+WHY_ABSENT: Final = {
+    "network.sustained_bytes_per_s": ": no curve of bytes over time has a bend, so that the burst"
+    " hides the rate (or the client is slower than it); let functions move more"
+}
+"""What it means that no run has a figure."""
+
+
+def figures(run: Run) -> dict[str, float]:
+    """Return every number that a metric can be made of; docs/experiments/README.md has them.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+
+    Raises
+    ------
+    UsageError
+        If its figures cannot stand for its cell: functions or the end are missing, data
+        is corrupt, or the headline is withheld.
+    """
+    summary = measured_run(run).summary
+    whole = summary.to_json()
+    report = flattened(whole)
+    found = {
+        n: float(v) for n, v in report if isinstance(v, int | float) and not isinstance(v, bool)
+    }
+    good = good_operations(run)
+    return {
+        **found,
+        **_processor(run, summary.span_s),
+        **_operations(run, good, summary.span_s),
+        **_heads(run.operations),
+        **_watched(run, good),
+        **_network(run, good),
+        **_attempts(found),
+        **_kinds(whole["latencies"]["by_kind"]),
+    }
+
+
+def _processor(run: Run, span_s: float | None) -> dict[str, float]:
+    functions, there = run.functions, counted(run)
+    figures_of = (("user_cpu_s", "cpu_user_s"), ("sys_cpu_s", "cpu_sys_s"))
+    found = {name: float(functions[column][there].sum()) for name, column in figures_of}
+    if span_s:
+        found["elapsed_s"] = span_s
+        measured_s = measured_cpu_s(run)
+        if measured_s is not None:
+            found["cpu_share"] = measured_s / span_s
+    return found
+
+
+def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
+    operations = run.operations
+    found: dict[str, float] = {}
+    if span_s:
+        found["ops_per_s"] = float(good.sum()) / span_s
+    # The first of each function, by start.
+    rows = np.flatnonzero(good)
+    rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
+    firsts = rows[np.unique(operations["function"][rows], return_index=True)[1]]
+    if len(firsts):
+        found["start_spread_s"] = float(np.ptp(operations["start_ns"][firsts])) / NS_PER_S
+    for name, some in (("first", firsts), ("later", np.setdiff1d(rows, firsts))):
+        if len(some):
+            moved = float(operations["bytes"][some].sum())
+            found[f"{name}_bytes_per_s"] = moved * NS_PER_S / max(_span_ns(operations, some), 1)
+    if len(rows):
+        spans = (operations["end_ns"] - operations["start_ns"])[rows]
+        found["mean_op_s"] = float(spans.mean()) / NS_PER_S
+    rates = operation_rates(run)
+    if len(rates):
+        found["mean_op_bytes_per_s"] = float(rates.mean())
+        found |= {f"op_bytes_per_s.p{p}": float(np.percentile(rates, p)) for p in _SPREAD}
+    if len(rates) > 1:
+        half = len(rates) // 2
+        found["later_half_ratio"] = float(rates[-half:].mean() / rates[:half].mean())
+    return found
+
+
+def operation_rates(run: Run) -> Floats:
+    """Return bytes per second of every operation that succeeded, in the order of their starts."""
+    operations, good = run.operations, good_operations(run)
+    rows = np.flatnonzero(good & (operations["bytes"] > 0))
+    rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
+    spans = (operations["end_ns"] - operations["start_ns"])[rows]
+    return np.asarray(operations["bytes"][rows] * NS_PER_S / np.maximum(spans, 1), np.float64)
+
+
+def _span_ns(operations: Table, some: Any) -> int:  # noqa: ANN401 - a mask, or rows
+    return int(operations["end_ns"][some].max() - operations["start_ns"][some].min())
+
+
+def _heads(operations: Table) -> dict[str, float]:
+    """Return how long the function took that took longest for the HEADs before its gets."""
+    heads = is_text(operations["kind"], "head") & (operations["warmup"] > 0)
+    found = {name: operations[name][heads] for name in ("function", "start_ns", "end_ns")}
+    functions = np.unique(found["function"])
+    spans = [_span_ns(found, found["function"] == row) for row in functions]
+    return {"stat_s": max(spans) / NS_PER_S} if spans else {}
+
+
+def _attempts(report: Mapping[str, float]) -> dict[str, float]:
+    """Return what a tool would show that counts attempts, whether they failed or not."""
+    attempts, span_s = report.get("attempts"), report.get("span_s")
+    if not attempts or not span_s:
+        return {}
+    share = report.get("failed_attempts", 0.0) / attempts
+    return {"attempts_per_s": attempts / span_s, "failed_attempts_share": share}
+
+
+def _kinds(by_kind: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return rates and latencies of each kind of operation, whatever its sizes."""
+    found: dict[str, float] = {}
+    for one in by_kind:
+        latency = one["latency"]
+        if one["size_class"] is not None or not latency or not one["operations_per_s"]:
+            continue
+        percentiles = {f"{name}_s": value for name, value in latency["percentiles_s"].items()}
+        figures_of = {
+            "ops_per_s": one["operations_per_s"],
+            "min_s": latency["histogram"]["min_ns"] / NS_PER_S,
+            "mean_s": latency["mean_s"],
+            **percentiles,
+        }
+        found |= {f"{one['kind']}.{name}": float(value) for name, value in figures_of.items()}
+    return found
+
+
+def _network(run: Run, good: Mask) -> dict[str, float]:
+    """Return what a function's network has at once, and keeps up then.
+
+    Only of functions whose curve of bytes over time bends: before the bend there is nothing but
+    the burst.
+    """
+    rows = function_spans(run).rows
+    fits = bucket_fits(run, good, rows, sample_of(len(rows))).values() if len(rows) else ()
+    bent = [one for one in fits if one.burst_bytes > BURST_SHARE * one.total_bytes]
+    if not bent:
+        return {}
+    return {
+        "network.sustained_bytes_per_s": float(np.median([b.sustained_bytes_per_s for b in bent])),
+        "network.burst_bytes": float(np.median([b.burst_bytes for b in bent])),
+    }
+
+
+def _watched(run: Run, good: Mask) -> dict[str, float]:
+    """Return what libraries used, in the operations in which they were watched."""
+    usages, operations = run.usages, run.operations
+    if not usages:
+        return {}
+    pairs = zip(operations["function"], operations["index"], strict=True)
+    keys = {pair: row for row, pair in enumerate(pairs)}
+    watched = zip(usages["function"], usages["operation"], strict=True)
+    rows = np.array([keys.get(pair, -1) for pair in watched], dtype=np.int64)
+    there = (rows >= 0) & good[rows]
+    if not there.any():
+        return {}
+    rows = rows[there]
+    took = {name: column[there] for name, column in usages.items()}
+    span_s = (operations["end_ns"] - operations["start_ns"])[rows] / NS_PER_S
+    user, system = float(took["cpu_user_s"].sum()), float(took["cpu_sys_s"].sum())
+    found = {"work_user_cpu_s": user, "work_cpu_share": (user + system) / float(span_s.sum())}
+    for name in ("threads_peak", "rss_peak_bytes"):
+        known = took[name] != ABSENT
+        if known.any():
+            found[name] = float(took[name][known].max())
+    moved, before, peak = (
+        operations["bytes"][rows],
+        took["rss_before_bytes"],
+        took["rss_peak_bytes"],
+    )
+    known = (peak != ABSENT) & (before != ABSENT) & (moved > 0)
+    if known.any():
+        found["rss_ratio"] = float(np.median((peak - before)[known] / moved[known]))
+    return found

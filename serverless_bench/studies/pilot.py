@@ -15,9 +15,9 @@ import orjson
 from serverless_bench.analysis.timeline import segments
 from serverless_bench.rundir.run import Run
 from serverless_bench.settings.names import setting_of
-from serverless_bench.statistics.batches import batch_means, relative_standard_error
+from serverless_bench.statistics.stability import batch_means
 from serverless_bench.studies.definition import Setting, Settings
-from serverless_bench.studies.figures import operation_rates
+from serverless_bench.studies.observations import operation_rates
 from serverless_bench.studies.settings import workload_of
 from serverless_bench.units import NS_PER_S
 
@@ -110,7 +110,7 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
         rates = operation_rates(run)
     if len(rates) < BATCHES // 2 or not rates.any():
         return took_s, None
-    return took_s, relative_standard_error(rates)
+    return took_s, float(rates.std(ddof=1) / sqrt(len(rates)) / rates.mean())
 
 
 def load_lengths(root: Path) -> dict[str, RunLength]:

@@ -1,6 +1,6 @@
-"""What is to be run of an experiment, kept so that it can go on."""
+"""What is to be run of an experiment, kept so that it can go on; and what it costs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from math import prod
@@ -10,9 +10,13 @@ from typing import Any, Final, Literal
 import msgspec
 import orjson
 
-from serverless_bench.aws.stack.functions import DeployedFunction, choose
+from serverless_bench.aws.cost.forecast import VCPU_MIB
+from serverless_bench.aws.cost.prices import format_money
+from serverless_bench.aws.stack.template import DeployedFunction, choose
 from serverless_bench.driver.cost_limit import cost_limit
-from serverless_bench.errors import ArchiveError, PluginError, UsageError
+from serverless_bench.driver.outlook import example_keys
+from serverless_bench.driver.outlook import plan as plan_job
+from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
@@ -25,8 +29,8 @@ from serverless_bench.studies import DESIGNS, SCALES
 from serverless_bench.studies.cells import Cell, make_cells
 from serverless_bench.studies.definition import Experiment, Setting, Settings, check_repeats
 from serverless_bench.studies.loading import parse
-from serverless_bench.studies.pilot import is_fixed, replace_json
-from serverless_bench.studies.settings import check_cell, job_of, prepared_by, workload_of
+from serverless_bench.studies.pilot import is_fixed, pilot_settings, replace_json
+from serverless_bench.studies.settings import check_cell, job_of, merged, prepared_by, workload_of
 from serverless_bench.user_files import read_text, reason
 
 STATE: Final = "experiment.json"
@@ -220,3 +224,67 @@ def load_plan(root: Path) -> Plan:
     except (msgspec.ValidationError, UsageError) as exc:
         raise ArchiveError(f"{root / STATE} says what no plan says: {exc}") from exc
     return plan
+
+
+_ANYWHERE: Final = Target(bucket="planned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedJob:
+    """A job of an experiment, and how often it runs."""
+
+    job: JobSpec
+    keys: tuple[str, ...] = ()
+    """Like those of the objects that it reads."""
+    runs: int
+
+
+def planned_jobs(plan: Plan, target_of: Callable[[Settings], Target]) -> Iterator[PlannedJob]:
+    """Yield the jobs of all rounds, pilots and preparations; a run takes its longest.
+
+    Parameters
+    ----------
+    plan
+        Of the experiment.
+    target_of
+        Returns where the objects of a cell go, by its settings.
+    """
+    prepared: dict[str, tuple[str, ...]] = {}
+    for number, cell in enumerate(plan.runnable()):
+        target, written, keys = target_of(cell.settings), plan.prepared(cell), tuple[str, ...]()
+        if written is not None:
+            name = repr(sorted((n, str(v)) for n, v in written.items()))
+            if name not in prepared:
+                job = plan.job(written, target, name="prepare")
+                prepared[name] = tuple(example_keys(job, ()))
+                yield PlannedJob(job=job, runs=1)
+            keys = prepared[name]
+        length = {"duration_s": plan.most_s} if pilot_settings(cell.settings, plan.most_s) else {}
+        settings = merged(cell.settings, length if plan.most_s else {})
+        # A pilot of each cell, or one run to warm up.
+        extra = 1 if plan.most_s or not number else 0
+        job = plan.job(settings, target, name=cell.slug, keys=keys)
+        yield PlannedJob(job=job, keys=keys, runs=plan.repeats + extra)
+
+
+def dollars_text(plan: Plan) -> str:
+    """Return in words what all jobs would cost on AWS Lambda, as ``sbench plan`` has it.
+
+    Empty if nobody can know.
+    """
+    total, currency = 0.0, ""
+    try:
+        for planned in planned_jobs(plan, lambda _: _ANYWHERE):
+            job = replace(planned.job, concurrency=planned.job.invocations)
+            found = plan_job(job, planned.keys, memory_mib=job.memory_mib or VCPU_MIB)
+            if found.dollars is None:
+                return ""
+            total, currency = total + planned.runs * found.dollars.total, found.prices.currency
+    except SbenchError:
+        return ""
+    if not total:
+        return ""
+    return (
+        f"with functions on AWS Lambda about {format_money(total, currency)}: all rounds, pilots"
+        " and preparations"
+    )

@@ -7,28 +7,25 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.knee import WITHIN, Knee
-from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS
+from serverless_bench.statistics.paired import ENOUGH, MOST_ROUNDS
 from serverless_bench.statistics.verdict import ALPHA, Interval
-from serverless_bench.studies.checks import kind_of
+from serverless_bench.studies.comparisons import Effect, Judged, Judgement, Power, Verdicts
 from serverless_bench.studies.contradictions import contradictions
-from serverless_bench.studies.definition import Experiment, Value
+from serverless_bench.studies.definition import Experiment, Value, kind_of
 from serverless_bench.studies.hypotheses import judge
 from serverless_bench.studies.observations import CellRuns
 from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.power import Power
 from serverless_bench.studies.table import (
     DOUBTFUL,
     TableRow,
     grid,
     left_over,
-    reference,
     table_rows,
 )
-from serverless_bench.studies.verdicts import Effect, Judged, Judgement, Verdicts
 from serverless_bench.studies.writer import Writer
 
 if TYPE_CHECKING:
@@ -36,6 +33,10 @@ if TYPE_CHECKING:
 
 REPORT_SCHEMA: Final = 1
 FORMATS: Final = ("text", "markdown", "json")
+_PUBLISHED: Final = (
+    *("name", "title", "question", "null_hypothesis", "seed", "published", "checks", "errata"),
+)
+"""What an experiment's file says and its report repeats."""
 _PAPER_ONLY: Final = "published, at values that were not run"
 
 
@@ -102,9 +103,11 @@ def show(report: Report, out: TextIO, style: str) -> None:
 def tell(report: Report, write: Writer) -> None:
     """Write what a report says after its head."""
     experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
+    repeats = report.plan.repeats
+    rounds = "1 round that holds" if repeats == 1 else f"{repeats} rounds that hold"
     write.line(
         f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
-        f" {_rounds(report.plan.repeats)} each cell once{_run_lengths(report)}"
+        f" {rounds} each cell once{_run_lengths(report)}"
     )
     write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
@@ -118,11 +121,10 @@ def tell(report: Report, write: Writer) -> None:
         for effect in report.verdicts.effects:
             write.line(_effect(effect), deep=1)
     if report.verdicts.judged:
+        among = report.verdicts.among
+        sharing = "1 comparison has" if among == 1 else f"{among} comparisons share"
         write.title("hypotheses")
-        write.line(
-            f"ratios within rounds; {_sharing(report.verdicts.among)} {ALPHA:.0%} of"
-            " false alarms (Holm)"
-        )
+        write.line(f"ratios within rounds; {sharing} {ALPHA:.0%} of false alarms (Holm)")
         for one in report.verdicts.judged:
             _hypothesis(write, one)
     _bullets(write, "remarks on cells", report.problems())
@@ -142,7 +144,7 @@ def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
     write = _begun(experiment, out, style, lambda: _reference_json(experiment))
     if write is None:
         return
-    write.table(reference(experiment))
+    write.table(left_over(experiment, ()))
     claims = [
         f"{one.id}: {one.text}{f' Published: {one.published}' if one.published else ''}"
         for one in experiment.hypotheses
@@ -287,7 +289,7 @@ def _sentence(found: Judgement) -> str:
     if found.knee is not None:
         parts.append(f", knee at {_knee(found.knee)}")
     if found.p is not None:
-        parts.append(f", p {_p(found.p)}")
+        parts.append(", p < 0.0001" if found.p < 1e-4 else f", p {found.p:.2g}")
     if found.why:
         parts.append(f"; {found.why}")
     if found.power is not None:
@@ -304,18 +306,6 @@ def _ratio(ratio: float, within: Interval | None) -> str:
     if within is None:
         return f"x{ratio:.3g}"
     return f"x{ratio:.3g} ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})"
-
-
-def _rounds(number: int) -> str:
-    return "1 round that holds" if number == 1 else f"{number} rounds that hold"
-
-
-def _sharing(comparisons: int) -> str:
-    return "1 comparison has" if comparisons == 1 else f"{comparisons} comparisons share"
-
-
-def _p(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def _power(power: Power) -> str:
@@ -344,36 +334,15 @@ def _where(group: Mapping[str, Value]) -> str:
 
 
 def _reference_json(experiment: Experiment) -> dict[str, Any]:
-    return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "question": experiment.question,
-        "null_hypothesis": experiment.null_hypothesis,
-        "seed": structs.asdict(experiment.seed),
-        "published": [structs.asdict(row) for row in experiment.published],
-        "checks": _checks_json(experiment),
-        "errata": list(experiment.errata),
-    }
-
-
-def _checks_json(experiment: Experiment) -> list[dict[str, Any]]:
+    document = to_builtins(experiment)
     found = contradictions(experiment)
-    return [
-        {
-            "kind": kind_of(check),
-            **structs.asdict(check),
-            "found": [
-                {
-                    "rows": [dict(row.at) for row in one.rows],
-                    "metrics": one.metrics,
-                    "text": one.text,
-                }
-                for one in found
-                if one.check is check
-            ],
-        }
-        for check in experiment.checks
-    ]
+    for check, shown in zip(experiment.checks, document["checks"], strict=True):
+        shown["found"] = [
+            {"rows": [dict(row.at) for row in one.rows], "metrics": one.metrics, "text": one.text}
+            for one in found
+            if one.check is check
+        ]
+    return {name: document[name] for name in _PUBLISHED}
 
 
 def _line_json(line: TableRow) -> dict[str, Any]:

@@ -133,11 +133,6 @@ def _columns(
             yield metric, level, published
 
 
-def reference(experiment: Experiment) -> TextTable:
-    """Return the published rows alone."""
-    return left_over(experiment, ())
-
-
 def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
     """Return the published rows that stand beside no cell."""
     shown = [line.row for line in found]

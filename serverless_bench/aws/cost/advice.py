@@ -165,16 +165,14 @@ def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]
 def _routes(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]:
     """Yield what other ways to S3 would add."""
     free = _network(loads, Route.NONE, prices)
-    yield Trap(
-        name="nat",
-        amount=_network(loads, Route.NAT, prices) - free,
-        text="if the functions sit in a VPC behind NAT",
-    )
-    yield Trap(
-        name="endpoint",
-        amount=_network(loads, Route.ENDPOINT, prices) - free,
-        text="if they reach S3 through an interface endpoint (a gateway endpoint is free)",
-    )
+    for route, text in (
+        (Route.NAT, "if the functions sit in a VPC behind NAT"),
+        (
+            Route.ENDPOINT,
+            "if they reach S3 through an interface endpoint (a gateway endpoint is free)",
+        ),
+    ):
+        yield Trap(name=route.value, amount=_network(loads, route, prices) - free, text=text)
 
 
 def _network(loads: Sequence[PlannedLoad], route: Route, prices: Prices) -> float:

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.aws.cost.expected import CostConditions, at_most, expected
-from serverless_bench.aws.cost.forecast import LOG_BYTES, VCPU_MIB
+from serverless_bench.aws.cost.expected import at_most, expected
+from serverless_bench.aws.cost.forecast import LOG_BYTES, VCPU_MIB, CostConditions
 from serverless_bench.aws.cost.places import leaving, regions, stores
 from serverless_bench.aws.cost.prices import (
     HOURS_PER_MONTH,

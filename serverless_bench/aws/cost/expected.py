@@ -8,25 +8,24 @@ only a bound.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from serverless_bench.aws.cost.forecast import (
-    CONTROL_GETS,
-    CONTROL_LISTS,
-    CONTROL_PUTS,
-    LOG_BYTES,
     OVERHEAD_S,
     REQUEST_S,
+    CostConditions,
     PlannedLoad,
     busy_s,
+    functions_usage,
     launch,
     line_rate,
     load_of,
+    one_load,
 )
 from serverless_bench.aws.cost.places import leaving, stores
 from serverless_bench.aws.cost.prices import BilledUsage
-from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
+from serverless_bench.aws.lambda_network import MOST_MBPS, function_network
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
@@ -56,23 +55,6 @@ _LIKE: Final[Mapping[OperationKind, OperationKind]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostConditions:
-    """What is known besides the job."""
-
-    memory_mib: int
-    architecture: str
-    """As in ``PlannedLoad``."""
-    object_bytes: int | None = None
-    """Mean size of the objects, where the job does not say it: of a read."""
-    quota: int | None = None
-    """Functions at once; None takes the job's concurrency."""
-    timeout_s: float | None = None
-    """After which the platform ends a function; None if unknown."""
-    network_mbps: float = BASE_MBPS
-    """As in ``PlannedLoad``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """What a job is expected to do."""
 
@@ -98,6 +80,11 @@ class _FunctionWork:
     puts: float = 0.0
     gets: float = 0.0
 
+    def plus(self, other: "_FunctionWork", times: float) -> "_FunctionWork":
+        """Return this work, and other work so many times."""
+        names = (field.name for field in fields(self))
+        return _FunctionWork(**{n: getattr(self, n) + times * getattr(other, n) for n in names})
+
 
 def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     """Return what to expect of a job; None if nobody can know what it moves."""
@@ -105,7 +92,7 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     if work is None:
         return None
     count, function_s = job.invocations, work.seconds + OVERHEAD_S
-    load = _load(job, setting, OperationKind.PUT, 1)
+    load = one_load(job, setting, OperationKind.PUT, 1)
     first, last = launch(replace(load, functions=min(count, load.quota)), function_s)
     polls = lists = 0.0
     gated = job.gate is not None
@@ -163,21 +150,15 @@ def _usage(
     job: JobSpec, setting: CostConditions, each: _FunctionWork, count: int, driver: _FunctionWork
 ) -> BilledUsage:
     """Return the usage of ``count`` functions, and of the driver's requests."""
-    controlled = count if job.control else 0
     sent, received = count * each.uploaded, count * (each.bytes - each.uploaded)
-    return BilledUsage(
-        architecture=setting.architecture,
+    return replace(
+        functions_usage(setting, count, each.seconds, control=job.control is not None),
         **stores(job),
         **leaving(job, sent=sent, received=received),
         uploaded_bytes=round(sent),
         retrieved_bytes=round(received),
-        gb_s=count * each.seconds * setting.memory_mib / 1024,
-        invocations=count,
         puts=math.ceil(count * each.puts + driver.puts),
         gets=math.ceil(count * each.gets + driver.gets),
-        control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
-        control_gets=math.ceil(CONTROL_GETS * controlled),
-        log_bytes=LOG_BYTES * count,
     )
 
 
@@ -192,14 +173,7 @@ def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
         return None
     if job.load.is_drawn:
         return _mixed(job, setting, size)
-    load = load_of(
-        job,
-        object_bytes=size,
-        memory_mib=setting.memory_mib,
-        architecture=setting.architecture,
-        quota=setting.quota,
-        network_mbps=setting.network_mbps,
-    )
+    load = load_of(job, setting, size)
     if load is None:
         return None
     work = _of_load(load)
@@ -226,32 +200,12 @@ def _of_load(load: PlannedLoad) -> _FunctionWork:
     )
 
 
-def _load(
-    job: JobSpec, setting: CostConditions, kind: OperationKind, object_bytes: int
-) -> PlannedLoad:
-    return PlannedLoad(
-        kind=kind,
-        functions=job.invocations,
-        objects=job.objects,
-        object_bytes=max(1, object_bytes),
-        transfer=job.transfer,
-        client=job.target.client,
-        threads=job.load.threads,
-        memory_mib=setting.memory_mib,
-        architecture=setting.architecture,
-        quota=setting.quota or job.concurrency,
-        network_mbps=setting.network_mbps,
-        names=max(1, len(job.functions)),
-        control=job.control is not None,
-    )
-
-
 def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
     workload = job.declared
     kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
     pieces, size = workload.pieces(job.load) or (1, 1)
-    load = _load(job, setting, kind, size // pieces)
+    load = one_load(job, setting, kind, size // pieces)
     rounds = (job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup)
     load = replace(
         load,
@@ -270,7 +224,7 @@ def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
 def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     """Return the prepared objects, and the operations of the mix by their weights."""
     each = _mean_of_mix(job, setting, size)
-    made = _of_load(_load(job, setting, OperationKind.PUT, size))
+    made = _of_load(one_load(job, setting, OperationKind.PUT, size))
     seconds, threads = job.duration_s, job.load.threads
     if job.load.operations is not None:
         count = float(job.load.operations * (1 + job.warmup))
@@ -281,14 +235,8 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
             count = min(count, job.load.rate_per_s * seconds / job.invocations)
     else:
         count = seconds = 0.0
-    return _FunctionWork(
-        seconds=made.seconds + seconds,
-        operations=made.operations + count,
-        bytes=made.bytes + count * each.bytes,
-        uploaded=made.uploaded + count * each.uploaded,
-        puts=made.puts + count * each.puts,
-        gets=made.gets + count * each.gets,
-    )
+    each = replace(each, operations=1.0)
+    return replace(made.plus(each, count), seconds=made.seconds + seconds)
 
 
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
@@ -304,16 +252,18 @@ def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionW
             OperationKind.GET: size,
             OperationKind.GET_RANGE: min(size, job.load.range_bytes),
         }.get(kind, 0)
-        load = _load(job, setting, like, moved)
+        load = one_load(job, setting, like, moved)
         requests = 0 if kind in _FREE else load.requests
         moving_s = moved / line_rate(load) * load.threads
-        found = _FunctionWork(
-            seconds=found.seconds + share * (REQUEST_S[like] + moving_s),
-            bytes=found.bytes + share * moved,
-            uploaded=found.uploaded + share * moved * (like is OperationKind.PUT),
-            puts=found.puts + share * requests * (like is OperationKind.PUT),
-            gets=found.gets + share * requests * (like is OperationKind.GET),
+        writes = like is OperationKind.PUT
+        work = _FunctionWork(
+            seconds=REQUEST_S[like] + moving_s,
+            bytes=moved,
+            uploaded=moved * writes,
+            puts=requests * writes,
+            gets=requests * (not writes),
         )
+        found = found.plus(work, share)
     return found
 
 
@@ -377,7 +327,7 @@ def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> 
         return _library_load(job, setting).object_bytes
     sizes = job.load.sizes
     size = mean_bytes(job, setting) if sizes is None else parse_sizes(sizes).maximum()
-    return math.inf if size is None else _load(job, setting, kind, size).part_bytes
+    return math.inf if size is None else one_load(job, setting, kind, size).part_bytes
 
 
 def _planned(job: JobSpec, setting: CostConditions, due: int | None = None) -> _FunctionWork:

@@ -100,6 +100,23 @@ class Route(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CostConditions:
+    """What is known besides the job."""
+
+    memory_mib: int
+    architecture: str
+    """As in ``PlannedLoad``."""
+    object_bytes: int | None = None
+    """Mean size of the objects, where the job does not say it: of a read."""
+    quota: int | None = None
+    """Functions at once; None takes the job's concurrency."""
+    timeout_s: float | None = None
+    """After which the platform ends a function; None if unknown."""
+    network_mbps: float = BASE_MBPS
+    """As in ``PlannedLoad``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
     """One phase of a job, and where it runs."""
 
@@ -197,54 +214,65 @@ class Forecast:
     usage: BilledUsage
 
 
-def load_of(
-    job: JobSpec,
-    *,
-    object_bytes: int,
-    memory_mib: int,
-    architecture: str,
-    quota: int | None = None,
-    network_mbps: float = BASE_MBPS,
-) -> PlannedLoad | None:
+def load_of(job: JobSpec, setting: CostConditions, object_bytes: int) -> PlannedLoad | None:
     """Return the load that a job is; None for a workload that moves nothing.
 
     Parameters
     ----------
     job
         What is to run, or has run.
+    setting
+        Where it runs.
     object_bytes
         Size of an object, or the mean size; functions that share one read its share.
-    memory_mib, architecture
-        Of the deployed function.
-    quota
-        Functions at once; None takes ``job.concurrency``.
-    network_mbps
-        The account's quota for the network of one function.
     """
     kind = moving_kind(job)
     if kind is None:
         return None
-    load = PlannedLoad(
+    load = one_load(job, setting, kind, -(-object_bytes // (job.load.split or 1)))
+    rounds = (job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup)
+    load = replace(load, repeats=rounds)
+    if job.duration_s is None:
+        return load
+    from_time = done_in(load, job.duration_s, job.load.rate_per_s) / load.objects
+    return replace(load, repeats=max(1, round(from_time)) + job.warmup)
+
+
+def one_load(
+    job: JobSpec, setting: CostConditions, kind: OperationKind, object_bytes: int
+) -> PlannedLoad:
+    """Return all objects of a job, each moved once."""
+    return PlannedLoad(
         kind=kind,
         functions=job.invocations,
         objects=job.objects,
-        object_bytes=max(1, -(-object_bytes // (job.load.split or 1))),
-        repeats=(job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup),
+        object_bytes=max(1, object_bytes),
         transfer=job.transfer,
         client=job.target.client,
         threads=job.load.threads,
-        memory_mib=memory_mib,
-        architecture=architecture,
-        quota=quota or job.concurrency,
-        network_mbps=network_mbps,
+        memory_mib=setting.memory_mib,
+        architecture=setting.architecture,
+        quota=setting.quota or job.concurrency,
+        network_mbps=setting.network_mbps,
         names=max(1, len(job.functions)),
         control=job.control is not None,
         express=is_directory_bucket(job.target.bucket),
     )
-    if job.duration_s is None:
-        return load
-    rounds = done_in(load, job.duration_s, job.load.rate_per_s) / load.objects
-    return replace(load, repeats=max(1, round(rounds)) + job.warmup)
+
+
+def functions_usage(
+    of: CostConditions | PlannedLoad, count: int, function_s: float, *, control: bool
+) -> BilledUsage:
+    """Return what functions use, without what they do with objects."""
+    controlled = count * control
+    return BilledUsage(
+        architecture=of.architecture,
+        gb_s=count * function_s * of.memory_mib / 1024,
+        invocations=count,
+        control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
+        control_gets=math.ceil(CONTROL_GETS * controlled),
+        log_bytes=LOG_BYTES * count,
+    )
 
 
 def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) -> float:
@@ -353,20 +381,14 @@ def _usage(load: PlannedLoad, function_s: float, run_s: float) -> BilledUsage:
     count, is_put = load.functions, load.kind is OperationKind.PUT
     requests = count * load.operations * load.requests
     total = load.total_bytes
-    controlled = count if load.control else 0
-    return BilledUsage(
-        architecture=load.architecture,
-        gb_s=count * function_s * load.memory_mib / 1024,
-        invocations=count,
+    return replace(
+        functions_usage(load, count, function_s, control=load.control),
         puts=requests if is_put else 0,
         gets=0 if is_put else requests,
-        control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
-        control_gets=math.ceil(CONTROL_GETS * controlled),
         express=load.express,
         uploaded_bytes=total if is_put else 0,
         retrieved_bytes=0 if is_put else total,
         storage_byte_h=load.keep_h * count * load.objects * load.object_bytes if is_put else 0.0,
-        log_bytes=LOG_BYTES * count,
         nat_bytes=total if load.route is Route.NAT else 0,
         endpoint_bytes=total if load.route is Route.ENDPOINT else 0,
         route_h=math.ceil(run_s / 3600),

@@ -18,11 +18,11 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.output.pages import require_pages
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import listener, load_task
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
-    from serverless_bench.series.task import Task
+    from serverless_bench.series.runs import Task
 
 series_options = group(
     harmless("--seed", type=int, default=0, help="Of the order of the runs."),
@@ -66,7 +66,7 @@ def command(
     require_scipy()
     require_pages(flags["format"])
     from serverless_bench.reporters.comparison import format_metric
-    from serverless_bench.series.ab import ab
+    from serverless_bench.series.turns import ab
 
     metric, style = flags["metric"], flags.pop("format")
 

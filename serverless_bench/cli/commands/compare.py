@@ -17,7 +17,7 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.lookup import RunName, runs_named
 from serverless_bench.cli.output.pages import PAGE, require_pages
 from serverless_bench.cli.output.terminal import say, say_json
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison

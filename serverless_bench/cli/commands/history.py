@@ -24,7 +24,7 @@ from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import aside, say, say_json
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
@@ -133,7 +133,7 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
     """
     load_numpy()
     from serverless_bench.history.folder import History
-    from serverless_bench.history.series import Series, details, overview
+    from serverless_bench.history.showing import Series, details, overview
 
     kept = History(history)
     keys = kept.keys() if key is None else [kept.find(key)]

@@ -18,13 +18,12 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.errors import UsageError
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_per_s, format_seconds, parse_share
 
 if TYPE_CHECKING:
-    from serverless_bench.series.limit.block import Block
-    from serverless_bench.series.limit.objective import Objective
-    from serverless_bench.series.task import Task
+    from serverless_bench.series.limit.block import Block, Objective
+    from serverless_bench.series.runs import Task
 
 _JOBS: Final = {**COMMANDS, "mixed": mixed_command}
 _DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed", "until_stable"}
@@ -81,8 +80,8 @@ def command(
     flags are those of the job. See docs/limit.md for what the interval promises.
     """
     require_scipy()
+    from serverless_bench.series.limit.block import parse_seconds
     from serverless_bench.series.limit.measure import limit
-    from serverless_bench.series.limit.objective import parse_seconds
 
     style, p99, errors = flags["format"], flags["p99"], flags["errors"]
 
@@ -111,7 +110,7 @@ def command(
 
         say_json(orjson.dumps(found.to_json()))
     else:
-        from serverless_bench.series.limit.report import lines
+        from serverless_bench.series.limit.result import lines
 
         say(*lines(found, style))
     return _CODES[found.ended]

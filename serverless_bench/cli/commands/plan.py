@@ -38,7 +38,7 @@ from serverless_bench.aws.cost.prices import (
     price_text,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.functions import ARCHITECTURES, DeployedFunction, choose
+from serverless_bench.aws.stack.template import ARCHITECTURES, DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings, transfer_options
 from serverless_bench.cli.flags.options import (

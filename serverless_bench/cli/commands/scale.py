@@ -19,12 +19,12 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.errors import UsageError
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_rate
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
-    from serverless_bench.series.task import Task
+    from serverless_bench.series.runs import Task
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command has itself."""

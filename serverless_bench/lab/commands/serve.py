@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
-from serverless_bench.aws.stack.functions import MEMORY_MIB
+from serverless_bench.aws.stack.template import MEMORY_MIB
 from serverless_bench.cli.flags.options import (
     FILE,
     group,

@@ -1,7 +1,8 @@
 """The search for a limit: a run at each level that it asks for."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -10,14 +11,12 @@ from serverless_bench.errors import INCOMPLETE, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
 from serverless_bench.rundir.run import Run
-from serverless_bench.series.limit.block import Block, block_of
-from serverless_bench.series.limit.objective import Objective
+from serverless_bench.series.limit.block import Block, Objective, block_of
 from serverless_bench.series.limit.result import Limit, result_of
 from serverless_bench.series.limit.search import Search
-from serverless_bench.series.runs import JobSeries, series_in
+from serverless_bench.series.runs import Listener, Task, series_in, task_of
 from serverless_bench.series.scale import check_side_by_side
-from serverless_bench.series.task import Listener, Task, task_of
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import NS_PER_S, format_seconds
 
 SETTLING: Final = 0.2
@@ -27,27 +26,13 @@ _RANGE: Final = (1, 256)
 OnBlock = Callable[[Block, Objective], object]
 
 
-def _at_rate(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, load=replace(job.load, rate_per_s=level))
-
-
-def _with_functions(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, invocations=level, concurrency=level)
-
-
-def _with_connections(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, transfer=replace(job.transfer, connections=level))
-
-
-def _with_threads(job: JobSpec, level: int) -> JobSpec:
-    return replace(job, load=replace(job.load, threads=level))
-
-
 KNOBS: Final[Mapping[str, Callable[[JobSpec, int], JobSpec]]] = {
-    "rate": _at_rate,
-    "number": _with_functions,
-    "connections": _with_connections,
-    "threads": _with_threads,
+    "rate": lambda job, level: replace(job, load=replace(job.load, rate_per_s=level)),
+    "number": lambda job, level: replace(job, invocations=level, concurrency=level),
+    "connections": lambda job, level: replace(
+        job, transfer=replace(job.transfer, connections=level)
+    ),
+    "threads": lambda job, level: replace(job, load=replace(job.load, threads=level)),
 }
 """How a job is at a level, by what is raised."""
 
@@ -143,23 +128,50 @@ def limit(  # noqa: PLR0913 - the flags of the command
     _check_times(block_s, budget_s, lowest=first if over == "rate" else None)
     if over == "number":
         check_side_by_side(task.job.executor)
-    search = _Search(
-        task=_for_blocks(task, block_s),
-        over=over,
-        objective=objective,
-        search=Search(
-            allowed=objective.allowed,
-            lowest=first,
-            highest=last,
-            precision=precision,
-            seed=seed,
-        ),
-        block_s=block_s,
-        budget_s=budget_s,
-        series=series_in(directory, "limit", keep=keep, resume=resume, listener=listener),
-        on_block=on_block,
+    task = _for_blocks(task, block_s)
+    search = Search(
+        allowed=objective.allowed, lowest=first, highest=last, precision=precision, seed=seed
     )
-    return search.measure()
+    series = series_in(directory, "limit", keep=keep, resume=resume, listener=listener)
+    blocks, begun_ns, settle_s = list[Block](), monotonic_ns(), SETTLING * block_s
+
+    def run(name: str, level: int) -> Run:
+        # Another seed, or each run would have the random arrivals of the one before.
+        at_level = replace(KNOBS[over](task.job, level), seed=seed + len(blocks))
+        # Functions that failed are what a level too high may look like.
+        return series.run(replace(task, job=at_level), name, accept={INCOMPLETE})
+
+    with series.store_kept_up(needed=task.embedded):
+        # A store that has just started is slow.
+        run("warm-up/1", first)
+        until_ns = begun_ns + budget_s * NS_PER_S
+        for block in _blocks(search, objective, run, settle_s, until_ns):
+            blocks.append(block)
+            on_block(block, objective)
+    took_s = (monotonic_ns() - begun_ns) / NS_PER_S
+    return result_of(
+        search, blocks, objective, over=over, block_s=block_s, settle_s=settle_s, took_s=took_s
+    )
+
+
+def _blocks(
+    search: Search,
+    objective: Objective,
+    run: Callable[[str, int], Run],
+    settle_s: float,
+    until_ns: float,
+) -> Iterator[Block]:
+    """Yield blocks until the limit is known, or there may be no time for another one."""
+    longest_ns, tried = 0, Counter[int]()
+    while (level := search.next_level()) is not None:
+        begun_ns = monotonic_ns()
+        if tried and begun_ns + longest_ns > until_ns:
+            return
+        tried[level] += 1
+        block = block_of(run(f"{level}-{tried[level]}", level), level, settle_s)
+        longest_ns = max(longest_ns, monotonic_ns() - begun_ns)
+        search.add(level, block.bad(objective), block.due)
+        yield block
 
 
 def _levels(over: str, lowest: int | None, highest: int | None) -> tuple[int, int]:
@@ -199,55 +211,3 @@ def _check_times(block_s: float, budget_s: float, *, lowest: int | None) -> None
 def _for_blocks(task: Task, block_s: float) -> Task:
     load = replace(task.job.load, rate_per_s=None, operations=None)
     return replace(task, job=replace(task.job, duration_s=block_s, until_stable=None, load=load))
-
-
-@dataclass(slots=True, kw_only=True)
-class _Search:
-    """One search: its runs lie in a directory of their own, LEVEL-NUMBER each."""
-
-    task: Task
-    over: str
-    objective: Objective
-    search: Search
-    block_s: float
-    budget_s: float
-    series: JobSeries
-    on_block: OnBlock
-    blocks: list[Block] = field(default_factory=list)
-
-    def measure(self) -> Limit:
-        """Search, and return what was found."""
-        begun_ns, settle_s = monotonic_ns(), SETTLING * self.block_s
-        with self.series.store_kept_up(needed=self.task.embedded):
-            # A store that has just started is slow.
-            self._run("warm-up/1", self.search.lowest)
-            self._search(begun_ns, settle_s)
-        return result_of(
-            self.search,
-            self.blocks,
-            self.objective,
-            over=self.over,
-            block_s=self.block_s,
-            settle_s=settle_s,
-            took_s=(monotonic_ns() - begun_ns) / NS_PER_S,
-        )
-
-    def _search(self, begun_ns: int, settle_s: float) -> None:
-        longest_ns = 0
-        while (level := self.search.next_level()) is not None:
-            block_begun_ns = monotonic_ns()
-            if self.blocks and block_begun_ns + longest_ns - begun_ns > self.budget_s * NS_PER_S:
-                return
-            number = 1 + sum(block.level == level for block in self.blocks)
-            block = block_of(self._run(f"{level}-{number}", level), level, settle_s)
-            longest_ns = max(longest_ns, monotonic_ns() - block_begun_ns)
-            self.search.add(level, block.bad(self.objective), block.due)
-            self.blocks.append(block)
-            self.on_block(block, self.objective)
-
-    def _run(self, name: str, level: int) -> Run:
-        # Another seed, or each run would have the random arrivals of the one before.
-        seed = self.search.seed + len(self.blocks)
-        job = replace(KNOBS[self.over](self.task.job, level), seed=seed)
-        # Functions that failed are what a level too high may look like.
-        return self.series.run(replace(self.task, job=job), name, accept={INCOMPLETE})

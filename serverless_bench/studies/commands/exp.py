@@ -22,7 +22,7 @@ from serverless_bench.cli.output.terminal import say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.statistics.requirements import require_scipy
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.studies import MAX_REPEATS
 from serverless_bench.studies.commands.exp_plan import (
     cell_options,

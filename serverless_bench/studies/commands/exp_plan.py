@@ -137,7 +137,7 @@ def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
     )
     executors = {cell.settings.get("executor", "local") for cell in cells}
     if cost and (plan.scale == "paper" or any(info_of(str(name)).billed for name in executors)):
-        from serverless_bench.studies.cost import dollars_text
+        from serverless_bench.studies.plan import dollars_text
 
         if text := dollars_text(plan):
             write.line(text, deep=1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.aws.account import read_stack
-from serverless_bench.aws.stack.functions import DeployedFunction
+from serverless_bench.aws.stack.template import DeployedFunction
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, UsageError
 from tests.clouds.aws_clients import open_client

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.aws.stack.functions import functions_in
+from serverless_bench.aws.stack.template import functions_in
 from tests.clouds.aws_clients import open_client
 from tests.clouds.localstacks import Running, running_localstack
 from tests.clouds.sam import ARCHITECTURE, build, sam

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.stack.folder import write_folder
-from serverless_bench.aws.stack.functions import ARCHITECTURES
 from serverless_bench.aws.stack.template import (
+    ARCHITECTURES,
     DEFAULT_ARCHITECTURES,
     DEFAULT_MEMORY,
     DEFAULT_RUNTIME,

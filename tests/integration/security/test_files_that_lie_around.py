@@ -150,7 +150,7 @@ WARM: Final = (
     "formats.importers.warp",
     "history.showing",
     "lab.lambda_host.server",
-    "series.limit.report",
+    "series.limit.result",
     "series.limit.search",
     "reporters.render",
     "reporters.text",

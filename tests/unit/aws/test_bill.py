@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.aws.cost.expected import CostConditions, expected
-from serverless_bench.aws.cost.forecast import LOG_BYTES
+from serverless_bench.aws.cost.expected import expected
+from serverless_bench.aws.cost.forecast import LOG_BYTES, CostConditions
 from serverless_bench.aws.cost.prices import BilledUsage, load_prices, price
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind

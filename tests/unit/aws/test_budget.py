@@ -14,11 +14,9 @@ from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from serverless_bench.series.runs import check_cost
-from serverless_bench.series.task import Spending, Task
-from serverless_bench.studies.cost import dollars_text, planned_jobs
+from serverless_bench.series.runs import Spending, Task, check_cost
 from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.plan import Plan
+from serverless_bench.studies.plan import Plan, dollars_text, planned_jobs
 from tests.data.runs import (
     S,
     executor_in_process,

@@ -12,8 +12,9 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.aws.account import network_mbps
 from serverless_bench.aws.cost.advice import traps, warnings
 from serverless_bench.aws.cost.bill import bill, outcome_usage
-from serverless_bench.aws.cost.expected import CostConditions, expected
+from serverless_bench.aws.cost.expected import expected
 from serverless_bench.aws.cost.forecast import (
+    CostConditions,
     PlannedLoad,
     Route,
     forecast,
@@ -487,7 +488,7 @@ def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:
 
 def test_what_moves_nothing_has_no_load() -> None:
     of = job(invocations=1, workload="noop")
-    assert load_of(of, object_bytes=1, memory_mib=128, architecture="arm64") is None
+    assert load_of(of, CostConditions(memory_mib=128, architecture="arm64"), 1) is None
 
 
 def test_functions_that_share_an_object_read_it_once() -> None:
@@ -500,7 +501,7 @@ def test_functions_that_share_an_object_read_it_once() -> None:
 
 def test_a_duration_decides_how_many_objects_move() -> None:
     of = replace(job(invocations=1, object_bytes=MIB), duration_s=100.0)
-    load = load_of(of, object_bytes=MIB, memory_mib=1769, architecture="arm64")
+    load = load_of(of, CostConditions(memory_mib=1769, architecture="arm64"), MIB)
     assert load is not None
     assert forecast(load).transfer_s == pytest.approx(100, rel=0.01)
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.aws.cost.expected import CostConditions, at_most, expected
+from serverless_bench.aws.cost.expected import at_most, expected
+from serverless_bench.aws.cost.forecast import CostConditions
 from serverless_bench.aws.cost.prices import load_prices, price, price_text
 from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.cost_limit import CostLimit

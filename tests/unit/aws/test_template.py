@@ -7,9 +7,8 @@ import yaml
 
 import serverless_bench
 from serverless_bench.aws.account import _OUTPUTS
-from serverless_bench.aws.stack.functions import DeployedFunction, choose, functions_in
 from serverless_bench.aws.stack.source import PACKAGE
-from serverless_bench.aws.stack.template import template
+from serverless_bench.aws.stack.template import DeployedFunction, choose, functions_in, template
 from serverless_bench.errors import ExecutorError, UsageError
 from tests.clouds.template import CONTROL, DATA, FUNCTION, REGION, WORKER, Template
 

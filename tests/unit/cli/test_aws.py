@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.stack.functions import ARCHITECTURES
 from serverless_bench.aws.stack.source import PACKAGE
-from serverless_bench.aws.stack.template import RUNTIMES, template
+from serverless_bench.aws.stack.template import ARCHITECTURES, RUNTIMES, template
 from tests.clouds.template import Template
 from tests.commands.command import Call
 

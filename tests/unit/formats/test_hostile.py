@@ -9,7 +9,7 @@ import zstandard
 
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import open_converter
-from serverless_bench.formats.importers import plain, read_results
+from serverless_bench.formats.importers import content, read_results
 from serverless_bench.formats.importers.base import Hints, Imported
 from tests.data import oplogs, pickles
 
@@ -107,9 +107,9 @@ def test_a_pickle_that_promises_more_than_it_has(tmp_path: Path, data: bytes) ->
 
 
 def test_instructions_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "MAX_INSTRUCTIONS", 1000)
+    monkeypatch.setattr(content, "MAX_INSTRUCTIONS", 1000)
     with pytest.raises(UsageError, match="more than 1000 instructions"):
-        plain.load_plain(Path("x"), b"N" * 2000)
+        content.load_plain(Path("x"), b"N" * 2000)
 
 
 LAUGHS = "\n".join(

@@ -22,7 +22,7 @@ from serverless_bench.history.judging import (
     sessions,
 )
 from serverless_bench.history.recorded import RecordedRun
-from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.paired import found_share, rounds_needed
 from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import NS_PER_S
 

@@ -19,25 +19,26 @@ from serverless_bench.job.target import Target
 from serverless_bench.statistics.knee import Knee, knee_test
 from serverless_bench.studies import DESIGNS, SCALES, loading
 from serverless_bench.studies.cells import Cell, make_cells, published_row
+from serverless_bench.studies.comparisons import Decision, Judged
 from serverless_bench.studies.definition import Experiment, Settings
-from serverless_bench.studies.figures import figures, operation_rates
 from serverless_bench.studies.hypotheses import judge
 from serverless_bench.studies.loading import load_experiment, names, parse
 from serverless_bench.studies.observations import (
     CellRun,
     CellRuns,
     failure_path,
+    figures,
     median_of,
     observe,
+    operation_rates,
     run_path,
 )
 from serverless_bench.studies.plan import Plan, load_plan, save_plan
 from serverless_bench.studies.plot import save_plot
 from serverless_bench.studies.report import Report, make_report, show, show_reference, to_json
+from serverless_bench.studies.runner import on_processors
 from serverless_bench.studies.settings import check_cell, job_of, merged, prepared_by
-from serverless_bench.studies.stores import on_processors
 from serverless_bench.studies.table import grid, left_over, table_rows
-from serverless_bench.studies.verdicts import Decision, Judged
 from serverless_bench.studies.writer import Writer
 from tests.data import runs
 from tests.data.runs import S

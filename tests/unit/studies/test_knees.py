@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.statistics.knee import KneeTest, p_across, p_expected
-from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.paired import found_share, rounds_needed
 
 LINE = KneeTest(
     values=(1, 2, 4),

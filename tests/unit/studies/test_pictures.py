@@ -15,14 +15,14 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from docs.experiment_figures import from_data
 from serverless_bench.palette import LIGHT
 from serverless_bench.studies.loading import load_experiment, names
 from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.page_data import from_data
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
-from serverless_bench.studies.table import TableRow, grid, number, reference, title_of
+from serverless_bench.studies.table import TableRow, grid, left_over, number, title_of
 from serverless_bench.studies.writer import Writer
 
 PAGES = Path(__file__).parents[3] / "docs" / "experiments"
@@ -172,7 +172,7 @@ class Terminal(StringIO):
 
 def test_no_table_is_wider_than_a_terminal(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    for table in (grid(report.experiment, report.rows), reference(report.experiment)):
+    for table in (grid(report.experiment, report.rows), left_over(report.experiment, ())):
         out = Terminal()
         Writer(out, markdown=False).table(table)
         assert max(map(len, out.getvalue().splitlines()), default=0) <= 80

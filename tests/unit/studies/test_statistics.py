@@ -8,19 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docs.experiment_figures import from_data, to_data
+from docs.experiment_simulation import Noise, noise_of, simulate
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.run import Run
-from serverless_bench.statistics.multiple import holm
-from serverless_bench.statistics.paired import paired_ratio, ratio_of_logs
-from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.paired import (
+    found_share,
+    paired_ratio,
+    ratio_of_logs,
+    rounds_needed,
+)
+from serverless_bench.statistics.verdict import holm
 from serverless_bench.studies import pilot
 from serverless_bench.studies.definition import Settings
 from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.page_data import from_data, to_data
 from serverless_bench.studies.pilot import RunLength, length_of, rounds_within, spread_of
 from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.simulation import Noise, noise_of, simulate
 from tests.data.runs import S, operation, outcome, record, saved
 
 PS = st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=12)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from serverless_bench.series.limit.objective import Objective
+from serverless_bench.series.limit.block import Objective
 from serverless_bench.statistics.growth import growth_of
 from tests.stores.queues import Queue
 

@@ -3,7 +3,7 @@
 import pytest
 
 from serverless_bench.errors import UsageError
-from serverless_bench.series.limit.objective import Objective, parse_seconds
+from serverless_bench.series.limit.block import Objective, parse_seconds
 from serverless_bench.units import parse_share
 
 

@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from serverless_bench.series.limit.objective import Objective
+from serverless_bench.series.limit.block import Objective
 from serverless_bench.series.limit.search import Search
 from serverless_bench.statistics.posterior import Trial, posterior
 from tests.stores.queues import Queue

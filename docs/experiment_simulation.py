@@ -15,12 +15,11 @@ from msgspec import structs
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.studies.cells import Cell
+from serverless_bench.studies.comparisons import MATTERS, Decision, Judgement, Verdicts
 from serverless_bench.studies.definition import Experiment, Metric
 from serverless_bench.studies.hypotheses import judge
 from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.power import MATTERS
-from serverless_bench.studies.verdicts import Decision, Judgement, Verdicts
 
 ASSUMED: Final = (0.03, 0.1)
 """Noise of cells in turns where nothing was measured: a steady one, and one that is not."""
