@@ -311,7 +311,7 @@ def _check_client(job: JobSpec) -> None:
         )
     needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
     if job.transfer.part_bytes is not None:
-        needed.add("range" if workload.reads(job.load) else "multipart")
+        needed.add("multipart" if workload.creates_objects else "range")
     lacking = sorted(needed - client.operations)
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")

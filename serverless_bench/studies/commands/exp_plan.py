@@ -135,7 +135,7 @@ def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
         f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
-    executors = {cell.settings.get("executor", "local") for cell in cells}
+    executors = {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}
     if cost and (plan.scale == "paper" or any(info_of(str(name)).billed for name in executors)):
         from serverless_bench.studies.plan import dollars_text
 

@@ -28,7 +28,12 @@ OTHER_RUNTIMES = [runtime for runtime in RUNTIMES if runtime != DEFAULT_RUNTIME]
 PLATFORMS = [(runtime, arch) for runtime in RUNTIMES for arch in ARCHITECTURES]
 OFFLINE = {"UV_PYTHON_DOWNLOADS": "never"}
 """The Python that compiles is not fetched for a test."""
-PACKED = sorted(name for name in WORKLOADS if not open_workload(name).not_deployed)
+PACKED = sorted(
+    WORKLOADS.builtin[name].partition(":")[0].removeprefix("serverless_bench.")
+    for name in WORKLOADS
+    if not open_workload(name).not_deployed
+)
+"""Modules of the workloads that a stack's functions have."""
 """All but the one whose libraries would not fit."""
 
 
@@ -93,7 +98,7 @@ def test_the_zip_has_what_the_body_needs(code: Path) -> None:
         for p in code.rglob("serverless_bench/**/*.py")
     }
     assert {"worker/handler.py", "worker/invocation.py", "clients/wire/__init__.py"} <= ours
-    assert {f"workloads/{name}.py" for name in PACKED} <= ours
+    assert {f"{place.replace('.', '/')}.py" for place in PACKED} <= ours
     # It needs boto3, which is not there.
     assert "boto3" in CLIENTS
     assert "clients/boto3.py" not in ours
@@ -116,7 +121,7 @@ def test_the_handler_is_importable_and_light(code: Path) -> None:
 
 
 def test_every_plugin_of_the_zip_is_importable(code: Path) -> None:
-    plugins = ["clients.wire", *(f"workloads.{name}" for name in PACKED)]
+    plugins = ["clients.wire", *PACKED]
     lines = [f"import serverless_bench.{name}" for name in plugins]
     modules, _ = imported(code, "\n".join(lines))
     assert {f"serverless_bench.{name}" for name in plugins} <= modules

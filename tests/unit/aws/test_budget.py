@@ -12,11 +12,8 @@ from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.series.runs import Spending, Task, check_cost
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.plan import Plan, dollars_text, planned_jobs
 from tests.data.runs import (
     S,
     executor_in_process,
@@ -230,18 +227,3 @@ def test_the_runs_of_a_series_share_a_limit() -> None:
     check_cost([task, task, replace(task, spending=Spending())])
     with pytest.raises(CostError, match=r"more than `max_cost` .*, of which .* is spent.*nothing"):
         Budget(write(), replace(task.cost, spent=1 - 0.5 * estimate))
-
-
-def test_an_experiment_is_planned_with_all_its_runs() -> None:
-    experiment = load_experiment("pywren-2016")
-    plan = Plan(experiment=experiment, scale="paper", repeats=5)
-    target = Target(bucket="planned")
-    planned = [*planned_jobs(plan, lambda _: target)]
-    # A run to warm up, five rounds; what is read is written once.
-    assert [(one.job.workload, one.runs) for one in planned] == [
-        ("write", 6),
-        ("write", 1),
-        ("read", 5),
-    ]
-    assert len(planned[2].keys) == 1800
-    assert "all rounds, pilots and preparations" in dollars_text(plan)

@@ -1,0 +1,20 @@
+"""What all runs of an experiment would cost."""
+
+from serverless_bench.job.target import Target
+from serverless_bench.studies.loading import load_experiment
+from serverless_bench.studies.plan import Plan, dollars_text, planned_jobs
+
+
+def test_an_experiment_is_planned_with_all_its_runs() -> None:
+    experiment = load_experiment("pywren-2016")
+    plan = Plan(experiment=experiment, scale="paper", repeats=5)
+    target = Target(bucket="planned")
+    planned = [*planned_jobs(plan, lambda _: target)]
+    # A run to warm up, five rounds; what is read is written once.
+    assert [(one.job.workload, one.runs) for one in planned] == [
+        ("write", 6),
+        ("write", 1),
+        ("read", 5),
+    ]
+    assert len(planned[2].keys) == 1800
+    assert "all rounds, pilots and preparations" in dollars_text(plan)
