@@ -83,6 +83,11 @@ class Deleted:
     requests: Counter[str] = field(default_factory=Counter, compare=False)
     """Billed requests that this took, by kind: the deletions themselves are free."""
 
+    def add(self, more: "Deleted") -> None:
+        """Count further deletions, but not what they took nor the uploads of their keys."""
+        for name in ("objects", "kept", "control", "failed", "foreign"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+
 
 def delete(
     target: Target,

@@ -49,7 +49,8 @@ def resolve(target: Target, *, region: str | None) -> Target:
         If the endpoint is no URL, the bucket's name is none, or no account is named.
     """
     if target.protocol is not StoreProtocol.S3:
-        return _found_in_cloud(target)
+        url = target.endpoint_url or CLOUDS[target.protocol].endpoint()
+        return _reached(replace(target, endpoint_url=url))
     zone = zone_of(target.bucket)
     if not target.endpoint_url and zone is not None:
         region = region or _configured_region()
@@ -57,20 +58,14 @@ def resolve(target: Target, *, region: str | None) -> Target:
         target = replace(target, endpoint_url=zonal_endpoint(zone, region))
     if not target.endpoint_url:
         return _found_on_aws(target, region)
-    with explained(target):
-        here = replace(target, region=region or _configured_region())
-        with closing(Bucket(here)) as bucket:
-            bucket.head()
-    return here
+    return _reached(replace(target, region=region or _configured_region()))
 
 
-def _found_in_cloud(target: Target) -> Target:
-    """Return a target whose bucket is not spoken to by S3's protocol, once it has answered."""
-    cloud = CLOUDS[target.protocol]
-    here = replace(target, endpoint_url=target.endpoint_url or cloud.endpoint())
-    with explained(here), closing(Bucket(here)) as bucket:
+def _reached(target: Target) -> Target:
+    """Return a target once its bucket has answered."""
+    with explained(target), closing(Bucket(target)) as bucket:
         bucket.head()
-    return here
+    return target
 
 
 def _found_on_aws(target: Target, region: str | None) -> Target:
