@@ -81,9 +81,7 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     Slower comes before undecided, and that before everything else.
     """
     if style == "json":
-        import orjson
-
-        say_json(orjson.dumps(comparison.to_json()))
+        say_json(comparison.to_json())
     elif style == PAGE:
         from serverless_bench.reporters.page.runs import comparison_page
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import click
-import orjson
 
 from serverless_bench.aws.account import Stack
 from serverless_bench.cli.checkup.base import (
@@ -93,7 +92,7 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
             console.print(for_terminal(line), style=_STYLES[finding.level])
     failed = any(finding.level is Level.FAIL for finding in findings)
     if flags["format"] == "json":
-        say_json(orjson.dumps({"ok": not failed, "findings": findings}))
+        say_json({"ok": not failed, "findings": findings})
     return ExitCode.UNFIT if failed else ExitCode.OK
 
 

@@ -107,9 +107,7 @@ def command(
         listener=listener(),
     )
     if style == "json":
-        import orjson
-
-        say_json(orjson.dumps(found.to_json()))
+        say_json(found.to_json())
     else:
         from serverless_bench.series.limit.report import lines
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import orjson
 
 from serverless_bench.aws.account import (
     FunctionSetup,
@@ -238,7 +237,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from, stack)
     )
     if flags["format"] == "json":
-        say_json(orjson.dumps(found.to_json()))
+        say_json(found.to_json())
     elif isinstance(found, _Plan):
         _show(found)
     else:

@@ -128,7 +128,7 @@ class _Progress:
         keys = None
         if step.stage.keys is not None:
             keys = read_keys(self.root / self.steps[step.stage.keys].folder / "keys.txt")
-        return run(step.prepared.again(keys, run_dir=self.root, name=step.folder)).exit_code
+        return run(step.prepared.again(keys, run_dir=self.root, name=step.folder))
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""
