@@ -5,7 +5,7 @@ Nothing here is measured.
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -181,8 +181,7 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
         yield target
 
 
-@contextmanager
-def neighbours_noted(target: Target, notes: dict[str, Any]) -> Iterator[None]:
+def neighbours_noted(target: Target, notes: dict[str, Any]) -> AbstractContextManager[object]:
     """Note which other commands load the embedded store while the block runs.
 
     Parameters
@@ -193,12 +192,10 @@ def neighbours_noted(target: Target, notes: dict[str, Any]) -> Iterator[None]:
         As in ``stores.embedded.loading``.
     """
     if target.store is None:
-        yield
-        return
+        return nullcontext()
     from serverless_bench.stores.embedded import loading  # noqa: PLC0415
 
-    with loading(notes):
-        yield
+    return loading(notes)
 
 
 @contextmanager
