@@ -56,17 +56,10 @@ class Output:
 class Prepared:
     """A job whose flags are all checked; only its store is not there yet."""
 
-    workload: str
-    flags: Mapping[str, Any]
-    """Of its command, by parameter name."""
     checked: "CheckedJob"
     output: Output
     cost: "CostLimit"
     reporter: "Reporter | None"
-
-    def again(self, keys: Sequence[str] | None = None, /, **changes: object) -> "Prepared":
-        """Return it prepared with other flags, and other objects to read."""
-        return prepare(self.workload, {**self.flags, **changes}, keys)
 
     def task(self) -> "Task":
         """Return the job as one that may run again and again."""
@@ -156,8 +149,6 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         TOOLS.load("check-ceiling")(found.job)
     check_writable("--key-file", output.key_file)
     return Prepared(
-        workload=workload,
-        flags=flags,
         checked=found,
         output=output,
         cost=cost,

@@ -301,6 +301,5 @@ def _succeeding(
 
 
 def _bytes(operation: OperationSpec) -> int:
-    if operation.kind not in _MOVING:
-        return 0
-    return (operation.size if operation.length is None else operation.length) or 0
+    moved = operation.size if operation.length is None else operation.length
+    return (moved or 0) if operation.kind in _MOVING else 0

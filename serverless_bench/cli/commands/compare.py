@@ -89,8 +89,7 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     else:
         from serverless_bench.reporters.comparison import lines
 
-        for line in lines(comparison, style):
-            say(line)
+        say(*lines(comparison, style))
     order = list(_CODES)
     worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
     return _CODES[worst]

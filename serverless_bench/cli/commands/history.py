@@ -117,8 +117,12 @@ def add_command(
 
     directories = _directories(runs, run_dir)
     added = history_add(directories, history, machine=machine, label=label, restart=restart)
-    for path, is_new in added.items():
-        say(f"{'recorded' if is_new else 'was there already, and stays as it was'}: {path}")
+    say(
+        *(
+            f"{'recorded' if is_new else 'was there already, and stays as it was'}: {path}"
+            for path, is_new in added.items()
+        )
+    )
     return ExitCode.OK
 
 

@@ -241,8 +241,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     elif isinstance(found, _Plan):
         _show(found)
     else:
-        for title, text in (("command", " ".join(words)), *found.rows()):
-            say(f"{title:<20} {text}")
+        rows = (("command", " ".join(words)), *found.rows())
+        say(*(f"{title:<20} {text}" for title, text in rows))
     return ExitCode.OK
 
 

@@ -30,8 +30,7 @@ def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:
         if stage.kind is Kind.CLEANUP:
             say("  deletes     what the stages before it wrote")
             continue
-        for title, text in _rows(outlooks[stage.name]):
-            say(f"  {title:<11} {text}")
+        say(*(f"  {title:<11} {text}" for title, text in _rows(outlooks[stage.name])))
     sys.stdout.flush()
 
 
