@@ -2,12 +2,16 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from serverless_bench.analysis.exit_code import exit_code_of
+from serverless_bench.cli.flags.of_jobs import job_options
+from serverless_bench.cli.flags.options import group
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
 from serverless_bench.driver.live.display import Display, Style
@@ -52,17 +56,10 @@ class Output:
 class Prepared:
     """A job whose flags are all checked; only its store is not there yet."""
 
-    workload: str
-    flags: Mapping[str, Any]
-    """Of its command, by parameter name."""
     checked: "CheckedJob"
     output: Output
     cost: "CostLimit"
     reporter: "Reporter | None"
-
-    def again(self, keys: Sequence[str] | None = None, /, **changes: object) -> "Prepared":
-        """Return it prepared with other flags, and other objects to read."""
-        return prepare(self.workload, {**self.flags, **changes}, keys)
 
     def task(self) -> "Task":
         """Return the job as one that may run again and again."""
@@ -101,14 +98,6 @@ class Prepared:
     def quiet(self) -> bool:
         """Whether standard output belongs to the report alone."""
         return self.output.format != "text"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """A run and the exit code that it stands for."""
-
-    run: "Run"
-    exit_code: int
 
 
 def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None = None) -> Prepared:
@@ -160,8 +149,6 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         TOOLS.load("check-ceiling")(found.job)
     check_writable("--key-file", output.key_file)
     return Prepared(
-        workload=workload,
-        flags=flags,
         checked=found,
         output=output,
         cost=cost,
@@ -180,19 +167,51 @@ def _output(workload: str, flags: Mapping[str, Any]) -> Output:
     return Output(**{name: checked(Output, name, value) for name, value in given.items()})
 
 
-def run(prepared: Prepared) -> Finished:
-    """Run a job where its flags say, report on it, and write its keys."""
+def job_command(
+    workload: str, text: str, *more: Callable[[Any], Any], **what: str
+) -> click.Command:
+    """Return the command that runs a workload and does nothing else.
+
+    Parameters
+    ----------
+    workload
+        Also its name.
+    text
+        Its help.
+    more
+        Declare flags and arguments besides those of the workload and of every job.
+    what
+        Help texts of flags, as for ``of_jobs.settings``.
+    """
+
+    @click.command(workload, help=text)
+    @group(*more)
+    @job_options(workload, **what)
+    def command(**flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
+        return run(prepare(workload, flags))
+
+    return command
+
+
+def run(prepared: Prepared) -> int:
+    """Run a job where its flags say, report on it, and write its keys; return the exit code."""
     with prepared.checked.open_target() as target:
-        done = perform(prepared, target)
+        made, exit_code = perform(prepared, target)
     if prepared.output.key_file is not None:
         from serverless_bench.job.keys import write_key_file
 
-        write_key_file(prepared.output.key_file, done.run.keys())
-    return done
+        write_key_file(prepared.output.key_file, made.keys())
+    return exit_code
 
 
-def perform(prepared: Prepared, target: "Target") -> Finished:
-    """Run a job and report on it; its run directory is named before it starts."""
+def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
+    """Run a job and report on it; its run directory is named before it starts.
+
+    Returns
+    -------
+    Run, int
+        What was made, and the exit code that it stands for.
+    """
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.reporters.pace import overdue
     from serverless_bench.reporters.reporter import write_report
@@ -219,8 +238,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
         from serverless_bench.formats.exporters.pywren import write_pickle
 
         write_pickle(run, output.pickle)
-    code = exit_code_of(summary) if problem is None else complain(problem)
-    return Finished(run=run, exit_code=code)
+    return run, exit_code_of(summary) if problem is None else complain(problem)
 
 
 def check_writable(flag: str, path: Path | None) -> None:

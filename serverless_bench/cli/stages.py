@@ -34,6 +34,8 @@ class PreparedStage:
     number: int
     """Among all stages, from 1."""
     stage: Stage
+    flags: Mapping[str, Any]
+    """Of its command, by parameter name."""
     prepared: Prepared
     """What it starts; with ``keys`` of another stage, these are examples."""
 
@@ -89,21 +91,16 @@ def _step(
         flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
         keys = None
         if stage.keys is not None:
-            source = _source(stage, before[stage.keys])
-            keys = tuple(example_keys(source.job, source.keys))
+            source = before[stage.keys]
+            wanted = open_workload(stage.workload).source.partition(" ")[0]
+            if source.stage.workload != wanted:
+                raise UsageError(
+                    f"keys names {stage.keys!r}, whose workload is {source.stage.workload!r}",
+                    hint=f"what a stage of workload {wanted!r} wrote can be read",
+                )
+            keys = tuple(example_keys(source.prepared.job, source.prepared.keys))
         prepared = prepare(stage.workload, flags, keys)
-    return PreparedStage(number=number, stage=stage, prepared=prepared)
-
-
-def _source(stage: Stage, source: PreparedStage) -> Prepared:
-    """Return what makes the objects that a stage reads."""
-    wanted = open_workload(stage.workload or "").source.partition(" ")[0]
-    if source.prepared.workload != wanted:
-        raise UsageError(
-            f"keys names {stage.keys!r}, whose workload is {source.prepared.workload!r}",
-            hint=f"what a stage of workload {wanted!r} wrote can be read",
-        )
-    return source.prepared
+    return PreparedStage(number=number, stage=stage, flags=flags, prepared=prepared)
 
 
 def given_flags(context: click.Context) -> dict[str, Setting]:

@@ -288,42 +288,39 @@ class Bucket:
 
     def uploads(self, prefix: str) -> list[OpenUpload] | None:
         """Return the open uploads below ``prefix``; None if the store lists none."""
-        found: list[OpenUpload] = []
-        marker: OpenUpload | None = None
-        before: set[OpenUpload] = set()
-        while True:
-            try:
-                page, marker = self._run("list", partial(self._client.list_uploads, prefix, marker))
-            except OperationError as exc:
-                if exc.status not in _NOT_OFFERED:
-                    raise
-                # Of a bucket that is not there, too.
-                self.head()
-                return None
-            found += page
-            if marker is None:
-                return found
-            if marker in before or len(before) == _MOST_SURVEYED:
-                raise BadResponse("the list of open uploads does not end", status=200)
-            before.add(marker)
+        try:
+            return [*self._marked("open uploads", partial(self._client.list_uploads, prefix))]
+        except OperationError as exc:
+            if exc.status not in _NOT_OFFERED:
+                raise
+            # Of a bucket that is not there, too.
+            self.head()
+            return None
 
     def versions(self, prefix: str) -> Iterator[ObjectVersion]:
         """Yield every version and delete marker of the keys that begin with ``prefix``.
 
         Nothing is yielded of a store that has no versions.
         """
-        after: ObjectVersion | None = None
-        for _ in range(_MOST_SURVEYED):
-            try:
-                page, after = self._run("list", partial(self._client.list_versions, prefix, after))
-            except OperationError as exc:
-                if exc.status not in _NOT_OFFERED:
-                    raise
-                return
+        try:
+            yield from self._marked("versions", partial(self._client.list_versions, prefix))
+        except OperationError as exc:
+            if exc.status not in _NOT_OFFERED:
+                raise
+
+    def _marked(
+        self, what: str, call: Callable[[T | None, Exchange], tuple[list[T], T | None]]
+    ) -> Iterator[T]:
+        """Yield the entries of all pages of a list that goes on behind a marker."""
+        marker: T | None = None
+        before: set[T | None] = set()
+        while marker not in before and len(before) <= _MOST_SURVEYED:
+            before.add(marker)
+            page, marker = self._run("list", partial(call, marker))
             yield from page
-            if after is None:
+            if marker is None:
                 return
-        raise BadResponse("the list of versions does not end", status=200)
+        raise BadResponse(f"the list of {what} does not end", status=200)
 
     def head_version(self, version: ObjectVersion, length: int) -> Head:
         """Return how a version begins."""

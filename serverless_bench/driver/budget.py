@@ -11,9 +11,9 @@ from serverless_bench.aws.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB, CostConditions
 from serverless_bench.aws.cost.prices import format_money, needed_prices, price, price_note
 from serverless_bench.driver.cost_limit import CostLimit
+from serverless_bench.driver.link import mean_declared
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import OnOutcome, RunProgress
-from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 
@@ -193,14 +193,13 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostCondi
             timeout_s = float(setup.timeout_s)
     size = None
     if job.declared.reads(job.load):
-        sizes = [declared for key in keys if (declared := declared_size(key)) is not None]
-        if not sizes:
+        size = mean_declared(keys)
+        if size is None:
             raise UsageError(
                 "nobody can know what reading these objects costs: their keys do not say their"
                 " size",
                 hint="sbench plan --size estimates it; leave `max_cost` out",
             )
-        size = sum(sizes) // len(sizes)
     return CostConditions(
         memory_mib=memory or VCPU_MIB,
         architecture=architecture or "x86_64",

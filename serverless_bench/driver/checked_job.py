@@ -32,14 +32,12 @@ from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import make_settings, setting_of
 from serverless_bench.settings.schema import check_name, renamed
 from serverless_bench.settings.values import (
-    link_of,
     load_of,
     named_values,
     object_bytes_of,
-    share_of,
     transfer_of,
 )
-from serverless_bench.units import format_size
+from serverless_bench.units import format_size, parse_link, parse_share
 
 _NOWHERE: Final = "http://127.0.0.1:9"
 """For arrays in files: the discard port, at which nothing answers."""
@@ -182,6 +180,7 @@ def _specified(
     remote: Remote,
 ) -> JobSpec:
     invocations = _invocations(settings, keys)
+    link, share = settings.link, settings.until_stable
     return JobSpec(
         name=settings.name or f"{utc_stamp()}-{settings.workload}-{secrets.token_hex(2)}",
         workload=settings.workload,
@@ -202,11 +201,11 @@ def _specified(
         repeats=settings.read_times,
         deadline_s=settings.deadline,
         duration_s=settings.duration,
-        until_stable=share_of("until_stable", settings.until_stable),
+        until_stable=None if share is None else parse_share("`until_stable`", str(share)),
         warmup=settings.warm_up,
         gate=settings.gate,
         gate_timeout_s=settings.gate_timeout,
-        link_bytes_per_s=link_of(settings.link),
+        link_bytes_per_s=parse_link(link) if isinstance(link, str) else link,
         seed=settings.seed,
         functions=remote.functions,
         function_region=remote.region,

@@ -158,7 +158,11 @@ def clean(
                 problems=found.problems,
             )
         with target_of(run) as target:
-            cleaning = _Cleaning(run, target, found.problems, begin, give_back=give_back)
+            in_arrays = run.job.load.library is not None
+            remove = partial(
+                delete, target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
+            )
+            cleaning = _Cleaning(run, target, [*found.problems], remove)
             cleaned = cleaning.run_through(found.keys, died_ns, on_message, survey=survey)
             if not (versions or cleaned.deleted.kept):
                 return cleaned
@@ -167,34 +171,20 @@ def clean(
                 relocated(run.job, target).control,
                 run.run_id,
                 found.keys,
-                in_arrays=run.job.load.library is not None,
+                in_arrays=in_arrays,
                 delete=versions,
             )
             return replace(cleaned, kept=kept, kept_text=kept.text(target))
 
 
+@dataclass(frozen=True, slots=True)
 class _Cleaning:
     """Deletes what one run left in its store."""
 
-    def __init__(
-        self,
-        run: Run,
-        target: Target,
-        problems: Iterable[str],
-        on_begin: Callable[[], object],
-        *,
-        give_back: bool,
-    ) -> None:
-        self._run = run
-        self._target = target
-        self._problems = [*problems]
-        self._delete = partial(
-            delete,
-            target,
-            in_arrays=run.job.load.library is not None,
-            give_back=give_back,
-            on_begin=on_begin,
-        )
+    run: Run
+    target: Target
+    problems: list[str]
+    delete: Callable[[Iterable[str]], Deleted]
 
     def run_through(
         self,
@@ -206,23 +196,19 @@ class _Cleaning:
     ) -> Cleaned:
         """Delete objects, then claims and records, then what no file of the run tells of."""
         known = frozenset(keys)
-        deleted = self._delete(keys)
-        control = relocated(self._run.job, self._target).control
+        deleted = self.delete(keys)
+        control = relocated(self.run.job, self.target).control
         if control is not None:
-            _outwait(self._run, died_ns, on_message)
-            theirs = delete_control(control, self._run.run_id)
-            deleted.control = theirs.control
-            deleted.kept += theirs.kept
-            deleted.failed += theirs.failed
-            deleted.foreign += theirs.foreign
+            _outwait(self.run, died_ns, on_message)
+            deleted.add(delete_control(control, self.run.run_id))
         rest = ""
-        if survey or self._problems or died_ns is not None:
+        if survey or self.problems or died_ns is not None:
             rest = self._look_around(known, deleted)
         return Cleaned(
             deleted=deleted,
             rest=rest if survey else "",
             has_control=control is not None,
-            problems=tuple(self._problems),
+            problems=tuple(self.problems),
         )
 
     def _look_around(self, known: Collection[str], deleted: Deleted) -> str:
@@ -236,26 +222,23 @@ class _Cleaning:
         str
             What else lies below the prefix.
         """
-        target, there = self._target, list[str]()
+        target, there = self.target, list[str]()
         with explained(target), closing(Bucket(target)) as bucket:
             objects, size, is_all = bucket.survey(target.prefix, there.extend)
             uploads = bucket.uploads(target.prefix)
         listed = set(there).difference(deleted.foreign, deleted.failed)
         again = listed.intersection(known)
-        later = later_keys(self._run, listed.difference(known))
+        later = later_keys(self.run, listed.difference(known))
         if again or later:
-            more = self._delete((*again, *later))
-            deleted.objects += more.objects
-            deleted.kept += more.kept
-            deleted.failed += more.failed
-            deleted.foreign += more.foreign
+            more = self.delete((*again, *later))
+            deleted.add(more)
             objects -= len(again) + len(later) - len(more.failed) - len(more.foreign)
         if later:
             keys = format_count(len(later), "object")
-            self._problems.append(f"no file of the run tells of {keys} of later launches")
-        if not is_all and self._problems:
+            self.problems.append(f"no file of the run tells of {keys} of later launches")
+        if not is_all and self.problems:
             looked = format_count(objects, "object")
-            self._problems.append(f"only the first {looked} below {target.url} were looked at")
+            self.problems.append(f"only the first {looked} below {target.url} were looked at")
         open_uploads = None if uploads is None else len(uploads)
         return _rest(target, objects, size, open_uploads, is_all=is_all)
 

@@ -83,6 +83,11 @@ class Deleted:
     requests: Counter[str] = field(default_factory=Counter, compare=False)
     """Billed requests that this took, by kind: the deletions themselves are free."""
 
+    def add(self, more: "Deleted") -> None:
+        """Count further deletions, but not what they took nor the uploads of their keys."""
+        for name in ("objects", "kept", "control", "failed", "foreign"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+
 
 def delete(
     target: Target,
@@ -273,9 +278,7 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool
         return True
     if content_of(key).agrees(0, memoryview(head.data)):
         return True
-    pieces = (head.data[at : at + _PIECE] for at in range(0, len(head.data), _PIECE))
-    origins = (identify(memoryview(piece)) for piece in pieces)
-    return any(origin is not None and origin.key_hash in hashes for origin in origins)
+    return _has_bytes_of(hashes, head.data, range(0, len(head.data), _PIECE), _PIECE)
 
 
 def _is_of_array(key: str, head: Head, hashes: set[int]) -> bool:
@@ -289,8 +292,12 @@ def _is_of_array(key: str, head: Head, hashes: set[int]) -> bool:
         return head.data.lstrip()[:1] == b"{"
     if is_smaller_level(key) or _is_blosc(head):
         return True
-    pieces = (head.data[at : at + _CHUNK_PIECE] for at in range(0, _CHUNK_LOOK, BLOCK))
-    origins = (identify(memoryview(piece)) for piece in pieces)
+    return _has_bytes_of(hashes, head.data, range(0, _CHUNK_LOOK, BLOCK), _CHUNK_PIECE)
+
+
+def _has_bytes_of(hashes: set[int], data: bytes, starts: range, size: int) -> bool:
+    """Tell whether any piece of this size is of an object whose key has one of these hashes."""
+    origins = (identify(memoryview(data[at : at + size])) for at in starts)
     return any(origin is not None and origin.key_hash in hashes for origin in origins)
 
 

@@ -31,6 +31,12 @@ def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
         )
 
 
+def mean_declared(keys: Sequence[str]) -> int | None:
+    """Return the mean size of objects that say theirs; None if none does."""
+    sizes = [size for key in keys if (size := declared_size(key)) is not None]
+    return sum(sizes) // len(sizes) if sizes else None
+
+
 def mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
     """Return what an operation moves on average, as far as it is known."""
     load = job.load

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from serverless_bench.errors import UsageError
@@ -115,11 +116,7 @@ def check_room(planned_bytes: int, what: str) -> None:
     UsageError
         If ``planned_bytes`` are more than what is free.
     """
-    from serverless_bench.stores.embedded import default_directory  # noqa: PLC0415
-
-    directory = default_directory()
-    folder = next(path for path in (directory, *directory.parents) if path.exists())
-    free = shutil.disk_usage(folder).free
+    _, free = room_of_store()
     if planned_bytes > free:
         raise UsageError(
             f"{what} are {format_size(planned_bytes)}; the embedded store has room for"
@@ -127,3 +124,12 @@ def check_room(planned_bytes: int, what: str) -> None:
             hint="write less (`number`, `mb`), or elsewhere: `endpoint_url` URL `bucket` B for a"
             " store of yours, `bucket` B for AWS, and `executor` lithops for functions there",
         )
+
+
+def room_of_store() -> tuple[Path, int]:
+    """Return the folder that the embedded store is in, or will be, and its free bytes."""
+    from serverless_bench.stores.embedded import default_directory  # noqa: PLC0415
+
+    directory = default_directory()
+    folder = next(path for path in (directory, *directory.parents) if path.exists())
+    return folder, shutil.disk_usage(folder).free

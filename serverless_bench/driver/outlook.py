@@ -23,9 +23,10 @@ from serverless_bench.aws.cost.prices import (
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
+from serverless_bench.driver.link import mean_declared
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.keys import declared_size, new_run_id
+from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
 from serverless_bench.job.workload import Stream, Workload, open_workload
@@ -213,33 +214,23 @@ def plan(
     ({'put': 100}, True)
     """
     check(job, keys)
-    there, found = _on_lambda(job, quota), needed_prices(job, prices)
+    at_once = min(job.concurrency, job.invocations, quota)
+    # As it would run there: as many at once as may, with claims and records.
+    there = replace(job, concurrency=at_once, control=job.target)
     setting = CostConditions(
         memory_mib=memory_mib,
         architecture=architecture,
-        object_bytes=_mean_bytes(keys),
+        object_bytes=mean_declared(keys),
         quota=quota,
         network_mbps=network_mbps,
     )
     return JobPlan(
         job=there,
+        prices=needed_prices(job, prices),
         outlook=None if job.declared.runs_code else outlook(job, keys),
         expected=expected(there, setting),
         at_most=at_most(there, setting),
-        prices=found,
     )
-
-
-def _mean_bytes(keys: Sequence[str]) -> int | None:
-    """Return the mean size of objects that say theirs; None if none does."""
-    sizes = [size for key in keys if (size := declared_size(key)) is not None]
-    return sum(sizes) // len(sizes) if sizes else None
-
-
-def _on_lambda(job: JobSpec, quota: int) -> JobSpec:
-    """Return a job as it would run there: as many at once as may, with claims and records."""
-    at_once = min(job.concurrency, job.invocations, quota)
-    return replace(job, concurrency=at_once, control=job.target)
 
 
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
@@ -310,6 +301,5 @@ def _succeeding(
 
 
 def _bytes(operation: OperationSpec) -> int:
-    if operation.kind not in _MOVING:
-        return 0
-    return (operation.size if operation.length is None else operation.length) or 0
+    moved = operation.size if operation.length is None else operation.length
+    return (moved or 0) if operation.kind in _MOVING else 0

@@ -109,11 +109,6 @@ def digest(code: str) -> str:
     return f"sha256:{sha256(code.encode()).hexdigest()}"
 
 
-def without_code(job: JobSpec) -> JobSpec:
-    """Return a job as it may be saved: nobody is to run code because it lies in a file."""
-    return replace(job, load=replace(job.load, code=None))
-
-
 @contextmanager
 def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
     """Have modules of the user's pickled by value, which workers do not have."""

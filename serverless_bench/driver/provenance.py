@@ -32,7 +32,7 @@ def provenance(job: JobSpec) -> dict[str, Any]:
         "sbench": __version__,
         "git_commit": _git_commit(),
         "python": platform.python_version(),
-        "libraries": {name: v for name in _LIBRARIES if (v := _version(name))},
+        "libraries": {name: v for name in _LIBRARIES if (v := version_of(name))},
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
         "payload": f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION,
@@ -65,7 +65,8 @@ def _client(job: JobSpec) -> dict[str, str | list[str]]:
     }
 
 
-def _version(name: str) -> str | None:
+def version_of(name: str) -> str | None:
+    """Return the version of an installed package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -164,10 +164,18 @@ def _with_stack(
     stack = read_stack(name, region=remote.region or settings.region)
     own = bool(location.bucket or location.endpoint_url)
     elsewhere = not own and stack.data_region != stack.region
-    _check_prefixes(
-        data=None if location.bucket else location.prefix,
-        control=remote.prefix if remote.bucket in {None, stack.control_bucket} else None,
-    )
+    is_control_ours = remote.bucket in {None, stack.control_bucket}
+    for prefix, setting, allowed in (
+        (None if location.bucket else location.prefix, "prefix", DEFAULT_PREFIX),
+        (remote.prefix if is_control_ours else None, "control_prefix", CONTROL_PREFIX),
+    ):
+        # The role of the stack's functions allows nothing elsewhere.
+        if prefix is not None and not prefix.startswith(allowed):
+            raise wrong(
+                setting,
+                f"{prefix!r} is not below {allowed}, where the stack's functions may write",
+                hint=f"as in {allowed}mine/; `bucket` for a bucket of yours",
+            )
     location = replace(
         location,
         bucket=location.bucket or stack.data_bucket,
@@ -201,21 +209,6 @@ def _check_deployed(settings: JobSettings, client: str) -> None:
         )
     if reason := open_workload(settings.workload).not_deployed:
         raise UsageError(reason, hint=hint)
-
-
-def _check_prefixes(**given: str | None) -> None:
-    """Refuse prefixes below which the role of a stack's functions allows nothing."""
-    for name, setting, allowed in (
-        ("data", "prefix", DEFAULT_PREFIX),
-        ("control", "control_prefix", CONTROL_PREFIX),
-    ):
-        prefix = given[name]
-        if prefix is not None and not prefix.startswith(allowed):
-            raise wrong(
-                setting,
-                f"{prefix!r} is not below {allowed}, where the stack's functions may write",
-                hint=f"as in {allowed}mine/; `bucket` for a bucket of yours",
-            )
 
 
 def _region_of(functions: Sequence[str]) -> str | None:

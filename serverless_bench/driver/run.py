@@ -14,7 +14,7 @@ from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.live.progress import shown
 from serverless_bench.driver.origin import confirm, sealed
-from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
+from serverless_bench.driver.pickling import OwnFunction, function_job, pack
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
@@ -177,7 +177,8 @@ def _launched(
     header = {
         "run_id": run_id,
         "created_ns": created_ns,
-        "job": asdict(without_code(job)),
+        # Nobody is to run code because it lies in a file.
+        "job": asdict(replace(job, load=replace(job.load, code=None))),
         "provenance": provenance(job),
         **({} if ready is None else {"limits": ready.limits, "probe": ready.probe}),
     }

@@ -5,7 +5,7 @@ Nothing here is measured.
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,7 +49,8 @@ def resolve(target: Target, *, region: str | None) -> Target:
         If the endpoint is no URL, the bucket's name is none, or no account is named.
     """
     if target.protocol is not StoreProtocol.S3:
-        return _found_in_cloud(target)
+        url = target.endpoint_url or CLOUDS[target.protocol].endpoint()
+        return _reached(replace(target, endpoint_url=url))
     zone = zone_of(target.bucket)
     if not target.endpoint_url and zone is not None:
         region = region or _configured_region()
@@ -57,20 +58,14 @@ def resolve(target: Target, *, region: str | None) -> Target:
         target = replace(target, endpoint_url=zonal_endpoint(zone, region))
     if not target.endpoint_url:
         return _found_on_aws(target, region)
-    with explained(target):
-        here = replace(target, region=region or _configured_region())
-        with closing(Bucket(here)) as bucket:
-            bucket.head()
-    return here
+    return _reached(replace(target, region=region or _configured_region()))
 
 
-def _found_in_cloud(target: Target) -> Target:
-    """Return a target whose bucket is not spoken to by S3's protocol, once it has answered."""
-    cloud = CLOUDS[target.protocol]
-    here = replace(target, endpoint_url=target.endpoint_url or cloud.endpoint())
-    with explained(here), closing(Bucket(here)) as bucket:
+def _reached(target: Target) -> Target:
+    """Return a target once its bucket has answered."""
+    with explained(target), closing(Bucket(target)) as bucket:
         bucket.head()
-    return here
+    return target
 
 
 def _found_on_aws(target: Target, region: str | None) -> Target:
@@ -186,8 +181,7 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
         yield target
 
 
-@contextmanager
-def neighbours_noted(target: Target, notes: dict[str, Any]) -> Iterator[None]:
+def neighbours_noted(target: Target, notes: dict[str, Any]) -> AbstractContextManager[object]:
     """Note which other commands load the embedded store while the block runs.
 
     Parameters
@@ -198,12 +192,10 @@ def neighbours_noted(target: Target, notes: dict[str, Any]) -> Iterator[None]:
         As in ``stores.embedded.loading``.
     """
     if target.store is None:
-        yield
-        return
+        return nullcontext()
     from serverless_bench.stores.embedded import loading  # noqa: PLC0415
 
-    with loading(notes):
-        yield
+    return loading(notes)
 
 
 @contextmanager

@@ -6,18 +6,18 @@ The driver reads the live board in a thread of its own, and tells the functions 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.live.repeated import repeated
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.stability import LOOK_S, SAMPLE_S, StoppingRule
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.live_layout import WARM_UP
-
-if TYPE_CHECKING:
-    from serverless_bench.rundir.tables import Floats
-    from serverless_bench.statistics.stability import StoppingRule
 
 _LARGE_BYTES: Final = MIB
 """From this mean size on, bytes are what goes on evenly; of smaller objects, operations."""
@@ -29,8 +29,6 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
     if job.until_stable is None:
         yield
         return
-    from serverless_bench.statistics.stability import SAMPLE_S, StoppingRule  # noqa: PLC0415
-
     watch = _Watch(StoppingRule(job.until_stable), live, job.duration_s or 0.0)
     try:
         with repeated(watch.sample, SAMPLE_S, name="until stable"):
@@ -52,7 +50,7 @@ class _Watch:
         How long each function works.
     """
 
-    def __init__(self, stopping: "StoppingRule", live: RunProgress, duration_s: float) -> None:
+    def __init__(self, stopping: StoppingRule, live: RunProgress, duration_s: float) -> None:
         self._stopping = stopping
         self._live = live
         self._duration_s = duration_s
@@ -64,8 +62,6 @@ class _Watch:
 
     def sample(self) -> None:
         """Read the board; look at it all, now and then, and end the run if it is stable."""
-        from serverless_bench.statistics.stability import LOOK_S  # noqa: PLC0415
-
         totals, now_ns = self._live.totals(), monotonic_ns()
         if totals is None or self._reached_s is not None:
             return
@@ -77,26 +73,22 @@ class _Watch:
         self._looked_ns = now_ns
         samples = self._samples()
         if len(samples) and self._stopping.stable(samples):
-            self._reached_s = len(samples) * _sample_s()
+            self._reached_s = len(samples) * SAMPLE_S
             self._live.stop()
 
     @property
     def _counts(self) -> tuple[str, list[int]]:
-        moved, done = self._bytes[-1], self._operations[-1]
+        moved, done = sum(self._bytes[-1:]), sum(self._operations[-1:])
         if moved and moved >= _LARGE_BYTES * done:
             return "bytes", self._bytes
         return "operations", self._operations
 
-    def _samples(self, *, over: bool = False) -> "Floats":
+    def _samples(self, *, over: bool = False) -> Floats:
         """Return what each stretch of equal length had, from the first one that had anything.
 
         Functions that have nothing to show are stalled, as long as they are to work; what it takes
         to end them after the run is ``over`` is not theirs.
         """
-        import numpy as np  # noqa: PLC0415 - most runs need none here
-
-        if not self._at_ns:
-            return np.zeros(0)
         counts = np.array(self._counts[1], dtype=np.float64)
         busy = np.flatnonzero(np.diff(counts))
         if not len(busy):
@@ -104,7 +96,7 @@ class _Watch:
         # A thread wakes up late, so counts are read between two of its looks.
         at_s = (np.array(self._at_ns) - self._at_ns[busy[0]]) / NS_PER_S
         end_s = max(at_s[busy[-1] + 1], min(at_s[-1], self._duration_s)) if over else at_s[-1]
-        grid = np.arange(int(end_s / _sample_s()) + 1) * _sample_s()
+        grid = np.arange(int(end_s / SAMPLE_S) + 1) * SAMPLE_S
         return np.asarray(np.diff(np.interp(grid, at_s, counts)), dtype=np.float64)
 
     def report(self) -> dict[str, Any]:
@@ -119,15 +111,9 @@ class _Watch:
             "asked": self._stopping.asked,
             "reached": self._reached_s is not None,
             "after_s": self._reached_s,
-            "of": self._counts[0] if self._at_ns else "operations",
+            "of": self._counts[0],
             **{name: found.get(name) for name in ("mean_per_s", "low_per_s", "high_per_s")},
             **{name: found.get(name) for name in ("half_width", "trend", "block_s")},
             "blocks": 0 if latest is None else latest.blocks,
             "looks": self._stopping.looks,
         }
-
-
-def _sample_s() -> float:
-    from serverless_bench.statistics.stability import SAMPLE_S  # noqa: PLC0415
-
-    return SAMPLE_S

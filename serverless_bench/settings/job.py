@@ -26,10 +26,6 @@ from serverless_bench.settings.schema import checked
 from serverless_bench.units import KIB, MIB, parse_size
 
 
-def _as_text(size: object) -> str:
-    return f"{size}B" if isinstance(size, int) else str(size)
-
-
 def _in(unit: int) -> Callable[[Any], object]:
     """Return what turns bytes, a number or a text with a unit, into ``unit``."""
     return lambda size: (parse_size(size) if isinstance(size, str) else size) / unit
@@ -156,7 +152,7 @@ class JobSettings:
             "Size of an object with its unit, as in 2GB or 64MiB.",
             own=True,
             also="object_bytes",
-            of_field=_as_text,
+            of_field=lambda size: f"{size}B" if isinstance(size, int) else str(size),
         ),
     ] = None
     sizes: Annotated[

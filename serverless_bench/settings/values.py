@@ -13,7 +13,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.units import KIB, MIB, is_bare, parse_link, parse_share, parse_size
+from serverless_bench.units import KIB, MIB, is_bare, parse_size
 
 _MAX_DIGITS: Final = 18
 """Of a length of an array: 64 bits hold it."""
@@ -113,16 +113,6 @@ def object_size(mb: int | None, size: str | None) -> int:
     if mb < 1:
         raise wrong("mb", f"must be at least 1, got {mb}", hint="`size` takes smaller ones")
     return mb * MIB
-
-
-def link_of(link: str | float | None) -> float | None:
-    """Return the bytes per second of a link, which may be a text like 20Gbit."""
-    return parse_link(link) if isinstance(link, str) else link
-
-
-def share_of(setting: str, share: str | float | None) -> float | None:
-    """Return a share, which may be a text like 2%."""
-    return None if share is None else parse_share(f"`{setting}`", str(share))
 
 
 def named_values(

@@ -3,12 +3,10 @@
 import os
 import platform
 import resource
-import shutil
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +23,10 @@ from serverless_bench.aws.account import (
 from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
 from serverless_bench.clock import EpochClock, http_date_s, sleep
+from serverless_bench.driver.location import room_of_store
+from serverless_bench.driver.provenance import version_of
 from serverless_bench.errors import PluginError, SbenchError
 from serverless_bench.executors.findings import Finding, clock, fail, ok, warn
-from serverless_bench.stores.embedded import default_directory
 from serverless_bench.stores.seaweedfs import find_program
 from serverless_bench.units import GIB, format_seconds, format_size
 from serverless_bench.version import __version__
@@ -68,9 +67,9 @@ def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
 def versions() -> Iterator[Finding]:
     """Look at Python and the libraries."""
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    there = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    there = ", ".join(f"{name} {version_of(name)}" for name in _LIBRARIES)
     yield ok("sbench", f"{__version__} with {there}")
-    absent = [name for name in _OPTIONAL if not _installed(name)]
+    absent = [name for name in _OPTIONAL if version_of(name) is None]
     if absent:
         text = f"not installed: {', '.join(absent)}"
         yield ok("extras", f"{text}; pip install 'serverless-bench[all]' has them")
@@ -79,19 +78,14 @@ def versions() -> Iterator[Finding]:
 def machine() -> Iterator[Finding]:
     """Look at what the driver needs of this machine."""
     folder = Path.cwd()
-    if os.access(folder, os.W_OK):
-        yield ok("run directory", f"{folder} can be written")
-    else:
-        yield fail("run directory", f"{folder} cannot be written", "change to another directory")
+    refused = fail("run directory", f"{folder} cannot be written", "change to another directory")
+    can_write = os.access(folder, os.W_OK)
+    yield ok("run directory", f"{folder} can be written") if can_write else refused
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < _OPEN_FILES:
-        hint = f"ulimit -n {_OPEN_FILES}"
-        yield warn("open files", f"{soft} are allowed, a thousand workers need more", hint)
-    else:
-        yield ok("open files", f"{soft} are allowed")
-    directory = default_directory()
-    folder = next(path for path in (directory, *directory.parents) if path.exists())
-    free = shutil.disk_usage(folder).free
+    text, hint = f"{soft} are allowed", f"ulimit -n {_OPEN_FILES}"
+    few = warn("open files", f"{text}, a thousand workers need more", hint)
+    yield few if soft < _OPEN_FILES else ok("open files", text)
+    folder, free = room_of_store()
     text = f"{format_size(free)} free in {folder}"
     hint = "make room, or SBENCH_STORE_DIR names another disk"
     yield warn("disk", text, hint) if free < _ROOM_BYTES else ok("disk", text)
@@ -119,11 +113,9 @@ def credentials(patient: Patient) -> Iterator[Finding]:
         yield ok("credentials", f"from {found.method}; {text}")
         return
     text, wanted_s = f"from {found.method}; they last {format_seconds(left_s)}", 2 * patient.run_s
-    if left_s < wanted_s:
-        hint = f"renew them: {format_seconds(wanted_s)} are twice the run (--run-seconds)"
-        yield warn("credentials", f"{text} only", hint)
-    else:
-        yield ok("credentials", f"{text} or more")
+    hint = f"renew them: {format_seconds(wanted_s)} are twice the run (--run-seconds)"
+    short = warn("credentials", f"{text} only", hint)
+    yield short if left_s < wanted_s else ok("credentials", f"{text} or more")
 
 
 def _seconds_left(found: Any) -> float | None:  # noqa: ANN401 - botocore's own
@@ -210,18 +202,29 @@ def function(name: str, patient: Patient) -> Iterator[Finding]:
     text = f"{setup.memory_mib} MB, {setup.architecture}, {setup.runtime}, {setup.state}"
     usable = setup.state in {"Active", "Inactive"}
     yield ok(what, text) if usable else fail(what, text, "wait, or deploy again")
-    if setup.timeout_s < _FUNCTION_TIMEOUT_S:
-        hint = f"set its timeout to {_FUNCTION_TIMEOUT_S}"
-        yield warn(what, f"AWS ends it after {setup.timeout_s} s", hint)
-    if setup.retries != 0:
-        attempts = "twice" if setup.retries is None else f"{setup.retries} times"
-        hint = "set its EventInvokeConfig: MaximumRetryAttempts 0"
-        yield warn(what, f"AWS runs a failed event again, {attempts}", hint)
-    if setup.event_age_s is None or setup.event_age_s > _MOST_EVENT_AGE_S:
-        hint = "set its EventInvokeConfig: MaximumEventAgeInSeconds, a few minutes"
-        yield warn(what, f"an event may come {setup.event_age_s or 21600} s late", hint)
-    if setup.in_vpc:
-        yield warn(what, "in a VPC: slow, and dear behind NAT", "take it out of the VPC")
+    attempts = "twice" if setup.retries is None else f"{setup.retries} times"
+    age_s = 21600 if setup.event_age_s is None else setup.event_age_s
+    config = "set its EventInvokeConfig:"
+    for is_wrong, problem, hint in (
+        (
+            setup.timeout_s < _FUNCTION_TIMEOUT_S,
+            f"AWS ends it after {setup.timeout_s} s",
+            f"set its timeout to {_FUNCTION_TIMEOUT_S}",
+        ),
+        (
+            setup.retries != 0,
+            f"AWS runs a failed event again, {attempts}",
+            f"{config} MaximumRetryAttempts 0",
+        ),
+        (
+            age_s > _MOST_EVENT_AGE_S,
+            f"an event may come {age_s} s late",
+            f"{config} MaximumEventAgeInSeconds, a few minutes",
+        ),
+        (setup.in_vpc, "in a VPC: slow, and dear behind NAT", "take it out of the VPC"),
+    ):
+        if is_wrong:
+            yield warn(what, problem, hint)
     if setup.reserved == 0:
         yield fail(what, "no concurrency is reserved for it: it cannot run", "remove the reserve")
     elif setup.reserved is not None:
@@ -229,11 +232,3 @@ def function(name: str, patient: Patient) -> Iterator[Finding]:
     if setup.version not in {None, __version__}:
         hint = "sam build && sam deploy"
         yield warn(what, f"has sbench {setup.version}, this is {__version__}", hint)
-
-
-def _installed(name: str) -> bool:
-    try:
-        version(name)
-    except PackageNotFoundError:
-        return False
-    return True

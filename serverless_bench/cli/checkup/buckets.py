@@ -4,13 +4,11 @@ import secrets
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.cli.checkup.base import Patient
 from serverless_bench.clients.s3_http import texts
-from serverless_bench.driver import bucket as driver
-from serverless_bench.driver.bucket import Setting, explained
+from serverless_bench.driver.bucket import Bucket, Setting, explained
 from serverless_bench.driver.target import resolve
 from serverless_bench.driver.versioning import VERSIONING
 from serverless_bench.errors import (
@@ -21,6 +19,7 @@ from serverless_bench.errors import (
     UsageError,
 )
 from serverless_bench.executors.findings import Finding, fail, ok, warn
+from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.target import StoreProtocol, Target
 
 _GIVE_UP_S: Final = 12.0
@@ -36,94 +35,68 @@ _BLOCKS: Final = (
 _IS_THERE: Final = 412
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
-    """One bucket to look at."""
-
-    name: str
-    protocol: StoreProtocol = StoreProtocol.S3
-    prefix: str
-    """Under which a test object may be written."""
-    endpoint_url: str | None = None
-    claims: bool = False
-    """Whether functions claim their work in it, for which puts have to be conditional."""
-
-    @property
-    def what(self) -> str:
-        """Begins its lines."""
-        return f"bucket {self.target.bucket_name}"
-
-    @property
-    def target(self) -> Target:
-        """Where it is, as far as the user says."""
-        return Target(
-            bucket=self.name,
-            protocol=self.protocol,
-            prefix=self.prefix,
-            endpoint_url=self.endpoint_url or "",
-        )
-
-
-def look_at(bucket: Bucket, patient: Patient, *, write_test: bool) -> Iterator[Finding]:
+def look_at(bucket: Target, patient: Patient, *, write_test: bool) -> Iterator[Finding]:
     """Yield what is found about one bucket.
 
     Parameters
     ----------
     bucket
-        Which.
+        Where it is, as far as the user says; a test object goes below its prefix.
     patient
         Whose account and functions.
     write_test
         Whether to write a small object, and delete it.
     """
+    what = f"bucket {bucket.bucket_name}"
     try:
-        target = resolve(bucket.target, region=patient.region)
-        with closing(driver.Bucket(target, give_up_s=_GIVE_UP_S)) as store:
+        target = resolve(bucket, region=patient.region)
+        with closing(Bucket(target, give_up_s=_GIVE_UP_S)) as store:
             with explained(target):
                 found = store.region(patient.account or "")
-            yield from _region(bucket, patient, found)
+            yield from _region(what, patient, found)
             if bucket.protocol is StoreProtocol.S3:
-                yield from _settings(bucket, store)
+                yield from _settings(what, store)
             if write_test:
-                yield from _conditional(bucket, store)
+                yield from _conditional(what, bucket.prefix, store)
     except (StoreError, UsageError) as exc:
         yield _refused(bucket, exc, owned=patient.account is not None)
 
 
-def _refused(bucket: Bucket, exc: SbenchError, *, owned: bool) -> Finding:
+def _refused(bucket: Target, exc: SbenchError, *, owned: bool) -> Finding:
+    what = f"bucket {bucket.bucket_name}"
     if owned and isinstance(exc.__cause__, AccessDenied) and exc.__cause__.status is not None:
         hint = "check whose it is, and what these credentials may do"
-        return fail(bucket.what, "is not ours, or refuses us", hint)
+        return fail(what, "is not ours, or refuses us", hint)
     # Its line begins with the name already.
-    text = str(exc).removeprefix(f"bucket {bucket.target.bucket_name!r}").removeprefix(":").lstrip()
-    return fail(bucket.what, text, exc.hint)
+    text = str(exc).removeprefix(f"bucket {bucket.bucket_name!r}").removeprefix(":").lstrip()
+    return fail(what, text, exc.hint)
 
 
-def _region(bucket: Bucket, patient: Patient, found: str) -> Iterator[Finding]:
+def _region(what: str, patient: Patient, found: str) -> Iterator[Finding]:
     account = f", owned by {patient.account}" if patient.account else ""
-    yield ok(bucket.what, f"there{account}" + (f", in {found}" if found else ""))
+    yield ok(what, f"there{account}" + (f", in {found}" if found else ""))
     for setup in patient.setups:
         # arn:aws:lambda:REGION:ACCOUNT:function:NAME
         region = setup.arn.split(":")[3]
         if found and region != found:
             text = f"in {found}, function {setup.name} in {region}: every byte is billed"
-            yield warn(bucket.what, text, "keep functions and buckets in one region")
+            yield warn(what, text, "keep functions and buckets in one region")
 
 
-def _settings(bucket: Bucket, store: driver.Bucket) -> Iterator[Finding]:
+def _settings(what: str, store: Bucket) -> Iterator[Finding]:
     for title, setting, judge in _QUESTIONS:
         try:
             answer = _ask(store, setting)
         except OperationError as exc:
-            yield warn(bucket.what, f"{title}: cannot tell ({exc})", "allow it, or look yourself")
+            yield warn(what, f"{title}: cannot tell ({exc})", "allow it, or look yourself")
             if exc.status is None:
                 # It says nothing to the others either, and each takes its time.
                 return
         else:
-            yield judge(bucket.what, answer)
+            yield judge(what, answer)
 
 
-def _ask(store: driver.Bucket, setting: Setting) -> ET.Element:
+def _ask(store: Bucket, setting: Setting) -> ET.Element:
     """Return an answer; nothing set is an empty one."""
     try:
         return store.read_setting(setting)
@@ -176,28 +149,29 @@ _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Findi
 """What is asked of a bucket: for a message, for the store, and who judges the answer."""
 
 
-def _conditional(bucket: Bucket, store: driver.Bucket) -> Iterator[Finding]:
+def _conditional(what: str, prefix: str, store: Bucket) -> Iterator[Finding]:
     """Write one object twice, the second time only if it is absent."""
-    key = f"{bucket.prefix}doctor-{secrets.token_hex(8)}"
+    key = f"{prefix}doctor-{secrets.token_hex(8)}"
     try:
         store.put(key, b"+", if_absent=True)
     except OperationError as exc:
-        yield fail(bucket.what, f"cannot be written: {exc}", exc.hint)
+        yield fail(what, f"cannot be written: {exc}", exc.hint)
         return
     try:
         store.put(key, b"-", if_absent=True)
     except OperationError as exc:
         if exc.status == _IS_THERE:
-            yield ok(bucket.what, "can be written, and honours If-None-Match")
+            yield ok(what, "can be written, and honours If-None-Match")
         else:
             text = f"If-None-Match is answered with {exc}"
-            yield warn(bucket.what, text, "see docs/stores.md")
+            yield warn(what, text, "see docs/stores.md")
     else:
-        judge = fail if bucket.claims else warn
+        # Functions claim their work below that prefix, for which puts have to be conditional.
+        judge = fail if prefix == CONTROL_PREFIX else warn
         text = "ignores If-None-Match: what is delivered twice would run twice"
-        yield judge(bucket.what, text, "keep the control prefix in a store that honours it")
+        yield judge(what, text, "keep the control prefix in a store that honours it")
     try:
         store.delete(key)
     except OperationError:
         hint = "it expires, or delete it; the cleaner's policy allows that"
-        yield warn(bucket.what, f"the test object {key} could not be deleted", hint)
+        yield warn(what, f"the test object {key} could not be deleted", hint)

@@ -35,7 +35,7 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     docs/own-function.md says how. It is sent by value, and runs with the rights of the
     functions: on AWS only where the stack was deployed with AllowCode=true.
     """
-    return run(prepare(OWN_FUNCTION, with_code(flags))).exit_code
+    return run(prepare(OWN_FUNCTION, with_code(flags)))
 
 
 def with_code(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,14 +39,12 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
         cleaned = clean(saved, survey=True, versions=versions, trust=trust, on_message=aside)
     nothing = f"{saved.path} wrote no objects: nothing to delete"
     say(*([nothing] if cleaned.wrote_nothing else str(cleaned).split("\n")))
-    for key in cleaned.deleted.failed:
-        aside(f"sbench: the store refused to delete {key}")
-    for key in cleaned.deleted.foreign:
-        aside(f"sbench: {key} is not what this run wrote, and stays")
+    deleted = cleaned.deleted
+    aside(*(f"sbench: the store refused to delete {key}" for key in deleted.failed))
+    aside(*(f"sbench: {key} is not what this run wrote, and stays" for key in deleted.foreign))
     if cleaned.kept.count:
         aside(f"hint: sbench clean {saved.path} --versions deletes what the run wrote of these")
-    for problem in cleaned.problems:
-        aside(f"sbench: {problem}")
+    aside(*(f"sbench: {problem}" for problem in cleaned.problems))
     if cleaned.problems:
         aside(f"hint: objects of this run may be left below {saved.job.target.url}")
         return ArchiveError.exit_code

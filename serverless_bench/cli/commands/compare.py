@@ -81,9 +81,7 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     Slower comes before undecided, and that before everything else.
     """
     if style == "json":
-        import orjson
-
-        say_json(orjson.dumps(comparison.to_json()))
+        say_json(comparison.to_json())
     elif style == PAGE:
         from serverless_bench.reporters.page.runs import comparison_page
 
@@ -91,8 +89,7 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     else:
         from serverless_bench.reporters.comparison import lines
 
-        for line in lines(comparison, style):
-            say(line)
+        say(*lines(comparison, style))
     order = list(_CODES)
     worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
     return _CODES[worst]

@@ -39,17 +39,16 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     name = new_name("demo", flags["name"])
     writing = prepare("write", {**flags, "name": f"{name}-write"})
     with writing.checked.open_target() as target:
-        wrote = perform(writing, target)
-        keys = wrote.run.keys()
-        runs, code = [wrote.run], wrote.exit_code
+        wrote, code = perform(writing, target)
+        keys, runs = wrote.keys(), [wrote]
         if keys:
             named = {**flags, "name": f"{name}-read", "number": None}
-            read = perform(prepare("read", named, keys), target)
-            runs.append(read.run)
-            code = code or read.exit_code
+            read, code_of_read = perform(prepare("read", named, keys), target)
+            runs.append(read)
+            code = code or code_of_read
         if not keep:
             with working(f"deleting {format_count(len(keys), 'object')}"):
-                clean(wrote.run)
+                clean(wrote)
     picture = Path(runs[-1].path) / "figure.png"
     with working("drawing the picture"):
         save_figure(runs, picture)

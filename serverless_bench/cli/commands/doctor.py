@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import click
-import orjson
 
 from serverless_bench.aws.account import Stack
 from serverless_bench.cli.checkup.base import (
@@ -20,7 +19,7 @@ from serverless_bench.cli.checkup.base import (
     unless_it_fails,
     versions,
 )
-from serverless_bench.cli.checkup.buckets import Bucket, look_at
+from serverless_bench.cli.checkup.buckets import look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.names import with_flags
 from serverless_bench.cli.flags.of_jobs import settings
@@ -31,9 +30,9 @@ from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.executors.findings import Finding, Level, fail, ok
-from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
+from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.target import parse_bucket
+from serverless_bench.job.target import Target, parse_bucket
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
@@ -93,7 +92,7 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
             console.print(for_terminal(line), style=_STYLES[finding.level])
     failed = any(finding.level is Level.FAIL for finding in findings)
     if flags["format"] == "json":
-        say_json(orjson.dumps({"ok": not failed, "findings": findings}))
+        say_json({"ok": not failed, "findings": findings})
     return ExitCode.UNFIT if failed else ExitCode.OK
 
 
@@ -152,17 +151,16 @@ def _probed(flags: Mapping[str, Any], patient: Patient) -> Iterator[Finding]:
     # What invokes functions is loaded where there are some.
     from serverless_bench.cli.checkup.probe import answers
 
-    bucket = next(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack), None)
-    target = None if bucket is None else bucket.target
+    target = next(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack), None)
     for name in patient.functions:
         yield from unless_it_fails(f"function {name}", answers(name, patient, target))
 
 
-def _buckets(named: str | None, url: str | None, stack: Stack | None) -> Iterator[Bucket]:
+def _buckets(named: str | None, url: str | None, stack: Stack | None) -> Iterator[Target]:
     data = [named, stack.data_bucket if stack else None]
     for text in dict.fromkeys(filter(None, data)):
         protocol, name, _ = parse_bucket(text)
-        yield Bucket(name=name, protocol=protocol, prefix=DEFAULT_PREFIX, endpoint_url=url)
+        yield Target(bucket=name, protocol=protocol, endpoint_url=url or "")
     if stack is not None:
         name = stack.control_bucket
-        yield Bucket(name=name, prefix=CONTROL_PREFIX, endpoint_url=url, claims=True)
+        yield Target(bucket=name, prefix=CONTROL_PREFIX, endpoint_url=url or "")

@@ -117,8 +117,12 @@ def add_command(
 
     directories = _directories(runs, run_dir)
     added = history_add(directories, history, machine=machine, label=label, restart=restart)
-    for path, is_new in added.items():
-        say(f"{'recorded' if is_new else 'was there already, and stays as it was'}: {path}")
+    say(
+        *(
+            f"{'recorded' if is_new else 'was there already, and stays as it was'}: {path}"
+            for path, is_new in added.items()
+        )
+    )
     return ExitCode.OK
 
 
@@ -142,10 +146,8 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
         raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
     style = flags["format"]
     if style == "json":
-        import orjson
-
         documents = [one.to_json() for one in found]
-        say_json(orjson.dumps(documents if key is None else documents[0]))
+        say_json(documents if key is None else documents[0])
         return ExitCode.OK
     say(*(overview(found, style) if key is None else details(found[0], style)))
     return ExitCode.OK
@@ -217,9 +219,7 @@ def _in_turns(
 
 def _conclude(checked: "HistoryCheck", style: str, summary: Path | None) -> ExitCode:
     if style == "json":
-        import orjson
-
-        say_json(orjson.dumps(checked.to_json()))
+        say_json(checked.to_json())
     else:
         say(*checked.lines(style))
     if summary is not None:

@@ -106,9 +106,7 @@ def command(
         listener=listener(),
     )
     if style == "json":
-        import orjson
-
-        say_json(orjson.dumps(found.to_json()))
+        say_json(found.to_json())
     else:
         from serverless_bench.series.limit.result import lines
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import orjson
 
 from serverless_bench.aws.account import (
     FunctionSetup,
@@ -238,12 +237,12 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from, stack)
     )
     if flags["format"] == "json":
-        say_json(orjson.dumps(found.to_json()))
+        say_json(found.to_json())
     elif isinstance(found, _Plan):
         _show(found)
     else:
-        for title, text in (("command", " ".join(words)), *found.rows()):
-            say(f"{title:<20} {text}")
+        rows = (("command", " ".join(words)), *found.rows())
+        say(*(f"{title:<20} {text}" for title, text in rows))
     return ExitCode.OK
 
 
@@ -255,16 +254,14 @@ def _check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
     UsageError
         If there is no command, or a model without a simulation.
     """
-    if flags["model"] is not None and not flags["simulate"]:
-        raise UsageError(
-            "--model needs --simulate", hint="sbench plan --simulate --model ... write"
-        )
-    if flags["runs"] > 1 and not flags["simulate"]:
-        raise UsageError("--runs needs --simulate", hint="sbench plan --simulate --runs 20 write")
-    if flags["simulate"] and not words:
-        raise UsageError(
-            "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
-        )
+    lone, how = not flags["simulate"], "sbench plan --simulate"
+    for is_wrong, problem, example in (
+        (lone and flags["model"] is not None, "--model needs --simulate", "--model ... write"),
+        (lone and flags["runs"] > 1, "--runs needs --simulate", "--runs 20 write"),
+        (not (lone or words), "--simulate needs a command", "write --number 100000"),
+    ):
+        if is_wrong:
+            raise UsageError(problem, hint=f"{how} {example}")
 
 
 def _plan(
@@ -394,32 +391,29 @@ def _table(rows: Sequence[Sequence[str]]) -> "Table":
 
 
 def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
-    phases, expected = plan.phases, [phase.expected for phase in plan.phases]
-    yield ("expected", *(phase.name for phase in phases))
-    yield ("bytes", *(format_size(phase.load.total_bytes) for phase in phases))
-    yield ("waves", *(str(one.waves) for one in expected))
-    yield ("last function starts after", *(format_seconds(one.launch_s) for one in expected))
-    yield ("a function moves bytes for", *(format_seconds(one.transfer_s) for one in expected))
-    yield ("and is billed for", *(format_seconds(one.function_s) for one in expected))
-    yield ("the phase takes", *(format_seconds(one.run_s) for one in expected))
-    rates = (format_rate(p.load.total_bytes / p.expected.run_s) for p in phases)
-    yield ("whole throughput", *rates)
-    yield ("requests/s of limit", *(_requests(phase) for phase in phases))
-    yield ("part or range at least", *(f"{one.part_bytes // MIB} MiB" for one in expected))
-    yield (
-        "memory needed",
-        *(f"{p.expected.memory_needed_mib} of {p.load.memory_mib} MB" for p in phases),
-    )
-    yield (
-        "network, after a burst",
-        *(format_rate(phase.load.network.bytes_per_s) for phase in phases),
-    )
-    yield ("disk (/tmp) needed", *("none" for _ in phases))
+    columns = [_column(phase.name, phase.load, phase.expected) for phase in plan.phases]
+    for title in columns[0]:
+        yield (title, *(column[title] for column in columns))
 
 
-def _requests(phase: _Phase) -> str:
-    kind = phase.load.kind
-    return f"{phase.expected.requests_per_s:,.0f} of {LIMIT_PER_S[kind]:,} {kind.upper()}/s"
+def _column(name: str, load: PlannedLoad, expected: Forecast) -> Mapping[str, str]:
+    """Return the cells of a phase by the titles of their rows."""
+    return {
+        "expected": name,
+        "bytes": format_size(load.total_bytes),
+        "waves": str(expected.waves),
+        "last function starts after": format_seconds(expected.launch_s),
+        "a function moves bytes for": format_seconds(expected.transfer_s),
+        "and is billed for": format_seconds(expected.function_s),
+        "the phase takes": format_seconds(expected.run_s),
+        "whole throughput": format_rate(load.total_bytes / expected.run_s),
+        "requests/s of limit": f"{expected.requests_per_s:,.0f} of"
+        f" {LIMIT_PER_S[load.kind]:,} {load.kind.upper()}/s",
+        "part or range at least": f"{expected.part_bytes // MIB} MiB",
+        "memory needed": f"{expected.memory_needed_mib} of {load.memory_mib} MB",
+        "network, after a burst": format_rate(load.network.bytes_per_s),
+        "disk (/tmp) needed": "none",
+    }
 
 
 def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:

@@ -23,7 +23,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
-from serverless_bench.cli.job import run
+from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.output.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, SbenchError
@@ -97,10 +97,9 @@ class _Progress:
             if cleanup and self.failed:
                 title += f", although stage {self.failed!r} failed"
             say(*([""] if number > 1 else []), title, err=self.quiet)
-            if cleanup:
-                self._survive(stage, partial(self._clean, number))
-            else:
-                self._survive(stage, partial(self._perform, self.steps[stage.name]))
+            step = self.steps.get(stage.name)
+            act = partial(self._perform, step) if step else partial(self._clean, number)
+            self._survive(stage, act)
         self._say_what_is_left()
         return worst(self.codes)
 
@@ -128,7 +127,8 @@ class _Progress:
         keys = None
         if step.stage.keys is not None:
             keys = read_keys(self.root / self.steps[step.stage.keys].folder / "keys.txt")
-        return run(step.prepared.again(keys, run_dir=self.root, name=step.folder)).exit_code
+        flags = {**step.flags, "run_dir": self.root, "name": step.folder}
+        return run(prepare(step.prepared.job.workload, flags, keys))
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""
@@ -144,10 +144,9 @@ class _Progress:
                 f"deleted {format_count(deleted.objects, 'object')} of {step.stage.where}",
                 err=self.quiet,
             )
-            for key in (*deleted.failed, *deleted.foreign):
-                aside(f"sbench: {key} could not be deleted, or is not ours")
-            for problem in cleaned.problems:
-                aside(f"sbench: {problem}")
+            left = (*deleted.failed, *deleted.foreign)
+            aside(*(f"sbench: {key} could not be deleted, or is not ours" for key in left))
+            aside(*(f"sbench: {problem}" for problem in cleaned.problems))
             if not cleaned.complete:
                 code = ExitCode.INCOMPLETE
         self.cleaned = until

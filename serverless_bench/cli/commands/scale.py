@@ -24,7 +24,6 @@ from serverless_bench.units import format_rate
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
-    from serverless_bench.series.runs import Task
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command has itself."""
@@ -67,8 +66,12 @@ def command(
         rate = format_rate(run.summary.whole_bytes_per_s)
         say(f"{turn}, {rate}  {run.path}", err=flags["format"] != "text")
 
+    task = None
+    if not report:
+        own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
+        task = prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
     fitted = scale(
-        None if report else _task(context, job, flags),
+        task,
         report or flags["run_dir"] / new_name("scale", flags["name"]),
         numbers=_parse_numbers(numbers),
         repeats=repeats,
@@ -82,18 +85,6 @@ def command(
 
 
 command.params.extend(job_parameters(COMMANDS, _DECIDED))
-
-
-def _task(context: click.Context, job: str, flags: dict[str, Any]) -> "Task":
-    """Return what to run, with the flags that are this job's.
-
-    Raises
-    ------
-    UsageError
-        If a flag is wrong, or one of the other job is given.
-    """
-    own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
-    return prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
 
 
 def _parse_numbers(text: str) -> list[int]:

@@ -51,9 +51,11 @@ def status(*, env: bool) -> None:
     if lease is None:
         say("not running")
     elif env:
-        say(f"export AWS_ENDPOINT_URL={lease.address.endpoint_url}")
-        say(f"export AWS_ACCESS_KEY_ID={lease.address.access_key}")
-        say(f"export AWS_SECRET_ACCESS_KEY={lease.address.secret_key}")
+        say(
+            f"export AWS_ENDPOINT_URL={lease.address.endpoint_url}",
+            f"export AWS_ACCESS_KEY_ID={lease.address.access_key}",
+            f"export AWS_SECRET_ACCESS_KEY={lease.address.secret_key}",
+        )
     else:
         say(f"running at {lease.address.endpoint_url}, bucket {lease.address.bucket}")
     if not env:

@@ -52,8 +52,6 @@ def as_key(name: str) -> str:
 
 def with_flags(text: str, spelling: Callable[[str], str] = as_flag) -> str:
     """Return a text with flags, or keys, in place of settings."""
-    if "`" not in text:
-        return text
     from serverless_bench.settings.schema import renamed
 
     return renamed(text, spelling)

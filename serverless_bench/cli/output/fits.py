@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import click
 import numpy as np
-import orjson
 
 from serverless_bench.cli.output.pages import PAGE
 from serverless_bench.cli.output.terminal import say, say_json
@@ -47,7 +46,7 @@ def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
     """
     data, simulated = fitted.to_json(predict), fitted.simulated
     if style == "json":
-        say_json(orjson.dumps(data))
+        say_json(data)
         return
     if style == PAGE:
         from serverless_bench.reporters.page.runs import scaling_page

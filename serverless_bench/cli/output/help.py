@@ -96,16 +96,11 @@ class Group(click.Group):
             if name.startswith("-"):
                 raise
             spelled = ctx.token_normalize_func(name) if ctx.token_normalize_func else name
-            alike = did_you_mean(spelled, self.list_commands(ctx))
-            ctx.fail(f"No such command {name!r}.{alike}")
+            from difflib import get_close_matches
 
-
-def did_you_mean(name: str, known: list[str]) -> str:
-    """Return a question that names what is like ``name``; empty if nothing is."""
-    from difflib import get_close_matches
-
-    alike = get_close_matches(name, known)
-    return f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+            alike = " or ".join(map(repr, get_close_matches(spelled, self.list_commands(ctx))))
+            question = f" Did you mean {alike}?" if alike else ""
+            ctx.fail(f"No such command {name!r}.{question}")
 
 
 def in_sections(command: click.Command) -> click.Command:

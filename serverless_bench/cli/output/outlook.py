@@ -4,8 +4,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-import orjson
-
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.cli.stages import PreparedStage
 from serverless_bench.driver.outlook import Outlook, outlook
@@ -23,7 +21,7 @@ def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:
             "name": job.name,
             "stages": [{"stage": name, **asdict(found)} for name, found in outlooks.items()],
         }
-        say_json(orjson.dumps(line))
+        say_json(line)
         return
     total = len(job.stages)
     say(f"{job.name}: {total} stages; this is a dry run, nothing is started")
@@ -32,8 +30,7 @@ def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:
         if stage.kind is Kind.CLEANUP:
             say("  deletes     what the stages before it wrote")
             continue
-        for title, text in _rows(outlooks[stage.name]):
-            say(f"  {title:<11} {text}")
+        say(*(f"  {title:<11} {text}" for title, text in _rows(outlooks[stage.name])))
     sys.stdout.flush()
 
 

@@ -31,9 +31,11 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
             click.secho(for_terminal(line), err=err, fg=fg)
 
 
-def say_json(document: str | bytes) -> None:
+def say_json(document: object) -> None:
     """Print a JSON document; it stays what it is, and is safe to look at."""
-    text = document if isinstance(document, str) else document.decode()
+    import orjson
+
+    text = document if isinstance(document, str) else orjson.dumps(document).decode()
     click.echo(for_json(text))
 
 

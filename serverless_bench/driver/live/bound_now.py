@@ -6,7 +6,6 @@ cannot, and whether threads queue for the interpreter's lock only if enough of t
 What is not known is called so.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.analysis.bottleneck import (
@@ -23,48 +22,56 @@ STORE_ERRORS: Final = 0.1
 CONFLICTS: Final = 0.25
 """So many attempts that came too late are every other write, as each follows a read."""
 _AT_FAULT: Final = ("throttled", "5xx", "timeout", "reset")
-_KEPT_PACE: Final = 0.95
+KEPT_PACE: Final = 0.95
+"""An open loop keeps its schedule if it begins this share of the operations asked for."""
 _LEAST_NS: Final = 1_000_000_000
 """Less time, of the run or of its functions together, says little."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
-    """What happened in the last seconds."""
+def bound_now(
+    added: BoardTotals,
+    *,
+    span_ns: int,
+    running: int,
+    absent: int,
+    on_schedule: bool,
+    lanes_known: bool,
+    threads: bool,
+) -> str:
+    """Return what bounds the functions, in a few words.
 
-    added: BoardTotals
-    span_ns: int
-    running: int
-    """Functions that were at work."""
-    absent: int
-    """Functions that could be at work beside them, and have not been launched yet."""
-    told: bool
-    """Whether functions tell what they do while they run."""
-    asked_per_s: float | None
-    """Rate of an open loop."""
-    achieved_per_s: float
-    lanes_known: bool
-    """Whether an attempt is one request that occupies one thread."""
-    threads: bool
-    """Whether functions have several threads, which share the interpreter's lock."""
-
-
-def bound_now(now: Activity) -> str:
-    """Return what bounds the functions, in a few words."""
-    if now.absent > now.running:
-        return f"launch: {now.running:,} of {now.running + now.absent:,} functions are launched"
-    if not now.told or now.span_ns < _LEAST_NS or not now.running:
+    Parameters
+    ----------
+    added
+        What happened in the last seconds.
+    span_ns
+        How long that took; 0 if functions do not tell what they do while they run.
+    running
+        Functions that were at work.
+    absent
+        Functions that could be at work beside them, and have not been launched yet.
+    on_schedule
+        Whether an open loop is about as fast as asked.
+    lanes_known
+        Whether an attempt is one request that occupies one thread.
+    threads
+        Whether functions have several threads, which share the interpreter's lock.
+    """
+    if absent > running:
+        return f"launch: {running:,} of {running + absent:,} functions are launched"
+    if span_ns < _LEAST_NS or not running:
         return UNKNOWN
-    return _refusals(now.added) or _shares(now)
+    return _refusals(added) or _shares(
+        added, on_schedule=on_schedule, lanes_known=lanes_known, threads=threads
+    )
 
 
-def _shares(now: Activity) -> str:
+def _shares(added: BoardTotals, *, on_schedule: bool, lanes_known: bool, threads: bool) -> str:
     """Return where the time of the functions goes, in the order of ``analysis.bottleneck``."""
-    added = now.added
     there_ns = max(1, added.sampled_ns)
     # As there: of the time that requests were out, or at least of that of the functions.
     client = min(1.0, added.awake_ns / max(added.in_flight_ns, there_ns))
-    known = now.lanes_known and added.sampled_ns >= _LEAST_NS
+    known = lanes_known and added.sampled_ns >= _LEAST_NS
     if known and client >= CLIENT_SHARE:
         # What is sbench's own in it, as opposed to the library's.
         for_bytes = added.payload_ns >= added.awake_ns / 2
@@ -72,11 +79,11 @@ def _shares(now: Activity) -> str:
         return f"client: busy, or waiting for a processor, {client:.0%}{mostly}"
     probes, delayed = added.lock_probes
     lock = delayed / probes if probes >= LEAST_PROBES else 0.0
-    if now.threads and lock >= DELAYED_SHARE:
+    if threads and lock >= DELAYED_SHARE:
         return f"interpreter lock: taken {lock:.0%} of the times that it was asked for"
-    if now.asked_per_s is not None and now.achieved_per_s >= _KEPT_PACE * now.asked_per_s:
+    if on_schedule:
         return "schedule: as fast as asked"
-    if now.threads:
+    if threads:
         # Nobody holds the lock for longer than all threads together are busy.
         client = max(client, lock, min(1.0, added.awake_ns / there_ns))
     if known and client < STORE_SHARE:

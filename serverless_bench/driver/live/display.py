@@ -72,10 +72,3 @@ class Display:
                 hint="name a file in a directory of yours, or a port as in :9464",
             )
         import serverless_bench.driver.live.metrics  # noqa: F401, PLC0415 - is its library there?
-
-
-def display_of(progress: bool | Display) -> Display:  # noqa: FBT001 - what the user says
-    """Return how a run is shown of which the user says so much, or only whether it is."""
-    if isinstance(progress, Display):
-        return progress
-    return Display(style="auto" if progress else "none")

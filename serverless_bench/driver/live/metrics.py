@@ -1,6 +1,6 @@
 """A run's counters for Prometheus, as its own library writes them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -105,9 +105,8 @@ class RunCollector(Collector):
         """Yield what the library writes."""
         look, job = self._view.look(), self._job
         info = {"workload": job.workload, "client": job.target.client, "executor": job.executor}
-        about = GaugeMetricFamily("sbench_run_info", "What runs; always 1.", labels=list(info))
-        about.add_metric(list(info.values()), 1)
-        yield about
+        about = [(list(info.values()), 1)]
+        yield _family("sbench_run_info", "What runs; always 1.", list(info), about)
         yield from _functions(look)
         # Zeros would say that nothing was done, where nobody has heard of it yet.
         if look.is_known:
@@ -116,11 +115,23 @@ class RunCollector(Collector):
             yield _latencies(look)
 
 
+def _family(
+    name: str,
+    text: str,
+    labels: Sequence[str],
+    samples: Iterable[tuple[Sequence[str], float]],
+    kind: type[CounterMetricFamily | GaugeMetricFamily] = GaugeMetricFamily,
+) -> Metric:
+    """Return a metric with a value for each combination of labels."""
+    family = kind(name, text, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
 def _functions(look: Look) -> Iterator[Metric]:
-    states = GaugeMetricFamily("sbench_functions", "Functions by state.", labels=["state"])
-    for state, count in look.functions.items():
-        states.add_metric([state], count)
-    yield states
+    states = (([state], count) for state, count in look.functions.items())
+    yield _family("sbench_functions", "Functions by state.", ["state"], states)
     yield GaugeMetricFamily(
         "sbench_run_duration_seconds", "Since the run began.", value=look.elapsed_s
     )
@@ -130,36 +141,32 @@ def _functions(look: Look) -> Iterator[Metric]:
             "sbench_requested_operations_per_second", "Open loop.", value=look.asked_per_s
         )
     if look.cost is not None:
-        cost = CounterMetricFamily("sbench_cost", "Spent so far.", labels=["currency"])
-        cost.add_metric([look.currency], look.cost)
-        yield cost
-    cause = "unknown" if look.bound == UNKNOWN else look.bound.partition(":")[0]
-    bound = GaugeMetricFamily("sbench_bound_info", "What bounds it now.", labels=["cause"])
-    bound.add_metric([cause.replace(" ", "_")], 1)
-    yield bound
+        spent = [([look.currency], look.cost)]
+        yield _family("sbench_cost", "Spent so far.", ["currency"], spent, CounterMetricFamily)
+    cause = "unknown" if look.bound == UNKNOWN else look.bound.partition(":")[0].replace(" ", "_")
+    yield _family("sbench_bound_info", "What bounds it now.", ["cause"], [([cause], 1)])
 
 
 def _operations(look: Look) -> Iterator[Metric]:
-    totals = look.totals
-    seen = [kind for kind in KINDS if totals.operations[kind] or totals.bytes[kind]]
-    moved = CounterMetricFamily("sbench_bytes", "Moved in bodies.", labels=["kind"])
-    ended = CounterMetricFamily("sbench_operations", "That have ended.", labels=["kind", "result"])
-    for kind in seen:
-        moved.add_metric([kind], totals.bytes[kind])
-        ended.add_metric([kind, "ok"], totals.operations[kind] - totals.failed[kind])
-        ended.add_metric([kind, "failed"], totals.failed[kind])
-    yield moved
-    yield ended
+    moved, ended, failed = look.totals.bytes, look.totals.operations, look.totals.failed
+    seen = [kind for kind in KINDS if ended[kind] or moved[kind]]
+    samples = (([kind], moved[kind]) for kind in seen)
+    yield _family("sbench_bytes", "Moved in bodies.", ["kind"], samples, CounterMetricFamily)
+    results = (
+        ([kind, result], count)
+        for kind in seen
+        for result, count in (("ok", ended[kind] - failed[kind]), ("failed", failed[kind]))
+    )
+    labels = ["kind", "result"]
+    yield _family("sbench_operations", "That have ended.", labels, results, CounterMetricFamily)
 
 
 def _attempts(look: Look) -> Iterator[Metric]:
     totals = look.totals
     yield CounterMetricFamily("sbench_attempts", "Requests, retries included.", totals.attempts)
     yield CounterMetricFamily("sbench_retries", "Attempts after a failed one.", totals.retries)
-    failed = CounterMetricFamily("sbench_failures", "Failed attempts.", labels=["class"])
-    for name, count in totals.failures.items():
-        failed.add_metric([name], count)
-    yield failed
+    failed = (([name], count) for name, count in totals.failures.items())
+    yield _family("sbench_failures", "Failed attempts.", ["class"], failed, CounterMetricFamily)
 
 
 def _latencies(look: Look) -> HistogramMetricFamily:

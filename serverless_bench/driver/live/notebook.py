@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 from rich.color import Color
 from rich.console import Console
@@ -16,7 +16,6 @@ from serverless_bench.palette import LIGHT
 
 _WIDTH: Final = 100
 _HTML: Final = '<pre style="line-height: 1.3; overflow-x: auto">{code}</pre>'
-_RED, _GREEN = 1, 2
 
 
 @contextmanager
@@ -25,11 +24,14 @@ def live_notebook(view: RunView, *, seconds: float) -> Iterator[None]:
     handle = None
     # Whoever cannot show it (a kernel on its way out, or one of another make) runs the job.
     with suppress(Exception):
-        handle = _display(html_of(view.look()))
+        # Where there is a kernel there is IPython.
+        from IPython.display import HTML, display  # noqa: PLC0415
+
+        handle = display(HTML(html_of(view.look())), display_id=True)  # type: ignore[no-untyped-call]
 
     def draw(html: str) -> None:
         with suppress(Exception):
-            handle.update(_html(html))  # type: ignore[union-attr]
+            handle.update(HTML(html))  # type: ignore[union-attr,no-untyped-call]
 
     if handle is None:
         yield
@@ -56,24 +58,7 @@ def html_of(look: Look) -> str:
 
 
 def _theme() -> TerminalTheme:
-    ink = _rgb(LIGHT.ink)
-    colours = [ink] * 8
-    colours[_RED], colours[_GREEN] = _rgb(LIGHT.failed), _rgb(LIGHT.hues["green"])
-    return TerminalTheme(_rgb(LIGHT.surface), ink, colours)
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    red, green, blue = Color.parse(colour).get_truecolor()
-    return red, green, blue
-
-
-def _display(html: str) -> Any:  # noqa: ANN401 - IPython's own
-    from IPython.display import display  # noqa: PLC0415 - where there is a kernel there is IPython
-
-    return display(_html(html), display_id=True)  # type: ignore[no-untyped-call]
-
-
-def _html(html: str) -> Any:  # noqa: ANN401
-    from IPython.display import HTML  # noqa: PLC0415
-
-    return HTML(html)  # type: ignore[no-untyped-call]
+    names = (LIGHT.surface, LIGHT.ink, LIGHT.failed, LIGHT.hues["green"])
+    surface, ink, red, green = (Color.parse(name).get_truecolor() for name in names)
+    # The eight colours of a terminal begin with black, red and green.
+    return TerminalTheme(surface, ink, [ink, red, green, *[ink] * 5])

@@ -3,10 +3,10 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.driver.live.display import Display, display_of
+from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.live.repeated import repeated
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import OnOutcome, RunProgress
@@ -44,12 +44,13 @@ def shown(
     PluginError
         If the library for metrics is missing.
     """
-    display = display_of(progress)
-    style = display.style
+    if not isinstance(progress, Display):
+        progress = Display(style="auto" if progress else "none")
+    style = progress.style
     if style in {"auto", "bar"}:
         seen = _is_terminal() or _is_notebook()
         style = "bar" if seen else "none" if style == "bar" else "auto"
-    if style == "none" and not display.metrics:
+    if style == "none" and not progress.metrics:
         yield on_outcome
         return
     from serverless_bench.driver.live.view import RunView  # noqa: PLC0415
@@ -61,8 +62,8 @@ def shown(
         on_outcome(outcome)
 
     with ExitStack() as stack:
-        if display.metrics:
-            stack.enter_context(_measured(view, job, display, live.notes))
+        if progress.metrics:
+            stack.enter_context(_measured(view, job, progress, live.notes))
         if style == "bar":
             stack.enter_context(_drawn(view))
         elif style != "none":
@@ -81,19 +82,15 @@ def _is_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-@contextmanager
-def _drawn(view: "RunView") -> Iterator[None]:
+def _drawn(view: "RunView") -> AbstractContextManager[object]:
     """Draw the live view as long as the block lasts."""
     if not _is_terminal():
         from serverless_bench.driver.live.notebook import live_notebook  # noqa: PLC0415
 
-        with live_notebook(view, seconds=1 / _REFRESHES_PER_S):
-            yield
-        return
+        return live_notebook(view, seconds=1 / _REFRESHES_PER_S)
     from serverless_bench.driver.live.screen import live_screen  # noqa: PLC0415
 
-    with live_screen(view, refresh_per_second=_REFRESHES_PER_S):
-        yield
+    return live_screen(view, refresh_per_second=_REFRESHES_PER_S)
 
 
 @contextmanager

@@ -83,7 +83,9 @@ def _headline(look: Look, *, unicode: bool) -> Text:
     line.append(left * (_BAR_WIDTH - full), style="dim")
     line.append(f" {took_s // 3600}:{took_s // 60 % 60:02}:{took_s % 60:02}", style="not bold")
     if look.left_s is not None:
-        line.append(f", {_roughly(look.left_s)} left", style="not bold")
+        left_s = max(1, round(look.left_s))
+        left = f"{look.left_s / 60:.0f} min" if look.left_s > _MANY_S else f"{left_s} s"
+        line.append(f", {left} left", style="not bold")
     return line
 
 
@@ -117,7 +119,3 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
 def _line(label: str, text: str, *, bad: int = 0) -> Text:
     line = Text(f"{label:<{_LABEL}}", style="dim")
     return line.append(text, style="not dim red" if bad else "not dim")
-
-
-def _roughly(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds > _MANY_S else f"{max(1, round(seconds))} s"

@@ -101,6 +101,8 @@ def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -
     bars
         Characters from the lowest to the highest.
     """
+    import numpy as np  # noqa: PLC0415 - few views have a line of bars
+
     if len(timeline) <= 1:
         return None
     end_ns, moved, operations = timeline[-1]
@@ -109,7 +111,9 @@ def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -
         return None
     count = min(width, len(timeline) - 1)
     edges = [end_ns * n // count for n in range(count + 1)]
-    reached = _values_at(timeline, edges, column)
+    points = np.array(timeline, dtype=np.float64)
+    values = np.interp(edges, points[:, 0], points[:, column])
+    reached = [round(value) for value in values.tolist()]
     rates = [
         bytes_per_second(after - before, later - sooner)
         for (before, after), (sooner, later) in zip(pairwise(reached), pairwise(edges), strict=True)
@@ -120,17 +124,3 @@ def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -
     ]
     most = format_rate(top) if column == 1 else format_per_s(top)
     return f"{''.join(high)} up to {most}"
-
-
-def _values_at(
-    timeline: Sequence[tuple[int, int, int]], instants: Sequence[int], column: int
-) -> list[int]:
-    """Return what was reached at ascending instants, on straight lines between the points."""
-    found, point = [], 0
-    for instant in instants:
-        while point + 2 < len(timeline) and timeline[point + 1][0] < instant:
-            point += 1
-        begin, end = timeline[point], timeline[point + 1]
-        share = (instant - begin[0]) / max(1, end[0] - begin[0])
-        found.append(round(begin[column] + (end[column] - begin[column]) * min(1.0, share)))
-    return found

@@ -9,7 +9,7 @@ from typing import Final
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.link import mean_bytes
-from serverless_bench.driver.live.bound_now import Activity, bound_now
+from serverless_bench.driver.live.bound_now import KEPT_PACE, bound_now
 from serverless_bench.driver.live.cost_so_far import CostSoFar
 from serverless_bench.executors import info_of
 from serverless_bench.executors.base import RunProgress
@@ -55,7 +55,6 @@ class Look:
     """By state: ``waiting``, ``running`` (launched, where they are remote), ``done``, ``failed``
     and ``lost``; their sum is how many were asked for, once those that are launched again have
     ended."""
-    started: int
     told: bool
     """Whether functions tell what they do while they run; otherwise their records do in the
     end, and figures are of those that have ended."""
@@ -148,18 +147,16 @@ class RunView:
         told, totals = now is not None, self._records.totals() if now is None else now
         then_ns, before = self._sample(now_ns, totals)
         added, span_ns = totals.since(before), now_ns - then_ns
-        ended, started = dict(self._ended), self._live.started
-        running = max(0, started - sum(ended.values()))
+        over = sum(self._ended.values())
+        running = max(0, self._live.started - over)
         phase, asked = self._phase(totals), self._job.load.rate_per_s
         achieved = bytes_per_second(added.measured, span_ns)
-        activity = Activity(
-            added=added,
-            span_ns=span_ns,
+        bound = bound_now(
+            added,
+            span_ns=span_ns if told else 0,
             running=running,
-            absent=self._at_once(sum(ended.values())) - running,
-            told=told,
-            asked_per_s=asked,
-            achieved_per_s=achieved,
+            absent=self._at_once(over) - running,
+            on_schedule=asked is not None and achieved >= KEPT_PACE * asked,
             lanes_known=self._lanes_known,
             threads=self._job.load.threads > 1 or self._job.transfer.connections > 1,
         )
@@ -172,11 +169,10 @@ class RunView:
             elapsed_s=(now_ns - self._created_ns) / NS_PER_S,
             left_s=self._left_s(now_ns, share),
             functions={
-                "waiting": max(0, self._functions - running - sum(ended.values())),
+                "waiting": max(0, self._functions - running - over),
                 "running": running,
-                **ended,
+                **self._ended,
             },
-            started=started,
             told=told,
             totals=totals,
             rates=_rates(totals, added, span_ns if told else None, preparing=phase == "preparing"),
@@ -188,7 +184,7 @@ class RunView:
             cost=cost,
             currency="" if cost is None else self._cost.currency,
             cost_note="" if cost is None else self._cost.note,
-            bound=bound_now(activity),
+            bound=bound,
         )
 
     def _at_once(self, ended: int) -> int:
