@@ -10,7 +10,6 @@ import numpy as np
 
 from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import give_space_back
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
@@ -294,6 +293,8 @@ def check_cost(tasks: Iterable[Task]) -> None:
         if task.cost.limit is None:
             continue
         with task.place(task.job) as job:
+            from serverless_bench.driver.budget import Budget  # noqa: PLC0415 - as above
+
             budget = Budget(job, task.cost, task.keys)
         total = expected[id(task.spending)] = (
             expected.get(id(task.spending), task.spending.total) + budget.foreseen

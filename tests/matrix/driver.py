@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from serverless_bench.cli import job
-from serverless_bench.cli.commands import write
 from serverless_bench.cli.main import main
 from serverless_bench.executors.remote import map as remote
 
 
 def run(workload: str, timeout_s: str, *flags: str) -> int:
+    prepared = job.prepare
+
     def prepare(_: str, given: Mapping[str, Any]) -> job.Prepared:
-        return job.prepare(workload, given)
+        return prepared(workload, given)
 
     changed: Mapping[Any, Mapping[str, object]] = {
-        write: {"prepare": prepare},
+        job: {"prepare": prepare},
         remote: {"_TIMEOUT_S": float(timeout_s)},
     }
     for module, names in changed.items():
