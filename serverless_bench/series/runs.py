@@ -10,8 +10,6 @@ import numpy as np
 
 from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.driver.clean import clean
-from serverless_bench.driver.cleanup import give_space_back
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
 from serverless_bench.driver.link import beyond_the_link
 from serverless_bench.driver.live.display import Display
@@ -191,6 +189,9 @@ class Garbage:
     def give_back(self, least: int) -> None:
         """Have the store give the space back, if it is so much."""
         if self.deleted_bytes >= least:
+            # It brings the embedded store along, which a single run may do without.
+            from serverless_bench.driver.cleanup import give_space_back  # noqa: PLC0415
+
             give_space_back()
             self.deleted_bytes = 0
 
@@ -252,6 +253,8 @@ class JobSeries:
             return
         with self.listener.working(f"deleting what {directory} wrote"):
             run = load_run(directory, detail=False)
+            from serverless_bench.driver.clean import clean  # noqa: PLC0415 - as above
+
             clean(run, give_back=False, on_message=self.listener.aside)
             if run.job.target.store is not None:
                 self.garbage.deleted_bytes += int(run.operations["bytes"].sum())
