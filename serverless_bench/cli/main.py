@@ -9,7 +9,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
+from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -75,12 +76,17 @@ _RARELY: Final = (50_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections."""
 
 
+@cache
+def _tables() -> dict[str, Mapping[str, tuple[str, str]]]:
+    """Return the tables of other packages by name; entry points are looked through once."""
+    return {table: _TABLES.load(table) for table in _TABLES.names()}
+
+
 def groups() -> dict[str, Mapping[str, str]]:
     """Return help lines of all commands by their groups, those of other packages last."""
-    tables = {table: _TABLES.load(table) for table in _TABLES.names()}
     others = {
         table.capitalize(): {name: line for name, (line, _) in commands.items()}
-        for table, commands in tables.items()
+        for table, commands in _tables().items()
     }
     return {**GROUPS, **others}
 
@@ -101,14 +107,9 @@ def open_command(name: str) -> click.Command:
     place = f"serverless_bench.cli.commands.{_MODULES.get(name, name)}:command"
     if name not in COMMANDS:
         # Entry points are looked at only for a name that the core does not have.
-        places = {
-            own: place
-            for table in _TABLES.names()
-            for own, (_, place) in _TABLES.load(table).items()
-        }
-        place = places[name]
-    module, _, attribute = place.partition(":")
-    command: click.Command = getattr(import_module(module), attribute)
+        tables = _tables().values()
+        place = {own: place for table in tables for own, (_, place) in table.items()}[name]
+    command: click.Command = resolve_name(place)
     return command
 
 
@@ -174,9 +175,11 @@ class _Commands(Group):
         from click.shell_completion import CompletionItem
 
         flags = click.Command.shell_complete(self, ctx, incomplete)
-        lines = (item for group in groups().values() for item in group.items())
         return [
-            CompletionItem(n, help=line) for n, line in lines if n.startswith(incomplete)
+            CompletionItem(name, help=line)
+            for group in groups().values()
+            for name, line in group.items()
+            if name.startswith(incomplete)
         ] + flags
 
 
