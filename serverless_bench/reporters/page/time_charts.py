@@ -9,6 +9,7 @@ import numpy as np
 from serverless_bench.analysis.activity import ActivityOverTime
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.analysis.timeline import Timeline, clock_band
+from serverless_bench.reporters.bounded_by import CAUSE_WORDS
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, Spec, colors, number, values
 from serverless_bench.rundir.tables import Floats, Ints
@@ -19,12 +20,6 @@ _GIGABYTES: Final = 1e10
 """Bytes per second from which on they are drawn as GB/s."""
 _WORDS: Final = 5
 """Kinds of errors that have a colour of their own."""
-_CAUSES: Final = {
-    "function_network": "the function's own network",
-    "interpreter_lock": "the interpreter's lock",
-    "schedule": "the rate that was asked for",
-    "unknown": "cannot tell",
-}
 
 
 def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
@@ -69,7 +64,7 @@ def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
 
 def bounded_chart(found: ActivityOverTime) -> Chart:
     """Return the functions at work over time, by what bounded them."""
-    named = {_CAUSES.get(name, name): at for name, at in found.bounded.items()}
+    named = {CAUSE_WORDS[name]: at for name, at in found.bounded.items()}
     tints = [palette.color(palette.OF_CAUSE[name]) for name in found.bounded]
     every = format_count(found.bounded_of, "function")
     end_s = length_s(found.timeline)

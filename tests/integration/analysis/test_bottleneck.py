@@ -50,7 +50,7 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
         write, keys = perform(server, tmp_path / "w", "write", object_bytes=82 * MIB, **asked)
         read, _ = perform(server, tmp_path / "r", "read", keys=keys, **asked)
     for summary in (write, read):
-        assert summary.bottleneck.functions == {"function_network": 3}
+        assert summary.bottleneck.functions == {"rate_limit": 3}
         assert summary.bottleneck.sustained_bytes_per_s == pytest.approx(5 * MIB, rel=0.05)
     # A write counts what the kernel took: its socket buffers come on top of the burst.
     assert read.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.05)
@@ -101,7 +101,7 @@ def test_a_slow_store(tmp_path: Path) -> None:
             objects=10,
             object_bytes=1000,
         )
-    assert found.bottleneck.functions == {"store": 4}
+    assert found.bottleneck.functions == {"answers": 4}
 
 
 def test_more_functions_than_processors(tmp_path: Path) -> None:
