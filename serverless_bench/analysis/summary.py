@@ -20,7 +20,7 @@ from serverless_bench.analysis.attempt_stats import (
     deliveries,
     service_s,
 )
-from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
+from serverless_bench.analysis.bottleneck.causes import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
 from serverless_bench.analysis.contention import Contention, contention
 from serverless_bench.analysis.display import Displayed

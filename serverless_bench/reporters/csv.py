@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Final, TextIO
 
-from serverless_bench.analysis.bottleneck import CAUSES, Bottleneck
+from serverless_bench.analysis.bottleneck.causes import CAUSES, Bottleneck
+from serverless_bench.analysis.bottleneck.slots import SLOT_STATES
 from serverless_bench.analysis.clock_offsets import Clocks
 from serverless_bench.analysis.contention import Contention
-from serverless_bench.analysis.slots import SLOT_STATES
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.escaping import for_cell

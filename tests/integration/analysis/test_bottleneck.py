@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from serverless_bench import JobSpec, run_job, summarize
-from serverless_bench.analysis.network_bucket import BucketFit, bucket_fits
+from serverless_bench.analysis.bottleneck.rate_limit import BucketFit, bucket_fits
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.aws.lambda_network import function_network

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.bottleneck import bottleneck
-from serverless_bench.analysis.network_bucket import fit_bucket
+from serverless_bench.analysis.bottleneck.causes import bottleneck
+from serverless_bench.analysis.bottleneck.rate_limit import fit_bucket
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind

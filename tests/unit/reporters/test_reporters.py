@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis.bottleneck import Bottleneck
+from serverless_bench.analysis.bottleneck.causes import Bottleneck
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.job.operations import OperationKind

@@ -48,7 +48,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from serverless_bench.analysis.network_bucket import (
+from serverless_bench.analysis.bottleneck.rate_limit import (
     FLOW_SHARE,
     RateLimits,
     bucket_fits,
@@ -56,7 +56,7 @@ from serverless_bench.analysis.network_bucket import (
     sample_of,
     share_of_sample,
 )
-from serverless_bench.analysis.slots import slot_shares
+from serverless_bench.analysis.bottleneck.slots import slot_shares
 from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.job.operations import OperationKind
