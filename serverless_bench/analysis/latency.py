@@ -147,6 +147,11 @@ class Latencies:
         several = len(kinds) > 1 or len(sizes) > 1
         return bool(kinds) and (self.open_loop or several or not kinds <= _PLAIN)
 
+    def without_rates(self) -> "Latencies":
+        """Return these without any rate, for a report whose throughput is withheld."""
+        rows = (replace(row, operations_per_s=None, bytes_per_s=None) for row in self.by_kind)
+        return replace(self, achieved_per_s=None, by_kind=tuple(rows))
+
 
 def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     """Return how long the operations of a run took.

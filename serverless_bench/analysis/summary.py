@@ -232,6 +232,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
     shown = Throughput(span_s=found.span_s) if withheld else found
     rates, span_s = function_spans(run).bytes_per_s, shown.span_s
+    times = latencies(run, good)
     return Summary(
         **_identity(run),
         **_throughput(shown),
@@ -242,16 +243,16 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         failed=counts["failed"],
         lost=counts["lost"],
         duplicate=counts["duplicate"],
-        per_function_bytes_per_s=percentiles(rates),
+        per_function_bytes_per_s=None if withheld else percentiles(rates),
         attempt_stats=attempt_stats(run, good),
         clocks=clocks(offsets),
         gate=_gate(run),
         bottleneck=bottleneck(run, good),
-        missing_functions=missing_functions(run, good, rates, whole=shown.whole, span_s=span_s),
+        missing_functions=missing_functions(run, good, rates, whole=shown.whole),
         withheld=withheld,
         deliveries=deliveries(run),
         bill=_bill(run, prices),
-        latencies=latencies(run, good),
+        latencies=times.without_rates() if withheld else times,
         libraries=library_usage(run, good),
         stability=_stability(run),
         neighbours=None if run.neighbours is None else Neighbours(**run.neighbours),

@@ -45,7 +45,7 @@ def headline(summary: Summary) -> str:
         low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
         missing = summary.missing_functions.count
         ones = "missing one" if missing == 1 else f"{missing} missing ones"
-        parts.append(f"with the {ones} {low} to {high} in the same span")
+        parts.append(f"with the {ones} {low} to {high}")
     return "; ".join(parts)
 
 

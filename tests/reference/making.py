@@ -156,6 +156,8 @@ class _Maker:
             name="made-up",
             workload="function" if own else "mixed" if self.has("mixed") else "write",
             objects=draw.randint(1, 3),
+            # Without an end of its own a function that is ok has as many operations as planned.
+            duration_s=None if self.has("planned") else 60.0,
             target=target,
             control=TARGET if self.has("control") else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),
