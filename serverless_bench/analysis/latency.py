@@ -199,7 +199,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         if done.any() or overdue.any():
             at_ns = np.concatenate((instants[done], late.due_ns[overdue]))
             took_ns = np.concatenate((shown[done], late.waited_ns[overdue]))
-            segments.append(over_time(kind, grid, at_ns, took_ns))
+            segments.append(over_time(kind, grid, at_ns, took_ns, int(overdue.sum())))
     return Latencies(
         open_loop=rate_per_s is not None or "response" in durations,
         target_per_s=rate_per_s,

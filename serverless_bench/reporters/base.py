@@ -34,7 +34,7 @@ def headline(summary: Summary) -> str:
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
-    parts = [*simulated(summary), counts, *pace.counts(summary)]
+    parts = [*simulated(summary), *_broken(summary), counts, *pace.counts(summary)]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.cleaned:
@@ -47,6 +47,17 @@ def headline(summary: Summary) -> str:
         ones = "missing one" if missing == 1 else f"{missing} missing ones"
         parts.append(f"with the {ones} {low} to {high}")
     return "; ".join(parts)
+
+
+def _broken(summary: Summary) -> Iterator[str]:
+    """Yield what a store did to the conditional writes of a run, if it broke its word."""
+    found = summary.contention
+    if found is None or not found.violated_keys:
+        return
+    if found.lost_updates:
+        yield f"at least {found.lost_updates:,} acknowledged updates are LOST"
+    else:
+        yield f"{format_count(found.violated_keys, 'key')} with a history that CANNOT BE"
 
 
 def simulated(summary: Summary) -> Iterator[str]:

@@ -106,8 +106,6 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         times["achieved_per_s"] = None
         for row in times["by_kind"]:
             row["operations_per_s"] = row["bytes_per_s"] = None
-    if withheld and report["contention"] is not None:
-        report["contention"]["commits_per_s"] = None
     parts = {"deliveries": deliveries(run), "bill": bill(run)}
     parts["neighbours"] = run.end.get("neighbours")
     return report | {name: part for name, part in parts.items() if part is not None}
@@ -306,7 +304,7 @@ def missing_functions(run: Saved, whole: Fraction | None) -> Row | None:
         slow = sorted([Fraction(-1)] * missing + known)[(total - 1) // 2]
         fast = sorted(known + [Fraction(10**30)] * missing)[total // 2]
         middle = [slow, fast]
-    begin, end = run.span()
+    begin, end = run.span() or (0, 0)
     given_up = [one.collected_ns or 0 for one in run.functions if one.status == "lost"]
     waited_ns = run.elapsed_ns(begin, max(end, *given_up, 0))
     return {

@@ -130,17 +130,32 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     if found.segment_s is None or not found.over_time:
         return None
     rows = [
-        {"t": (place + 0.5) * found.segment_s, "what": one.kind, "p": name, "ms": value * 1e3}
+        {
+            "t": (place + 0.5) * found.segment_s,
+            "what": one.kind,
+            "p": name,
+            "ms": value * 1e3,
+            "bound": "at least" if overdue else "",
+        }
         for one in found.over_time
         for name, line in (("p50", one.p50_s), ("p99", one.p99_s))
-        for place, value in enumerate(line)
+        for place, (value, overdue) in enumerate(zip(line, one.overdue, strict=True))
         if value
     ]
     time = "Response time" if found.open_loop else "Latency"
     tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
     spec: Spec = {
         "data": values(rows),
-        "mark": {"type": "line", "clip": True, "point": {"size": 18}},
+        "layer": [
+            {
+                "transform": [{"filter": "!datum.bound"}],
+                "mark": {"type": "line", "clip": True, "point": {"size": 18}},
+            },
+            {
+                "transform": [{"filter": "datum.bound"}],
+                "mark": {"type": "point", "clip": True, "shape": "triangle-up", "size": 30},
+            },
+        ],
         "encoding": {
             "x": _time("seconds since the first operation was due"),
             "y": number("ms", scale={"type": "log"}, axis={"format": "~s", "tickCount": 4}),
@@ -155,6 +170,7 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
             "tooltip": [
                 {"field": "what", "title": "operation"},
                 {"field": "p", "title": "percentile"},
+                {"field": "bound", "title": "bound"},
                 number("t", "at, s", format=".4~f"),
                 number("ms", "ms", format=".4~g"),
             ],
@@ -163,7 +179,7 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     return Chart(
         title=f"{time}, ms",
         says="Median (solid) and 99th percentile (dotted) of the operations that began, or should"
-        " have begun, in each segment of time.",
+        " have begun, in each segment of time. Triangles are lower bounds: some never began.",
         spec=spec,
         height=190,
         end_s=end_s,
