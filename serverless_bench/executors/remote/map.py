@@ -16,10 +16,10 @@ from serverless_bench.clock import sleep
 from serverless_bench.errors import ExecutorError, OperationError
 from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError, Pending, Refusal
-from serverless_bench.executors.remote.patience import PatientPool
 from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.executors.remote.thread_pool import (
     Completions,
+    PatientPool,
     ThreadPool,
     handle_completions,
 )
