@@ -123,6 +123,8 @@ class _Maker:
             lines.insert(draw.randrange(len(lines) + 1), {"suspended": slept})
         if not (resumed and self.has("killed")):
             lines.append(self._end(6 * S))
+        elif self.has("alive"):
+            lines.append({"alive": {"alive_ns": ORIGIN + draw.randint(0, 18 * S)}})
         if resumed:
             later = draw.randint(20 * S, 60 * S)
             lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
