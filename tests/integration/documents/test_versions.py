@@ -13,7 +13,7 @@ from serverless_bench.analysis import summary
 from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.lab.audit import witness as audit_witness
+from serverless_bench.lab.audit import sources as audit_sources
 from serverless_bench.lab.loopback import witness
 from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir import run
@@ -54,7 +54,7 @@ def test_versions_of_files_are_todays() -> None:
 
 
 def test_both_ends_of_a_witness_mean_one_format() -> None:
-    assert audit_witness._FORMAT == witness.FORMAT
+    assert audit_sources._FORMAT == witness.FORMAT
 
 
 def changed(tmp_path: Path, file: str, change: str) -> Path:
