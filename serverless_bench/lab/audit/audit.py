@@ -11,11 +11,11 @@ from serverless_bench.lab.audit.job_check import check_job
 from serverless_bench.lab.audit.matching import MARGIN_NS, RunRequests, match, requests_of_run
 from serverless_bench.lab.audit.sources import (
     ReportedRun,
-    StoreRequest,
     read_reported_run,
     read_witness,
 )
 from serverless_bench.lab.audit.timing_check import check_clocks, check_latencies, check_schedule
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Audit, Billed, Discrepancies, Discrepancy
 
 _FREE: Final = frozenset({"abort_multipart", "delete", "delete_objects"})

@@ -14,9 +14,9 @@ from serverless_bench.lab.audit.sources import (
     ReportedFunction,
     ReportedRun,
     Row,
-    StoreRequest,
     by_key,
 )
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 Range = tuple[int, int]

@@ -13,7 +13,8 @@ from typing import Final
 
 from serverless_bench.lab.audit.bytes_check import coverage, describe, segments
 from serverless_bench.lab.audit.matching import Matches, RunRequests, requests_of
-from serverless_bench.lab.audit.sources import ReportedRun, StoreRequest, by_key, declared_size
+from serverless_bench.lab.audit.sources import ReportedRun, by_key, declared_size
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _WRITES: Final = frozenset({"put", "complete_multipart"})

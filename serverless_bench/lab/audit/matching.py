@@ -13,9 +13,9 @@ from serverless_bench.lab.audit.sources import (
     ReportedFunction,
     ReportedRun,
     Row,
-    StoreRequest,
     by_key,
 )
+from serverless_bench.lab.loopback.witness import StoreRequest
 
 MARGIN_NS: Final = 2_000_000
 """What two clocks of one machine may be apart."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.lab.loopback.witness import FORMAT, INSTANTS, StoreRequest
 from serverless_bench.rundir.files import open_file
 
 Row = Mapping[str, Any]
@@ -194,57 +195,6 @@ def _lines(path: Path) -> list[str]:
         return [line.decode() for line in file.read().split(b"\n")[:-1] if line]
 
 
-_FORMAT: Final = 1
-_INSTANTS: Final = ("first_in_ns", "last_in_ns", "answered_ns", "first_out_ns", "last_out_ns")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreRequest:
-    """One request; instants are nanoseconds since the epoch by the store's clock."""
-
-    request: int
-    """The store's number of it, which clients see as the request id, in hexadecimal."""
-    connection: int
-    worker: str | None
-    """Who sent it, if the user agent names it."""
-    operation: str | None
-    bucket: str
-    key: str
-    """Of the object; the prefix of a listing."""
-    part: int | None
-    size: int | None
-    offset: int | None
-    length: int | None
-    in_bytes: int
-    out_bytes: int
-    head_ns: int
-    first_in_ns: int | None
-    last_in_ns: int | None
-    answered_ns: int | None
-    first_out_ns: int | None
-    last_out_ns: int | None
-    status: int | None
-    fault: str | None
-    keys: tuple[str, ...] = ()
-    """What was deleted, of many."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the store did what was requested, as far as it can tell."""
-        return self.status is not None and self.status < 300
-
-    @property
-    def sent_range(self) -> tuple[int, int]:
-        """Which bytes of the object went out: from the first to before the last."""
-        begin = self.offset or 0
-        return begin, begin + self.out_bytes
-
-    @property
-    def request_id(self) -> str:
-        """What clients know it by."""
-        return f"{self.request:016X}"
-
-
 def by_key(requests: Iterable[StoreRequest]) -> dict[str, list[StoreRequest]]:
     """Return requests by the key that they are for."""
     found: dict[str, list[StoreRequest]] = {}
@@ -301,8 +251,8 @@ def _requests(lines: Iterator[str]) -> Iterator[StoreRequest]:
             waiting.clear()
         else:
             # Another store goes on with the file: its names and its clock are its own.
-            if row["witness"] != _FORMAT:
-                raise ValueError(f"format {row['witness']}, this sbench reads {_FORMAT}")
+            if row["witness"] != FORMAT:
+                raise ValueError(f"format {row['witness']}, this sbench reads {FORMAT}")
             columns, offset_ns = row["columns"], None
             names.clear()
             waiting.clear()
@@ -315,7 +265,7 @@ def _seen(
 ) -> StoreRequest:
     values = dict(zip(columns, row, strict=True))
     values["head_ns"] += offset_ns
-    for name in _INSTANTS:
+    for name in INSTANTS:
         values[name] = None if values[name] is None else values["head_ns"] + values[name]
     worker = values.pop("worker")
     return StoreRequest(
