@@ -1,10 +1,9 @@
 """``sbench plan``."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -49,15 +48,10 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.escaping import for_terminal
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.plugins import TOOLS
 from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
 _LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
 _ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
@@ -345,49 +339,30 @@ def _quota(
 
 
 def _show(plan: _Plan) -> None:
-    from rich.console import Console
-
-    console = Console(
-        file=sys.stdout,
-        width=None if sys.stdout.isatty() else _WIDTH,
-        highlight=False,
-        markup=False,
-    )
     load = plan.phases[0].load
     functions = format_count(load.functions, "function")
     connections = format_count(load.transfer.connections, "connection")
-    console.print(
+    say(
         f"{functions}, {load.objects} x {load.object_bytes / MIB:g} MiB each, {connections},"
         f" {load.memory_mib} MB on {load.architecture}",
-        style="bold",
-        soft_wrap=True,
+        f"at once: {load.quota} ({plan.quota_from})",
+        "",
+        *_aligned(list(_expectations(plan))),
+        "",
+        *_aligned(list(_costs(plan))),
+        "",
     )
-    console.print(for_terminal(f"at once: {load.quota} ({plan.quota_from})"), soft_wrap=True)
-    with console.capture() as captured:
-        for rows in (_expectations(plan), _costs(plan)):
-            console.print()
-            console.print(_table(list(rows)))
-    # A table fills its lines with blanks.
-    console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
-    console.print()
-    for text in plan.warnings:
-        console.print(for_terminal(f"warning: {text}"), style="yellow", soft_wrap=True)
-    console.print("on top of that would come", soft_wrap=True)
-    for trap in plan.traps:
-        line = f"  {trap.text}: {plan.money(trap.amount)}"
-        console.print(for_terminal(line), soft_wrap=True)
+    say(*(f"warning: {text}" for text in plan.warnings), fg="yellow")
+    extra = (f"  {trap.text}: {plan.money(trap.amount)}" for trap in plan.traps)
+    say("on top of that would come", *extra)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column(rows[0][0], style="dim", no_wrap=True)
-    for name in rows[0][1:]:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows[1:]:
-        table.add_row(*map(for_terminal, row))
-    return table
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines, the first column to the left and all others to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for title, *cells in rows:
+        shown = (cell.rjust(width) for cell, width in zip(cells, others, strict=True))
+        yield "  ".join((title.ljust(first), *shown)).rstrip()
 
 
 def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
