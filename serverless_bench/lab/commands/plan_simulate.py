@@ -37,7 +37,7 @@ _FIGURES: Final[Mapping[str, "Callable[[Summary], float | None]"]] = {
     "span_s": lambda one: one.span_s,
     "throttled": lambda one: one.attempt_stats.throttled,
 }
-_FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
+FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
     "whole_bytes_per_s": format_rate,
     "peak_1s_bytes_per_s": format_rate,
     "throttled": "{:.0f}".format,
@@ -111,7 +111,7 @@ def _several(
         _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
         summaries.append(summary)
         code = code or exit_code_of(summary)
-    found = _spreads(summaries)
+    found = spreads(summaries)
     # How likely another run of the same kind lies between the lowest and the highest.
     chance = (count - 1) / (count + 1)
     if in_json:
@@ -127,13 +127,13 @@ def _several(
     say(f"{job.workload}: SIMULATED with the model {model.name}, seeds from {job.seed} on")
     say(f"{'':<20}{'lowest':>14}{'median':>14}{'highest':>14}")
     for name, spread in found.items():
-        shown = _FORMATS.get(name, format_seconds)
+        shown = FORMATS.get(name, format_seconds)
         say(f"{name:<20}{''.join(f'{shown(value):>14}' for value in spread.values())}")
     say(f"{chance:.0%} of further runs lie between the lowest and the highest")
     return code
 
 
-def _spreads(summaries: "Sequence[Summary]") -> dict[str, dict[str, float]]:
+def spreads(summaries: "Sequence[Summary]") -> dict[str, dict[str, float]]:
     """Return lowest, median and highest of the figures that all runs have."""
     found = {}
     for name, figure_of in _FIGURES.items():
