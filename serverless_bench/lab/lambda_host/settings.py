@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
+
+import msgspec
 
 from serverless_bench.errors import UsageError
 
@@ -34,27 +36,19 @@ class InvokeFault(StrEnum):
 
 
 _HINT: Final = "a rule is like 0.3 or 'index=3,5 launch=0'"
-_WORDS: Final = ("share", "index", "launch", "times")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRule:
+class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which invocations a fault hits."""
 
-    share: float = 0.0
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Of all requests."""
     index: frozenset[int] = frozenset()
     """These invocations in any case."""
     launch: int | None = None
     """Only invocations of this launch; None does not care."""
-    times: int = 1
+    times: Annotated[int, msgspec.Meta(ge=1)] = 1
     """How many requests for a listed invocation are hit: what is tried again may pass."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise UsageError(f"the share of a fault is 0 to 1, got {self.share:g}", hint=_HINT)
-        if self.times < 1:
-            raise UsageError(f"a fault happens at least once, got {self.times}", hint=_HINT)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -84,18 +78,9 @@ class FaultRule:
         """
         if not isinstance(value, Mapping):
             value = {"share": value}
-        unknown = [name for name in value if name not in _WORDS]
-        if unknown:
-            raise UsageError(f"a fault has no {unknown[0]!r}", hint=_HINT)
         try:
-            launch = value.get("launch")
-            return cls(
-                share=float(value.get("share", 0)),
-                index=frozenset(int(number) for number in value.get("index", ())),
-                launch=None if launch is None else int(launch),
-                times=int(value.get("times", 1)),
-            )
-        except (TypeError, ValueError) as exc:
+            return msgspec.convert(value, cls, strict=False)
+        except msgspec.ValidationError as exc:
             raise UsageError(f"not a fault: {exc}", hint=_HINT) from exc
 
 
@@ -164,6 +149,26 @@ MIB_PER_CPU: Final = 1769
 """AWS Lambda developer guide, "Configure Lambda function memory": one vCPU."""
 
 
+_LAST_PORT: Final = 65_535
+_LEAST: Final = {
+    "port": ("--port", 0),
+    "concurrency": ("--concurrency", 0),
+    "burst": ("--burst", 1),
+    "launch_burst": ("--launch-burst", 1),
+    "event_retries": ("--event-retries", 0),
+    "retry_delay_s": ("--retry-delay", 0),
+    "late_s": ("--late-s", 0),
+}
+"""The flag of a setting, and the least that it may be."""
+_ABOVE_0: Final = {
+    "event_age_s": "--event-age",
+    "init_s": "--init-timeout",
+    "request_per_s": "--request-rate",
+    "launch_per_s": "--launch-rate",
+    "cpus": "--cpus",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
     """How a host behaves; by default as an account without faults, limits or a wall."""
@@ -208,33 +213,16 @@ class HostSettings:
     late_s: float = 3600.0
 
     def __post_init__(self) -> None:
-        for flag, value, fits, limit in (
-            ("--port", self.port, self.port >= 0, "at least 0"),
-            ("--port", self.port, self.port <= 65_535, "at most 65535"),
-            ("--concurrency", self.concurrency, self.concurrency >= 0, "at least 0"),
-            ("--burst", self.burst, self.burst >= 1, "at least 1"),
-            ("--launch-burst", self.launch_burst, self.launch_burst >= 1, "at least 1"),
-            ("--event-retries", self.event_retries, self.event_retries >= 0, "at least 0"),
-            ("--retry-delay", self.retry_delay_s, self.retry_delay_s >= 0, "at least 0"),
-            ("--late-s", self.late_s, self.late_s >= 0, "at least 0"),
-            ("--event-age", self.event_age_s, self.event_age_s > 0, "above 0"),
-            ("--init-timeout", self.init_s, self.init_s > 0, "above 0"),
-            (
-                "--request-rate",
-                self.request_per_s,
-                self.request_per_s is None or self.request_per_s > 0,
-                "above 0",
-            ),
-            (
-                "--launch-rate",
-                self.launch_per_s,
-                self.launch_per_s is None or self.launch_per_s > 0,
-                "above 0",
-            ),
-            ("--cpus", self.cpus, self.cpus is None or self.cpus > 0, "above 0"),
-        ):
-            if not fits:
-                raise UsageError(f"{flag} must be {limit}, got {value:g}")
+        for name, (flag, least) in _LEAST.items():
+            # What is no number is not at least anything.
+            if not getattr(self, name) >= least:
+                raise UsageError(f"{flag} must be at least {least}, got {getattr(self, name):g}")
+        for name, flag in _ABOVE_0.items():
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError(f"{flag} must be above 0, got {value:g}")
+        if self.port > _LAST_PORT:
+            raise UsageError(f"--port must be at most {_LAST_PORT}, got {self.port}")
 
 
 def arn(region: str, name: str) -> str:
