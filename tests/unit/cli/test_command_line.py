@@ -83,7 +83,7 @@ def test_whose_configuration_it_is_shows_by_itself(
     assert "neither warp nor workload" in call("convert", "theirs.yml")[2]
 
 
-@uses("workload mixed")
+@uses("workload array", "workload mixed")
 @pytest.mark.parametrize(
     "words",
     [
