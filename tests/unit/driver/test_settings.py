@@ -127,7 +127,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
         assert (found.job.invocations, found.keys) == (functions, keys)
 
 
-@uses("workload array", "workload mixed", "workload read")
+@uses("workload array", "workload function", "workload mixed", "workload read")
 @pytest.mark.parametrize(
     ("settings", "workload", "count", "mean"),
     [
