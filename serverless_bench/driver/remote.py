@@ -94,11 +94,6 @@ class Remote:
         )
 
 
-def settings_of(executor: str) -> frozenset[str]:
-    """Return the settings that mean something to an executor, and not to every other."""
-    return info_of(executor).settings
-
-
 def locate(settings: JobSettings) -> tuple[Location, Remote]:
     """Return where a job's objects are, and its functions; a stack says both.
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -22,6 +22,7 @@ from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import open_workload
 from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE
@@ -79,21 +80,10 @@ class ProbedFunction:
         return {**asdict(self), "code": hashlib.sha256(code.encode()).hexdigest()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """What the functions of a job said."""
-
-    functions: Sequence[ProbedFunction]
-    left: tuple[str, ...]
-    """Keys of objects that it could not delete."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for ``run.json``."""
-        return {"functions": [one.to_json() for one in self.functions]}
-
-
-def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
-    """Return what functions say, all asked at once; what they wrote is deleted.
+def ask(
+    client: LambdaClient, names: Sequence[str], spec: ProbeSpec
+) -> tuple[Sequence[ProbedFunction], tuple[str, ...]]:
+    """Return what functions say, all asked at once, and the keys that they could not delete.
 
     Raises
     ------
@@ -106,26 +96,11 @@ def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
             found = list(threads.map(partial(_ask, client), names, specs))
     finally:
         left = tidy(specs)
-    return Probe(functions=found, left=left)
+    return found, left
 
 
-def check_functions(
-    found: Sequence[ProbedFunction],
-    workload: str,
-    *,
-    memory_mib: int | None = None,
-    architecture: str | None = None,
-) -> None:
+def check_functions(functions: Iterable[ProbedFunction], job: JobSpec) -> None:
     """Refuse functions that cannot do what a job needs.
-
-    Parameters
-    ----------
-    found
-        What they say.
-    workload
-        Of the job.
-    memory_mib, architecture
-        What the user says that they have; None for whatever they have.
 
     Raises
     ------
@@ -133,22 +108,20 @@ def check_functions(
         With one line about the first of them.
     """
     ours = code_files()
-    for one in found:
-        unlike = _unlike(one, memory_mib, architecture)
-        if problem := next(chain(unlike, _problems(one, ours, workload)), None):
-            raise ExecutorError(f"function {one.name!r} {problem[0]}", hint=problem[1])
+    for one in functions:
+        problems = chain(_unlike(one, job), _problems(one, ours, job.workload))
+        for problem, hint in problems:
+            raise ExecutorError(f"function {one.name!r} {problem}", hint=hint)
 
 
-def _unlike(
-    one: ProbedFunction, memory_mib: int | None, architecture: str | None
-) -> Iterator[tuple[str, str]]:
+def _unlike(one: ProbedFunction, job: JobSpec) -> Iterator[tuple[str, str]]:
     """Yield in what a function is not what the user says."""
     has = _ARCHITECTURES.get(one.machine, one.machine)
     hint = "name another function, or what this one has; a cost would be wrong, too"
-    if None not in {memory_mib, one.memory_mib} and memory_mib != one.memory_mib:
-        yield f"has {one.memory_mib} MB, and `memory` says {memory_mib}", hint
-    if architecture not in {None, has}:
-        yield f"runs on {has}, and `arch` says {architecture}", hint
+    if None not in {job.memory_mib, one.memory_mib} and job.memory_mib != one.memory_mib:
+        yield f"has {one.memory_mib} MB, and `memory` says {job.memory_mib}", hint
+    if job.architecture not in {None, has}:
+        yield f"runs on {has}, and `arch` says {job.architecture}", hint
 
 
 def _problems(

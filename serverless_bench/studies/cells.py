@@ -8,8 +8,8 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from serverless_bench.driver.remote import settings_of
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.settings.schema import located
@@ -207,7 +207,7 @@ def _lacking(settings: Settings) -> str:
     cpus, executor = settings.get("cpus"), str(settings.get("executor", DEFAULT_EXECUTOR))
     if not isinstance(cpus, int):
         return ""
-    if "control_prefix" in settings_of(executor):
+    if "control_prefix" in info_of(executor).settings:
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"

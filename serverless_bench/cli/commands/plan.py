@@ -36,7 +36,7 @@ from serverless_bench.aws.cost.prices import (
     price_text,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.template import ARCHITECTURES, DeployedFunction, choose
+from serverless_bench.aws.stack.template import ARCHITECTURES, MEMORY_MIB, DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings, transfer_options
 from serverless_bench.cli.flags.options import (
@@ -49,11 +49,11 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.types import at_least
 from serverless_bench.plugins import TOOLS
 from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
-_LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
 _ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
@@ -137,20 +137,26 @@ class _Plan:
 )
 @transfer_options
 @harmless(
-    "--memory", type=int, help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]"
+    "--memory",
+    type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
+    help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]",
 )
 @harmless(
     "--arch",
     type=Choice(ARCHITECTURES),
     help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
-@harmless("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
+@harmless(
+    "--quota",
+    type=click.IntRange(1),
+    help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]",
+)
 @network_quota_option
 @option("--stack", help="Ask this stack and its account for memory, processor and quota.")
 @option("--region", help="Where the stack is.")
 @harmless(
     "--function-mb-s",
-    type=float,
+    type=click.FloatRange(min=0, min_open=True),
     help="MB/s (10**6) of one function, if you have measured it; a model without it.",
 )
 @harmless(
@@ -161,7 +167,7 @@ class _Plan:
 )
 @harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
 @harmless("--cross-region", is_flag=True, help="The bucket is in another region; a stack says so.")
-@harmless("--keep", type=float, default=1.0, help="Hours the objects stay.")
+@harmless("--keep", type=click.FloatRange(0), default=1.0, help="Hours the objects stay.")
 @prices_option
 @harmless("--show-prices", is_flag=True, help="Write the price file and stop.")
 @harmless(
@@ -200,16 +206,10 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
     from serverless_bench.cli.plan_job import check_flags, plan_command
-    from serverless_bench.driver.cost_limit import check_memory
 
     check_flags(words)
     _check_simulation(words, flags)
-    check_memory(flags["memory"])
-    for name in ("quota",) if words else _LEAST:
-        value, least = flags[name], _LEAST[name]
-        if value is not None and value < least:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
+    at_least("read_times", flags["read_times"], 1)
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
     setups = _setups(stack, functions)
