@@ -29,7 +29,6 @@ from serverless_bench.aws.cost.places import regions
 from serverless_bench.aws.cost.prices import (
     Dollars,
     Prices,
-    format_money,
     needed_prices,
     origin,
     price,
@@ -120,10 +119,6 @@ class _Plan:
             "warnings": self.warnings,
             "traps": {trap.name: trap.amount for trap in self.traps},
         }
-
-    def money(self, amount: float) -> str:
-        """Return an amount in the currency of the prices."""
-        return format_money(amount, self.prices.currency)
 
 
 @click.command("plan", context_settings={"allow_interspersed_args": False})
@@ -353,7 +348,7 @@ def _show(plan: _Plan) -> None:
         "",
     )
     say(*(f"warning: {text}" for text in plan.warnings), fg="yellow")
-    extra = (f"  {trap.text}: {plan.money(trap.amount)}" for trap in plan.traps)
+    extra = (f"  {trap.text}: {plan.prices.money(trap.amount)}" for trap in plan.traps)
     say("on top of that would come", *extra)
 
 
@@ -397,8 +392,8 @@ def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
     for component, name in _COMPONENTS.items():
         amounts = [getattr(one, component) for one in dollars]
         shown = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
-        yield (shown, *(plan.money(amount) for amount in (*amounts, sum(amounts))))
+        yield (shown, *(plan.prices.money(amount) for amount in (*amounts, sum(amounts))))
     totals = [one.total for one in dollars]
-    yield ("total", *(plan.money(amount) for amount in (*totals, plan.total)))
+    yield ("total", *(plan.prices.money(amount) for amount in (*totals, plan.total)))
     whose = origin(plan.prices.as_of, plan.prices.region, plan.regions)
     yield (f"prices {whose}", *("" for _ in totals), "")
