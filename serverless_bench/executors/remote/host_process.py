@@ -112,9 +112,8 @@ class LaunchingHost:
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield which events were refused since it was asked last."""
-        with suppress(Empty):
-            while True:
-                yield self._refusals.get_nowait()
+        while not self._refusals.empty():
+            yield self._refusals.get()
 
     def _read(self) -> None:
         # A host that is killed may leave a line without its end.
