@@ -11,11 +11,10 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
-from serverless_bench.lab.audit.byte_ranges import coverage, describe, segments
-from serverless_bench.lab.audit.matching import Matches, requests_of
-from serverless_bench.lab.audit.reported_run import ReportedRun, declared_size
-from serverless_bench.lab.audit.run_requests import RunRequests
-from serverless_bench.lab.audit.witness import StoreRequest, by_key
+from serverless_bench.lab.audit.bytes_check import coverage, describe, segments
+from serverless_bench.lab.audit.matching import Matches, RunRequests, requests_of
+from serverless_bench.lab.audit.sources import ReportedRun, by_key, declared_size
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _WRITES: Final = frozenset({"put", "complete_multipart"})

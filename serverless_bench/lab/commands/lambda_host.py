@@ -17,9 +17,15 @@ from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.lambda_host.faults import FaultRule, InvokeFault
 from serverless_bench.lab.lambda_host.functions import LambdaFunction
-from serverless_bench.lab.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, HostSettings, arn
+from serverless_bench.lab.lambda_host.settings import (
+    MAX_TIMEOUT_S,
+    MEMORY_MIB,
+    FaultRule,
+    HostSettings,
+    InvokeFault,
+    arn,
+)
 from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
 from serverless_bench.worker.rehearsal import rehearsal
@@ -244,7 +250,7 @@ def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaF
 def _scripted(flags: Mapping[str, Any]) -> "Deliver | None":
     if not flags["scripted"]:
         return None
-    from serverless_bench.lab.lambda_host.scripted import Scripted
+    from serverless_bench.lab.lambda_host.host import Scripted
     from serverless_bench.worker.delivery import handle_delivery
 
     return Scripted(handle_delivery, flags["duration"])

@@ -25,7 +25,7 @@ from serverless_bench.user_files import parse_toml
 if TYPE_CHECKING:
     from serverless_bench.studies.definition import Experiment, Setting
     from serverless_bench.studies.plan import Plan
-    from serverless_bench.studies.writer import Writer
+    from serverless_bench.studies.table import Writer
 
 cell_options = group(
     harmless(

@@ -38,8 +38,7 @@ from serverless_bench.studies.plot import save_plot
 from serverless_bench.studies.report import Report, make_report, show, show_reference, to_json
 from serverless_bench.studies.runner import on_processors
 from serverless_bench.studies.settings import check_cell, job_of, merged, prepared_by
-from serverless_bench.studies.table import grid, left_over, table_rows
-from serverless_bench.studies.writer import Writer
+from serverless_bench.studies.table import Writer, grid, left_over, table_rows
 from tests.data import runs
 from tests.data.runs import S
 
