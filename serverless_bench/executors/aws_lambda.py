@@ -151,7 +151,12 @@ class LambdaExecutor(RemoteExecutor):
             left=left,
         )
         try:
-            check_functions(functions, job)
+            check_functions(
+                functions,
+                job.workload,
+                memory_mib=job.memory_mib,
+                architecture=job.architecture,
+            )
         except ExecutorError as exc:
             raise NotReadyError(exc, ready) from exc
         if limits.effective < asked:

@@ -22,7 +22,6 @@ from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
-from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import open_workload
 from serverless_bench.version import __version__
 from serverless_bench.worker.claims import PROBE
@@ -99,8 +98,23 @@ def ask(
     return found, left
 
 
-def check_functions(functions: Iterable[ProbedFunction], job: JobSpec) -> None:
+def check_functions(
+    functions: Iterable[ProbedFunction],
+    workload: str,
+    *,
+    memory_mib: int | None = None,
+    architecture: str | None = None,
+) -> None:
     """Refuse functions that cannot do what a job needs.
+
+    Parameters
+    ----------
+    functions
+        What they say.
+    workload
+        Of the job.
+    memory_mib, architecture
+        What the user says that they have; None for whatever they have.
 
     Raises
     ------
@@ -109,19 +123,21 @@ def check_functions(functions: Iterable[ProbedFunction], job: JobSpec) -> None:
     """
     ours = code_files()
     for one in functions:
-        problems = chain(_unlike(one, job), _problems(one, ours, job.workload))
-        for problem, hint in problems:
+        unlike = _unlike(one, memory_mib, architecture)
+        for problem, hint in chain(unlike, _problems(one, ours, workload)):
             raise ExecutorError(f"function {one.name!r} {problem}", hint=hint)
 
 
-def _unlike(one: ProbedFunction, job: JobSpec) -> Iterator[tuple[str, str]]:
+def _unlike(
+    one: ProbedFunction, memory_mib: int | None, architecture: str | None
+) -> Iterator[tuple[str, str]]:
     """Yield in what a function is not what the user says."""
     has = _ARCHITECTURES.get(one.machine, one.machine)
     hint = "name another function, or what this one has; a cost would be wrong, too"
-    if None not in {job.memory_mib, one.memory_mib} and job.memory_mib != one.memory_mib:
-        yield f"has {one.memory_mib} MB, and `memory` says {job.memory_mib}", hint
-    if job.architecture not in {None, has}:
-        yield f"runs on {has}, and `arch` says {job.architecture}", hint
+    if None not in {memory_mib, one.memory_mib} and memory_mib != one.memory_mib:
+        yield f"has {one.memory_mib} MB, and `memory` says {memory_mib}", hint
+    if architecture not in {None, has}:
+        yield f"runs on {has}, and `arch` says {architecture}", hint
 
 
 def _problems(

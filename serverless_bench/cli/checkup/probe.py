@@ -52,7 +52,7 @@ def answers(name: str, patient: Patient, target: Target | None) -> Iterator[Find
         region or None, RunProgress(), connections=1, answer_s=ANSWER_S, patient=False
     )
     with closing(client):
-        (found,) = ask(client, (name,), spec).functions
+        (found,), _ = ask(client, (name,), spec)
     check_functions([found], _WORKLOAD)
     where = {True: ", in a VPC", False: ", in no VPC", None: ""}[found.in_vpc]
     may = "may claim, put and get" if target is not None else "tried in no bucket"
