@@ -22,7 +22,7 @@ NOT_FOR_ALL: Final = (
 )
 """Settings that mean something to those executors alone whose ``info`` has them."""
 _DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
-_DEPLOYED: Final = "wire"
+_DEPLOYED: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
 """The client that ``sam build`` packs."""
 _ARN_REGION: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")

@@ -21,7 +21,6 @@ import msgspec
 from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_line
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
-from serverless_bench.executors.findings import Finding
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.executors.remote.launcher import NotLaunchedError
@@ -147,13 +146,6 @@ class DaskCluster:
                 yield f"{worker.called} has {other} {worker.sbench}, here is {__version__}"
 
 
-def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
-    # Only doctor has to load this.
-    from serverless_bench.executors.dask_checkup import cluster  # noqa: PLC0415
-
-    return cluster(settings.get("scheduler"), settings.get("slots"))
-
-
 class DaskExecutor(RemoteExecutor):
     """Submits a task for each function, and finds what was measured below the control prefix.
 
@@ -167,7 +159,7 @@ class DaskExecutor(RemoteExecutor):
     info: ClassVar = ExecutorInfo(
         remote=True,
         settings=frozenset({"scheduler", "slots", "probe", "control_prefix"}),
-        examine=_examine,
+        examine="serverless_bench.executors.dask_checkup:cluster",
     )
 
     def __init__(self, job: JobSpec) -> None:

@@ -35,11 +35,10 @@ from serverless_bench.aws.cost.prices import (
     price_text,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.template import ARCHITECTURES, MEMORY_MIB, DeployedFunction, choose
+from serverless_bench.aws.stack.template import DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.of_jobs import settings, transfer_options
+from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
-    Choice,
     harmless,
     network_quota_option,
     option,
@@ -123,23 +122,29 @@ class _Plan:
 
 @click.command("plan", context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND ...]")
-@settings("number", "mb", "size", "objects", "read_times", "client")
+@settings(
+    *("number", "mb", "size", "objects", "read_times", "client"),
+    *(
+        "connections",
+        "part_mb",
+        "block_kib",
+        "verify",
+        "retries",
+        "timeout",
+        "min_split_mb",
+        "stat",
+    ),
+    *("memory", "arch", "stack", "region"),
+    memory=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]",
+    arch="Processor of the functions.  [default: the stack's first, or arm64]",
+    stack="Ask this stack and its account for memory, processor and quota.",
+    region="Where the stack is.",
+)
 @harmless(
     "--workload",
     type=click.Choice(["write", "read", "both"]),
     default="both",
     help="What to plan.",
-)
-@transfer_options
-@harmless(
-    "--memory",
-    type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
-    help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]",
-)
-@harmless(
-    "--arch",
-    type=Choice(ARCHITECTURES),
-    help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
 @harmless(
     "--quota",
@@ -147,8 +152,6 @@ class _Plan:
     help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]",
 )
 @network_quota_option
-@option("--stack", help="Ask this stack and its account for memory, processor and quota.")
-@option("--region", help="Where the stack is.")
 @harmless(
     "--function-mb-s",
     type=click.FloatRange(min=0, min_open=True),

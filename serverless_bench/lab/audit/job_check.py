@@ -11,6 +11,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
+from serverless_bench.job.workload import OWN_FUNCTION
 from serverless_bench.lab.audit.bytes_check import coverage, describe, segments
 from serverless_bench.lab.audit.matching import Matches, RunRequests, requests_of
 from serverless_bench.lab.audit.sources import ReportedRun, by_key, declared_size
@@ -27,7 +28,7 @@ def check_job(run: ReportedRun, requests: RunRequests, matches: Matches) -> Disc
     only what is too much can be said.
     """
     for one in requests.other_keys:
-        if run.job["workload"] != "function":
+        if run.job["workload"] != OWN_FUNCTION:
             yield Discrepancy("asked", f"{one.operation} of a key that nobody asked for", one.key)
     for one in requests.unrecorded:
         if not run.lost and not run.again:
