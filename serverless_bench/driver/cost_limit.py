@@ -62,8 +62,7 @@ def cost_limit(
         )
     if max_cost is not None and not max_cost > 0:
         raise wrong("max_cost", f"must be positive, got {max_cost:g}")
-    if memory is not None and memory not in MEMORY_MIB:
-        raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {memory}")
+    check_memory(memory)
     known = None
     if prices is not None:
         # Few jobs have prices of their own, and most have none.
@@ -76,3 +75,15 @@ def cost_limit(
         memory_mib=memory,
         architecture=arch,
     )
+
+
+def check_memory(mib: int | None) -> None:
+    """Refuse a memory size that no function can have.
+
+    Raises
+    ------
+    UsageError
+        If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
+    """
+    if mib is not None and mib not in MEMORY_MIB:
+        raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {mib}")

@@ -204,9 +204,11 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
     from serverless_bench.cli.plan_job import check_flags, plan_command
+    from serverless_bench.driver.cost_limit import check_memory
 
     check_flags(words)
     _check_simulation(words, flags)
+    check_memory(flags["memory"])
     at_least("read_times", flags["read_times"], 1)
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
