@@ -12,6 +12,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import StoreProtocol
+from serverless_bench.process import cpus as cpu_count
 from serverless_bench.settings.schema import located
 from serverless_bench.studies.definition import (
     Axis,
@@ -21,7 +22,7 @@ from serverless_bench.studies.definition import (
     Settings,
     Value,
 )
-from serverless_bench.studies.settings import check_settings, merged, processors
+from serverless_bench.studies.settings import check_settings, merged
 
 CELL: Final = "cell"
 """What the names of cells are called where an axis is expected."""
@@ -211,7 +212,7 @@ def _lacking(settings: Settings) -> str:
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"
-    there = processors()
+    there = cpu_count()
     return f"{cpus} processors, there are {there}" if cpus > there else ""
 
 

@@ -4,7 +4,6 @@ Settings are those of any job (docs/settings.md), by their own names or by the f
 ``JobSpec``; the entries of a table have dotted names. A few are of experiments only.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from types import NoneType
@@ -97,11 +96,6 @@ def merged(*tables: Settings) -> dict[str, Setting]:
             head, *rest = name.split(".", 1)
             found[".".join([setting_of(head), *rest])] = name, value
     return dict(found.values())
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
 
 
 def check_cell(

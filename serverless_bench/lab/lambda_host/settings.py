@@ -164,6 +164,26 @@ MIB_PER_CPU: Final = 1769
 """AWS Lambda developer guide, "Configure Lambda function memory": one vCPU."""
 
 
+_LAST_PORT: Final = 65_535
+_LEAST: Final = {
+    "port": ("--port", 0),
+    "concurrency": ("--concurrency", 0),
+    "burst": ("--burst", 1),
+    "launch_burst": ("--launch-burst", 1),
+    "event_retries": ("--event-retries", 0),
+    "retry_delay_s": ("--retry-delay", 0),
+    "late_s": ("--late-s", 0),
+}
+"""The flag of a setting, and the least that it may be."""
+_ABOVE_0: Final = {
+    "event_age_s": "--event-age",
+    "init_s": "--init-timeout",
+    "request_per_s": "--request-rate",
+    "launch_per_s": "--launch-rate",
+    "cpus": "--cpus",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
     """How a host behaves; by default as an account without faults, limits or a wall."""
@@ -208,33 +228,16 @@ class HostSettings:
     late_s: float = 3600.0
 
     def __post_init__(self) -> None:
-        for flag, value, fits, limit in (
-            ("--port", self.port, self.port >= 0, "at least 0"),
-            ("--port", self.port, self.port <= 65_535, "at most 65535"),
-            ("--concurrency", self.concurrency, self.concurrency >= 0, "at least 0"),
-            ("--burst", self.burst, self.burst >= 1, "at least 1"),
-            ("--launch-burst", self.launch_burst, self.launch_burst >= 1, "at least 1"),
-            ("--event-retries", self.event_retries, self.event_retries >= 0, "at least 0"),
-            ("--retry-delay", self.retry_delay_s, self.retry_delay_s >= 0, "at least 0"),
-            ("--late-s", self.late_s, self.late_s >= 0, "at least 0"),
-            ("--event-age", self.event_age_s, self.event_age_s > 0, "above 0"),
-            ("--init-timeout", self.init_s, self.init_s > 0, "above 0"),
-            (
-                "--request-rate",
-                self.request_per_s,
-                self.request_per_s is None or self.request_per_s > 0,
-                "above 0",
-            ),
-            (
-                "--launch-rate",
-                self.launch_per_s,
-                self.launch_per_s is None or self.launch_per_s > 0,
-                "above 0",
-            ),
-            ("--cpus", self.cpus, self.cpus is None or self.cpus > 0, "above 0"),
-        ):
-            if not fits:
-                raise UsageError(f"{flag} must be {limit}, got {value:g}")
+        for name, (flag, least) in _LEAST.items():
+            # What is no number is not at least anything.
+            if not getattr(self, name) >= least:
+                raise UsageError(f"{flag} must be at least {least}, got {getattr(self, name):g}")
+        for name, flag in _ABOVE_0.items():
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError(f"{flag} must be above 0, got {value:g}")
+        if self.port > _LAST_PORT:
+            raise UsageError(f"--port must be at most {_LAST_PORT}, got {self.port}")
 
 
 def arn(region: str, name: str) -> str:

@@ -159,7 +159,7 @@ def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
 
 def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
     return {
-        **model.to_json(),
+        **asdict(model),
         **({"deployed": asdict(deployed)} if model.function.on_lambda else {}),
     }
 
