@@ -80,6 +80,9 @@ class ClientInfo:
     """Whether it makes sessions with directory buckets (S3 Express One Zone)."""
     conditional: bool = False
     """Whether it writes on conditions, and shows entity tags: see ``ConditionalClient``."""
+    control: str = ""
+    """``module:attribute`` of the class for small requests that are not measured, of a client that
+    is the default of a protocol other than S3."""
     forkable: bool = True
     """False where the library starts threads: it is opened only where nothing forks any more."""
     quirks: frozenset[Quirk] = frozenset()

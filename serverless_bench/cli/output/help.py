@@ -1,6 +1,5 @@
 """Help that can be read: flags stand in sections, those that are used most first."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -10,9 +9,7 @@ MANY: Final = 9
 REST: Final = "Help"
 """The section of flags that stand in no table: ``--help``."""
 
-_Sections = Mapping[str, str]
-
-SECTIONS: Final[_Sections] = {
+SECTIONS: Final = {
     "Objective": "p99 errors over lowest highest precision budget block",
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold tolerance power allow resume report",
@@ -33,21 +30,21 @@ SECTIONS: Final[_Sections] = {
     "Output": "name format run-dir dry-run keep pickle plot ceiling progress metrics",
 }
 """Which flags stand together, and in which order."""
-_SERVE: Final[_Sections] = {
+_SERVE: Final = {
     "Server": "port host tls check express strict witness log",
     "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
     " short stale flip flip-bits racy-conditions seed",
     "Speed and limits": "latency queue connection-rate function-burst function-rate"
     " function-memory network-quota function-scale put-limit get-limit stall clock-skew",
 }
-_LAMBDA_HOST: Final[_Sections] = {
+_LAMBDA_HOST: Final = {
     "Server": "port region log-dir duration scripted",
     "Functions": "function code layer handler preload memory timeout fresh share-packages pass",
     "Limits": "concurrency reserved request-rate burst launch-rate launch-burst event-retries"
     " event-age retry-delay init-timeout cpu-limit cpus no-memory-limit",
     "Faults": "throttle cut duplicate late drop kill late-s seed",
 }
-_OWN: Final[Mapping[str, _Sections]] = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}
+_OWN: Final = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}
 """Commands whose flags mean other things than those of a run."""
 
 

@@ -10,7 +10,6 @@ from typing import Final
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import UsageError
-from serverless_bench.lab.loopback import google
 from serverless_bench.lab.loopback.connection import S3Connection
 from serverless_bench.lab.loopback.operations import OPERATIONS
 from serverless_bench.lab.loopback.s3 import STATISTICS, S3Error
@@ -34,7 +33,7 @@ class LoopbackConnection(S3Connection):
             return
         self.state.witness.start(self.witnessed)
         try:
-            name = google.operation(request) if request.google else request.operation()
+            name = request.operation()
             self.witnessed.operation = name
             self.state.counters.count("requests", name)
             self.state.sessions.check(request, name, wall_ns())

@@ -15,7 +15,6 @@ from serverless_bench.lab.simulation.demand import Demand
 from serverless_bench.lab.simulation.launch import SimulatedLauncher
 from serverless_bench.lab.simulation.limits import FunctionLimits
 from serverless_bench.lab.simulation.model import Model
-from serverless_bench.lab.simulation.retries import Retries
 from serverless_bench.lab.simulation.state import (
     BODY,
     COMPLETE,
@@ -26,8 +25,13 @@ from serverless_bench.lab.simulation.state import (
     SimulationState,
     groups_of,
 )
-from serverless_bench.lab.simulation.steps import MOST_S, short_step_s, usual_step_s
-from serverless_bench.lab.simulation.store import SharedStore
+from serverless_bench.lab.simulation.store import (
+    MOST_S,
+    Retries,
+    SharedStore,
+    short_step_s,
+    usual_step_s,
+)
 from serverless_bench.rundir.tables import Floats, Ints
 
 _PIECES: Final = 16

@@ -112,10 +112,6 @@ class Model:
     function: FunctionModel = field(default_factory=FunctionModel)
     store: Store = field(default_factory=Store)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what a run directory says of it."""
-        return asdict(self)
-
 
 AWS_LAMBDA: Final = Model(
     name="aws-lambda",

@@ -21,8 +21,8 @@ from serverless_bench.lab.simulation.launch import SimulatedLauncher
 from serverless_bench.lab.simulation.limits import Deployed, limits_of
 from serverless_bench.lab.simulation.model import AWS_LAMBDA, Model, load_model
 from serverless_bench.lab.simulation.records import CREATED_NS, outcomes
-from serverless_bench.lab.simulation.retries import Retries
 from serverless_bench.lab.simulation.state import SimulationState
+from serverless_bench.lab.simulation.store import Retries
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
@@ -159,7 +159,7 @@ def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
 
 def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
     return {
-        **model.to_json(),
+        **asdict(model),
         **({"deployed": asdict(deployed)} if model.function.on_lambda else {}),
     }
 

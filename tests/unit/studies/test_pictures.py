@@ -22,8 +22,7 @@ from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
-from serverless_bench.studies.table import TableRow, grid, left_over, number, title_of
-from serverless_bench.studies.writer import Writer
+from serverless_bench.studies.table import TableRow, Writer, grid, left_over, number, title_of
 
 PAGES = Path(__file__).parents[3] / "docs" / "experiments"
 Interval = tuple[float, float, float]

@@ -20,6 +20,7 @@ from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.retry import drawn_wait_s, jitter_of, longest_wait_s
+from tests.house.members import uses
 from tests.unit.analysis.test_reference import agree_on
 from tests.unit.lab.simulation.models import changed, job, shaped, simulated
 
@@ -205,6 +206,7 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
     assert 98e6 < (summary.peak_1s_bytes_per_s or 0) <= 101e6
 
 
+@uses("workload noop")
 @pytest.mark.parametrize(
     ("says", "settings"),
     [
