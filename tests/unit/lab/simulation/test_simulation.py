@@ -81,6 +81,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path: Pat
     assert runs[0].run_id != runs[2].run_id
 
 
+@uses("workload read")
 def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_path: Path) -> None:
     written = simulated(tmp_path / "w", AWS_LAMBDA)
     assert written.ledger() == []
@@ -206,7 +207,7 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
     assert 98e6 < (summary.peak_1s_bytes_per_s or 0) <= 101e6
 
 
-@uses("workload noop")
+@uses("workload noop", "workload read")
 @pytest.mark.parametrize(
     ("says", "settings"),
     [
