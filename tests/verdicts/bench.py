@@ -83,11 +83,13 @@ class Bench:
         """Address of rclone, in the namespace if there is one, over a link without a limit."""
         port = free_port()
         host = self.network.link() if self.network else "127.0.0.1"
+        # In the namespace it has several addresses, and nobody else reaches them.
+        listens = f":{port}" if self.network else f"{host}:{port}"
         data = self.directory / "rclone"
         data.mkdir()
         command = [
             *(self.network.command if self.network else ()),
-            *(str(SCRIPTS / "rclone"), "serve", "s3", str(data), "--addr", f":{port}"),
+            *(str(SCRIPTS / "rclone"), "serve", "s3", str(data), "--addr", listens),
             *("--auth-key", ",".join(KEYS.values()), "--vfs-cache-mode", "off"),
             *("--config", str(self.directory / "rclone.conf")),
         ]
