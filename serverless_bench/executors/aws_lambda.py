@@ -142,24 +142,24 @@ class LambdaExecutor(RemoteExecutor):
         with closing(client):
             limits = read_limits(client.api, job.functions, asked, progress)
             self._most = limits.effective
-            said = ask(client, job.functions, probe_spec(job, run_id, keys)) if job.probe else None
-        described = {**asdict(limits), "effective": limits.effective}
+            functions, left = (
+                ask(client, job.functions, probe_spec(job, run_id, keys)) if job.probe else ((), ())
+            )
         ready = Readiness(
             concurrency=limits.effective,
-            limits=described,
-            probe=None if said is None else said.to_json(),
-            left=() if said is None else said.left,
+            limits={**asdict(limits), "effective": limits.effective},
+            probe={"functions": [one.to_json() for one in functions]} if functions else None,
+            left=left,
         )
-        if said is not None:
-            try:
-                check_functions(
-                    said.functions,
-                    job.workload,
-                    memory_mib=job.memory_mib,
-                    architecture=job.architecture,
-                )
-            except ExecutorError as exc:
-                raise NotReadyError(exc, ready) from exc
+        try:
+            check_functions(
+                functions,
+                job.workload,
+                memory_mib=job.memory_mib,
+                architecture=job.architecture,
+            )
+        except ExecutorError as exc:
+            raise NotReadyError(exc, ready) from exc
         if limits.effective < asked:
             batches = -(-job.invocations // limits.effective)
             progress.notes.append(

@@ -29,7 +29,7 @@ def answers(
         region or None, RunProgress(), connections=1, answer_s=ANSWER_S, patient=False
     )
     with closing(client):
-        (found,) = ask(client, (name,), spec).functions
+        (found,), _ = ask(client, (name,), spec)
     check_functions([found], spec.workload)
     where = {True: ", in a VPC", False: ", in no VPC", None: ""}[found.in_vpc]
     may = "may claim, put and get" if target is not None else "tried in no bucket"

@@ -319,8 +319,7 @@ class DaskConnection(LaunchingHost):
         slots = slots or _SLOTS_PER_CPU * (os.cpu_count() or 1)
         self._submitted = 0
         try:
-            self.send(scheduler=scheduler, slots=slots)
-            found = self.await_message("workers")
+            found = self.ask("cluster", scheduler=scheduler, slots=slots)
             self.cluster = DaskCluster(
                 scheduler=found["scheduler"],
                 distributed=found["distributed"],
@@ -329,7 +328,6 @@ class DaskConnection(LaunchingHost):
         except BaseException:
             self.close()
             raise
-        self.listen()
 
     @property
     def unfinished(self) -> int:
@@ -351,13 +349,11 @@ class DaskConnection(LaunchingHost):
         ExecutorError
             If one does not answer, or answers something else.
         """
-        answer = self.ask(probe=events, rehearsal=rehearsal)
-        if "probed" not in answer:
-            raise self._failed(answer["problem"], answer["hint"])
+        answers = self.ask("probed", probe=events, rehearsal=rehearsal)
         try:
             return {
                 address: msgspec.json.decode(text, type=ProbeAnswer)
-                for address, text in answer["probed"].items()
+                for address, text in answers.items()
             }
         except msgspec.DecodeError as exc:
             raise self._failed(f"a worker answers the probe with something else: {exc}") from exc
@@ -371,10 +367,11 @@ class DaskConnection(LaunchingHost):
             If there is no cluster any more.
         """
         self._submitted += len(events)
-        answer = self.ask(submit=events, rehearsal=rehearsal)
-        if "submitted" not in answer:
+        try:
+            self.ask("submitted", submit=events, rehearsal=rehearsal)
+        except ExecutorError as exc:
             self._submitted -= len(events)
-            raise NotLaunchedError(f"the Dask cluster has gone: {answer['problem']}", 1)
+            raise NotLaunchedError(str(exc), 1) from exc
 
 
 class _Submitter:

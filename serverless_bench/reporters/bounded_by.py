@@ -30,8 +30,10 @@ _IDLE: Final = {
     "launch": "launching",
     "unfilled": "nothing submitted",
 }
-_NOTABLE_IDLE: Final = 0.1
+NOTABLE_IDLE: Final = 0.2
 """Share of the slots' time below which nobody asks why they were idle."""
+MOSTLY_IDLE: Final = 0.5
+"""From this share on it is what bounded the run, whatever bounded its functions."""
 
 
 def bounded_by(summary: Summary) -> str | None:
@@ -48,7 +50,8 @@ def bounded_by(summary: Summary) -> str | None:
     text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
     text += f" of {format_count(total, 'function')}"
     if idle := _idle_slots(bottleneck.slots):
-        text += f"; {idle}"
+        mostly = _idle_share(bottleneck.slots) >= MOSTLY_IDLE
+        text = f"{idle}; {text}" if mostly else f"{text}; {idle}"
     if bottleneck.client_share is not None:
         text += f"; processor busy or awaited {bottleneck.client_share:.0%} of the time"
     if bottleneck.lock_share is not None:
@@ -63,9 +66,12 @@ def bounded_by(summary: Summary) -> str | None:
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:
     """Return for how much of the time slots were idle, and why, if that is notable."""
-    idle = {reason: slots[reason] for reason in _IDLE} if slots else {}
-    if sum(idle.values()) < _NOTABLE_IDLE:
+    if slots is None or _idle_share(slots) < NOTABLE_IDLE:
         return ""
-    ordered = sorted(idle.items(), key=lambda item: -item[1])
-    parts = [f"{_IDLE[reason]} {share:.0%}" for reason, share in ordered if share >= 0.01]
-    return f"slots idle {sum(idle.values()):.0%} of the time ({', '.join(parts)})"
+    ordered = sorted(_IDLE, key=lambda reason: -slots[reason])
+    parts = [f"{_IDLE[reason]} {slots[reason]:.0%}" for reason in ordered if slots[reason] >= 0.01]
+    return f"slots idle {_idle_share(slots):.0%} of the time ({', '.join(parts)})"
+
+
+def _idle_share(slots: Mapping[str, float] | None) -> float:
+    return sum(slots[reason] for reason in _IDLE) if slots else 0.0

@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.reference.rows import Function, Row, S, Saved
 from tests.reference.throughput import Near
+from tests.reference.visibility import hides_writes
 
 Point = tuple[float, float]
 Bucket = tuple[float, float, float]
@@ -29,10 +30,10 @@ def bottleneck(run: Saved) -> Row:
     clients, locks = [client(run, one) for one in mine], [lock(run, one) for one in mine]
     launches = [launch(run, one, mine) for one in mine]
     flows = [flow(run, one) for one in mine]
-    buckets = {n: found for n, one in enumerate(mine) if (found := bucket(one)) is not None}
-    limits, scopes = limited(mine, buckets, flows)
+    buckets = {n: found for n, one in enumerate(mine) if (found := bucket(run, one)) is not None}
+    limits, scopes = limited(mine, buckets, [least for least, _ in flows])
     names = [
-        verdict(run, one, launches[n], clients[n], locks[n], flows[n], limits.get(n))
+        verdict(run, one, launches[n], clients[n], locks[n], flows[n][1], limits.get(n))
         for n, one in enumerate(mine)
     ]
     is_named = "function_network" in names or "rate_limit" in names
@@ -42,7 +43,7 @@ def bottleneck(run: Saved) -> Row:
         "functions": {name: names.count(name) for name in KINDS if name in names},
         "rate_limit_of": scopes if "rate_limit" in names else None,
         "slots": slots(run),
-        "flow_share": middle(flows),
+        "flow_share": middle([most for _, most in flows]),
         "client_share": middle([least for least, _ in clients]),
         "lock_share": middle([share for share, _ in locks]),
         "launch_share": middle(launches),
@@ -103,18 +104,28 @@ def slots(run: Saved) -> dict[str, Fraction] | None:
     return {state: Fraction(time, total) for state, time in spent.items()} if total else None
 
 
-def flow(run: Saved, one: Function) -> Fraction | None:
-    """Return the share of the operations' time in which bytes flowed."""
+def flow(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]:
+    """Return bounds of the share of the operations' time in which bytes flowed."""
     good = [op for op in one.operations if op["error"] is None and not op["warmup"] and op["bytes"]]
     part = run.job["transfer"]["part_bytes"]
-    flowing = took = 0
+    least = most = took = 0
     for op in good:
         first, sent = op["first_byte_ns"], op["last_byte_sent_ns"]
-        if (first is None and sent is None) or (part is not None and op["bytes"] > part):
-            return None
-        flowing += sent - op["start_ns"] if first is None else op["end_ns"] - first
+        unseen = op["kind"] in {"get", "get_range"} and first is None
+        if unseen or hides_writes(run, [op]) or (part is not None and op["bytes"] > part):
+            return None, None
+        low = high = at = 0
+        for step in op["steps"]:
+            if step["step_bytes"]:
+                low, high = at, at + step["step_ns"]
+            at += step["step_ns"]
+        if sent is not None:
+            low = high = sent - op["start_ns"]
+        elif first is not None:
+            low = high = op["end_ns"] - first
+        least, most = least + low, most + high
         took += op["end_ns"] - op["start_ns"]
-    return Fraction(flowing, took) if took > 0 else None
+    return (Fraction(least, took), Fraction(most, took)) if took > 0 else (None, None)
 
 
 def middle(values: Sequence[Fraction | float | None]) -> Fraction | None:
@@ -243,10 +254,11 @@ def kept_up(one: Function) -> bool:
     return bool(last > first and 20 * late <= last - first)
 
 
-def curve(one: Function) -> list[Point]:
+def curve(run: Saved, one: Function) -> list[Point]:
     """Return seconds since the start of a function, and the bytes that had moved by then."""
     good = [op for op in one.operations if op["error"] is None and not op["warmup"]]
-    start = min(op["start_ns"] for op in good)
+    good = [op for op in good if not hides_writes(run, [op])]
+    start = min((op["start_ns"] for op in good), default=0)
     found = []
     for op in good:
         at = op["start_ns"]
@@ -260,9 +272,9 @@ def curve(one: Function) -> list[Point]:
     return points
 
 
-def bucket(one: Function) -> Bucket | None:
+def bucket(run: Saved, one: Function) -> Bucket | None:
     """Return the bucket that a curve shows, if it ends in a straight line."""
-    points = curve(one)
+    points = curve(run, one)
     total = points[-1][1]
     stop = next(at for at, there in points if there == total)
     if len(points) < 6 or not stop:

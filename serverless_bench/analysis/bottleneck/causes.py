@@ -57,12 +57,15 @@ from serverless_bench.analysis.bottleneck.rate_limit import (
     share_of_sample,
 )
 from serverless_bench.analysis.bottleneck.slots import slot_shares
+from serverless_bench.analysis.spreading import elapsed_before
 from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.analysis.visibility import unacknowledged
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
+    READS,
     Floats,
     Ints,
     Mask,
@@ -126,8 +129,8 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     rows = function_spans(run).rows
     if not len(rows):
         return Bottleneck(slots=slot_shares(run))
-    share, flow = _client_share(run, rows), _flow_share(run, good)[rows]
-    cause, limits = _before_rates(run, rows, share, flow), _limits(run, good, rows, flow)
+    share, flow = _client_share(run, rows), [bound[rows] for bound in _flow_share(run, good)]
+    cause, limits = _before_rates(run, rows, share, flow[1]), _limits(run, good, rows, flow[0])
     counts = Counter(cause.tolist())
     for name in _REPLACED:
         # The share in the sample stands for all functions.
@@ -142,7 +145,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
         functions={name: counts[name] for name in CAUSES if counts[name]},
         rate_limit_of=limits.scopes if counts["rate_limit"] else None,
         slots=slot_shares(run),
-        flow_share=_median(flow[~np.isnan(flow)]),
+        flow_share=_median(flow[1][~np.isnan(flow[1])]),
         client_share=_median(share.least[~np.isnan(share.least)]),
         lock_share=_median(share.lock[~np.isnan(share.lock)]),
         launch_share=_median(launch[~np.isnan(launch)]),
@@ -168,10 +171,10 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     rows = function_spans(run).rows
     if not len(rows):
         return rows, np.empty(0, dtype=np.str_)
-    flow = _flow_share(run, good)[rows]
-    cause = _before_rates(run, rows, _client_share(run, rows), flow)
+    flow = [bound[rows] for bound in _flow_share(run, good)]
+    cause = _before_rates(run, rows, _client_share(run, rows), flow[1])
     replaced = is_one_of(cause, _REPLACED)
-    for limit, limited in _limits(run, good, rows, flow).functions.items():
+    for limit, limited in _limits(run, good, rows, flow[0]).functions.items():
         cause[replaced & is_among(np.arange(len(rows)), sorted(limited))] = limit
     sample = sample_of(len(rows))
     return rows[sample], cause[sample]
@@ -179,7 +182,9 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
 
 def _limits(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLimits:
     """Return the limits of rate that a sample of functions shows."""
-    return limited_functions(run, rows, bucket_fits(run, good, rows, sample_of(len(rows))), flow)
+    return limited_functions(
+        run, rows, bucket_fits(run, good & ~unacknowledged(run), rows, sample_of(len(rows))), flow
+    )
 
 
 def _before_rates(run: Run, rows: Ints, share: "_ClientShare", flow: Floats) -> NDArray[np.str_]:
@@ -200,26 +205,36 @@ def _before_rates(run: Run, rows: Ints, share: "_ClientShare", flow: Floats) -> 
     return cause.astype(f"<U{max(map(len, CAUSES))}")
 
 
-def _flow_share(run: Run, good: Mask) -> Floats:
-    """Return the share of its operations' time in which bytes flowed, of each function.
+def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
+    """Return bounds of the share of its operations' time in which a function's bytes flowed.
 
-    Shape ``(functions,)``; NaN where that is not known: the client shows neither the first nor the
-    last byte, or objects are moved in parts, with pauses between them that nobody sees.
+    Shape ``(functions,)`` each; NaN where nothing is known: the client does not show when bytes
+    came or were acknowledged, or objects are moved in parts, with pauses that nobody sees.
     """
     operations, count = run.operations, len(run.functions["index"])
     start, end = operations["start_ns"], operations["end_ns"]
     first, sent = operations["first_byte_ns"], operations["last_byte_sent_ns"]
-    flow = np.where(first != ABSENT, end - first, sent - start)
+    # Without an instant of its own the last byte was there between two looks.
+    carried = run.steps["step_bytes"] > 0
+    rows, length = run.operation_rows(run.steps), run.steps["step_ns"]
+    since = elapsed_before(length, rows)
+    looks = (since, since + length)
     counts = good & (operations["bytes"] > 0)
     part = run.job.transfer.part_bytes
-    hidden = (first == ABSENT) & (sent == ABSENT)
+    hidden = unacknowledged(run) | (is_one_of(operations["kind"], READS) & (first == ABSENT))
     if part is not None:
         hidden |= operations["bytes"] > part
     function = operations["function"]
     time = sum_by(function[counts], (end - start)[counts], count)
-    flowing = sum_by(function[counts], flow[counts], count)
     silent = sum_by(function[counts], hidden[counts].astype(np.int64), count) > 0
-    return np.where(silent | (time <= 0), np.nan, flowing / np.maximum(time, 1))
+    bounds = []
+    for look in looks:
+        flow = np.maximum(largest_by(rows[carried], look[carried], len(start)), 0)
+        flow = np.where(sent != ABSENT, sent - start, np.where(first != ABSENT, end - first, flow))
+        flowing = sum_by(function[counts], flow[counts], count)
+        bounds.append(np.where(silent | (time <= 0), np.nan, flowing / np.maximum(time, 1)))
+    least, most = bounds
+    return least, most
 
 
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:

@@ -15,7 +15,7 @@ import numpy as np
 
 from serverless_bench.aws.cost.expected import at_most, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES, VCPU_MIB, CostConditions
-from serverless_bench.aws.cost.places import leaving, regions, stores
+from serverless_bench.aws.cost.places import placed, regions
 from serverless_bench.aws.cost.prices import (
     HOURS_PER_MONTH,
     BilledUsage,
@@ -198,8 +198,8 @@ def outcome_usage(
 
 def _requests_usage(job: JobSpec, requests: Requests, *, leave: bool) -> BilledUsage:
     """Return the usage of requests and their bytes, which may ``leave`` a region or AWS."""
-    moved = {"sent": requests.sent * leave, "received": requests.received * leave}
-    return BilledUsage(**stores(job), **leaving(job, **moved), **requests.billed())
+    sent, received = requests.sent * leave, requests.received * leave
+    return BilledUsage(**placed(job, sent=sent, received=received), **requests.billed())
 
 
 def billed_ns(run: Run, there: Mask) -> Ints:
@@ -275,7 +275,7 @@ def _lost_at_most(run: Run, there: Mask, setting: CostConditions, prices: Prices
 
 def _storage_per_h(run: Run, prices: Prices) -> float:
     kept = sum(_kept(run).values()) if "key" in run.operations else _kept_at_most(run)
-    return price(BilledUsage(**stores(run.job), storage_byte_h=kept), prices).storage
+    return price(BilledUsage(**placed(run.job), storage_byte_h=kept), prices).storage
 
 
 def _kept(run: Run) -> dict[str, int]:

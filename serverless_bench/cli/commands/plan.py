@@ -29,7 +29,6 @@ from serverless_bench.aws.cost.places import regions
 from serverless_bench.aws.cost.prices import (
     Dollars,
     Prices,
-    format_money,
     needed_prices,
     origin,
     price,
@@ -48,11 +47,11 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.types import at_least
 from serverless_bench.plugins import TOOLS
 from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
-_LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
 _ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
@@ -120,10 +119,6 @@ class _Plan:
             "traps": {trap.name: trap.amount for trap in self.traps},
         }
 
-    def money(self, amount: float) -> str:
-        """Return an amount in the currency of the prices."""
-        return format_money(amount, self.prices.currency)
-
 
 @click.command("plan", context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND ...]")
@@ -151,11 +146,15 @@ class _Plan:
     default="both",
     help="What to plan.",
 )
-@harmless("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
+@harmless(
+    "--quota",
+    type=click.IntRange(1),
+    help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]",
+)
 @network_quota_option
 @harmless(
     "--function-mb-s",
-    type=float,
+    type=click.FloatRange(min=0, min_open=True),
     help="MB/s (10**6) of one function, if you have measured it; a model without it.",
 )
 @harmless(
@@ -166,7 +165,7 @@ class _Plan:
 )
 @harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
 @harmless("--cross-region", is_flag=True, help="The bucket is in another region; a stack says so.")
-@harmless("--keep", type=float, default=1.0, help="Hours the objects stay.")
+@harmless("--keep", type=click.FloatRange(0), default=1.0, help="Hours the objects stay.")
 @prices_option
 @harmless("--show-prices", is_flag=True, help="Write the price file and stop.")
 @harmless(
@@ -210,11 +209,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     check_flags(words)
     _check_simulation(words, flags)
     check_memory(flags["memory"])
-    for name in ("quota",) if words else _LEAST:
-        value, least = flags[name], _LEAST[name]
-        if value is not None and value < least:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
+    at_least("read_times", flags["read_times"], 1)
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
     setups = _setups(stack, functions)
@@ -358,7 +353,7 @@ def _show(plan: _Plan) -> None:
         "",
     )
     say(*(f"warning: {text}" for text in plan.warnings), fg="yellow")
-    extra = (f"  {trap.text}: {plan.money(trap.amount)}" for trap in plan.traps)
+    extra = (f"  {trap.text}: {plan.prices.money(trap.amount)}" for trap in plan.traps)
     say("on top of that would come", *extra)
 
 
@@ -402,8 +397,8 @@ def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
     for component, name in _COMPONENTS.items():
         amounts = [getattr(one, component) for one in dollars]
         shown = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
-        yield (shown, *(plan.money(amount) for amount in (*amounts, sum(amounts))))
+        yield (shown, *(plan.prices.money(amount) for amount in (*amounts, sum(amounts))))
     totals = [one.total for one in dollars]
-    yield ("total", *(plan.money(amount) for amount in (*totals, plan.total)))
+    yield ("total", *(plan.prices.money(amount) for amount in (*totals, plan.total)))
     whose = origin(plan.prices.as_of, plan.prices.region, plan.regions)
     yield (f"prices {whose}", *("" for _ in totals), "")

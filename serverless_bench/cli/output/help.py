@@ -53,11 +53,18 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
     options = [param for param in command.params if isinstance(param, click.Option)]
     named = {max(option.opts, key=len).removeprefix("--"): option for option in options}
     tables = _OWN.get(command.name or "", SECTIONS)
-    made = [
-        (title, [named.pop(name) for name in names.split() if name in named])
+    made = {
+        title: [named.pop(name) for name in names.split() if name in named]
         for title, names in tables.items()
-    ]
-    return [(title, found) for title, found in [*made, (REST, list(named.values()))] if found]
+    }
+    if named and tables is SECTIONS:
+        from serverless_bench.settings.names import meanings
+
+        for name, setting in meanings().items():
+            if option := named.pop(name.replace("_", "-"), None):
+                made["Workload" if setting.own else setting.section].append(option)
+    made[REST] = list(named.values())
+    return [(title, options) for title, options in made.items() if options]
 
 
 class Command(click.Command):

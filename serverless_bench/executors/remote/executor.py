@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, Refusal
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.view import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.worker.claims import RecordKey

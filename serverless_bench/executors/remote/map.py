@@ -16,14 +16,13 @@ from serverless_bench.clock import sleep
 from serverless_bench.errors import ExecutorError, OperationError
 from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError, Pending, Refusal
-from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.executors.remote.thread_pool import (
     Completions,
     PatientPool,
     ThreadPool,
     handle_completions,
 )
-from serverless_bench.executors.remote.view import SKEW_S, ControlView
+from serverless_bench.executors.remote.view import SKEW_S, ControlView, RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S

@@ -35,7 +35,7 @@ class ThreadPool:
     """
 
     def __init__(self, threads: int, completions: Completions) -> None:
-        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._completions = completions
         self._over = Event()
         self._threads = threads
@@ -44,10 +44,7 @@ class ThreadPool:
             Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
-        while True:
-            task = self._tasks.get()
-            if self._over.is_set():
-                return
+        while (task := self._tasks.get()) is not None and not self._over.is_set():
             task()
 
     def submit(
@@ -85,7 +82,7 @@ class ThreadPool:
         """Start nothing more; what is under way is not waited for."""
         self._over.set()
         for _ in range(self._threads):
-            self._tasks.put(lambda: None)
+            self._tasks.put(None)
 
 
 class PatientPool(ThreadPool):

@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
-
-import msgspec
+from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
 
@@ -36,19 +34,27 @@ class InvokeFault(StrEnum):
 
 
 _HINT: Final = "a rule is like 0.3 or 'index=3,5 launch=0'"
+_WORDS: Final = ("share", "index", "launch", "times")
 
 
-class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRule:
     """Which invocations a fault hits."""
 
-    share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    share: float = 0.0
     """Of all requests."""
     index: frozenset[int] = frozenset()
     """These invocations in any case."""
     launch: int | None = None
     """Only invocations of this launch; None does not care."""
-    times: Annotated[int, msgspec.Meta(ge=1)] = 1
+    times: int = 1
     """How many requests for a listed invocation are hit: what is tried again may pass."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise UsageError(f"the share of a fault is 0 to 1, got {self.share:g}", hint=_HINT)
+        if self.times < 1:
+            raise UsageError(f"a fault happens at least once, got {self.times}", hint=_HINT)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -78,9 +84,18 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """
         if not isinstance(value, Mapping):
             value = {"share": value}
+        unknown = [name for name in value if name not in _WORDS]
+        if unknown:
+            raise UsageError(f"a fault has no {unknown[0]!r}", hint=_HINT)
         try:
-            return msgspec.convert(value, cls, strict=False)
-        except msgspec.ValidationError as exc:
+            launch = value.get("launch")
+            return cls(
+                share=float(value.get("share", 0)),
+                index=frozenset(int(number) for number in value.get("index", ())),
+                launch=None if launch is None else int(launch),
+                times=int(value.get("times", 1)),
+            )
+        except (TypeError, ValueError) as exc:
             raise UsageError(f"not a fault: {exc}", hint=_HINT) from exc
 
 

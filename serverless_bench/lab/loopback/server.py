@@ -88,7 +88,8 @@ class LoopbackServer(ThreadedServer):
 
     def server_bind(self) -> None:
         """Bind, with small buffers where bytes are to be slow."""
-        # The kernel would take megabytes at once, and a client's progress would not show the rate.
+        # Bytes count when our kernel has acknowledged them: where it takes megabytes that we
+        # have not read, a client sees the kernel's rate and not the one that was asked for.
         if self.state.settings.shape.slows_bytes:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self.socket.setsockopt(socket.SOL_SOCKET, option, SHAPED_BLOCK)

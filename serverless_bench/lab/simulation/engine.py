@@ -211,27 +211,9 @@ class Engine:
         size = np.where(is_body, np.maximum(size, 0), 0).astype(np.float64)
         for name, values in (("now_s", after), ("piece_s", after), ("size", size), ("left", size)):
             getattr(lanes, name)[found] = values
-        lanes.piece[found], lanes.unseen[found] = 0, size
-        self._buffer(found[late])
+        lanes.piece[found] = 0
         lanes.moving[found] = True
         self._finish(found[size == 0])
-
-    def _buffer(self, found: Ints) -> None:
-        """Note what the kernel takes of a put before it is on its way: workers count it then."""
-        limits, lanes = self._limits, self._lanes
-        taken = np.minimum(lanes.size[found], limits.buffer_bytes)
-        found, taken = found[taken > 0], taken[taken > 0]
-        begin = lanes.now_s[found]
-        self._curve(found, begin, begin + taken / limits.line, taken)
-
-    def _curve(self, found: Ints, begin: Floats, end: Floats, moved: Floats) -> None:
-        """Note stretches of curves, as far as they are not noted yet."""
-        new = self._lanes.unseen[found] > 0
-        found, begin, end, moved = found[new], begin[new], end[new], moved[new]
-        seen = np.minimum(moved, self._lanes.unseen[found])
-        self._lanes.unseen[found] -= seen
-        operation = self._groups.operation[found // self._demand.lanes]
-        self._pieces.add(found, operation, begin, begin + (end - begin) * seen / moved, seen)
 
     def _latency(self, count: int) -> Floats:
         store = self._model.store
@@ -279,7 +261,8 @@ class Engine:
         share = lanes.piece[found] >= lanes.size[found] / self._cuts
         ready = through | (share & (at - lanes.piece_s[found] >= _PIECE_S))
         noted = found[ready]
-        self._curve(noted, lanes.piece_s[noted], at[ready], lanes.piece[noted])
+        operation = self._groups.operation[noted // self._demand.lanes]
+        self._pieces.add(noted, operation, lanes.piece_s[noted], at[ready], lanes.piece[noted])
         lanes.piece_s[noted], lanes.piece[noted] = at[ready], 0
         self._finish(found[through])
 

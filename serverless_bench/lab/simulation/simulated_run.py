@@ -173,7 +173,7 @@ def _run_id(job: JobSpec, model: Model, deployed: Deployed, keys: Sequence[str])
 
 
 def _provenance(model: dict[str, Any]) -> dict[str, Any]:
-    shows = (Shown.CONNECTION, Shown.FIRST_BYTE, Shown.LAST_BYTE_SENT)
+    shows = (Shown.CONNECTION, Shown.FIRST_BYTE, Shown.ACKNOWLEDGED)
     return {
         "sbench": __version__,
         "payload": "none: simulated",

@@ -14,7 +14,7 @@ from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import Refusal
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.view import RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import InvocationSpec, JobSpec

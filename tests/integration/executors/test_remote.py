@@ -19,8 +19,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote import map as remote
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
-from serverless_bench.executors.remote.view import ControlView
+from serverless_bench.executors.remote.view import ControlView, RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target

@@ -14,6 +14,7 @@ from tests.commands.command import Call
 from tests.house.members import EVERY_WORKLOAD, uses
 
 
+@uses("wing lab")
 @pytest.mark.parametrize(
     ("words", "hint", "arguments"),
     [
@@ -53,6 +54,7 @@ def test_unknown_names_in_the_users_defaults_are_refused(
     assert says in err
 
 
+@uses("wing lab")
 def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) -> None:
     # Of the shared flags, of one command alone, of a command in a group, and by old names.
     settings = 'bucket_name = "b"\npart_mb = 8\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
@@ -83,7 +85,7 @@ def test_whose_configuration_it_is_shows_by_itself(
     assert "neither warp nor workload" in call("convert", "theirs.yml")[2]
 
 
-@uses("workload mixed")
+@uses("workload array", "workload mixed")
 @pytest.mark.parametrize(
     "words",
     [

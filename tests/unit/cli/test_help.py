@@ -90,7 +90,7 @@ def test_choices_are_shown(call: Call) -> None:
         assert f"[{'|'.join(sorted(names))}]" in out
 
 
-@uses("workload read")
+@uses("wing lab", "workload read")
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [

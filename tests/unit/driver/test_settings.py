@@ -111,7 +111,7 @@ def test_options_may_be_texts_or_a_table() -> None:
     assert texts == (("payload_signing", "sha256"),)
 
 
-@uses("workload mixed")
+@uses("workload array", "workload mixed")
 def test_shapes_and_mixes_may_be_texts_or_data() -> None:
     array = {"workload": "array", "operation": "write", "name": "j"}
     assert job_of(**array, shape="512,1024") == job_of(**array, shape=[512, 1024])
@@ -119,6 +119,7 @@ def test_shapes_and_mixes_may_be_texts_or_data() -> None:
     assert job_of(**mixed, mix="get=2,put=1") == job_of(**mixed, mix={"get": 2, "put": 1.0})
 
 
+@uses("workload read")
 def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
     keys = [f"k{number}" for number in range(7)]
     for given_, functions in (({}, 7), ({"number": 0}, 7), ({"objects": 3}, 3), ({"number": 2}, 2)):
@@ -126,7 +127,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
         assert (found.job.invocations, found.keys) == (functions, keys)
 
 
-@uses("workload mixed")
+@uses("workload array", "workload function", "workload mixed", "workload read")
 @pytest.mark.parametrize(
     ("settings", "workload", "count", "mean"),
     [
@@ -145,6 +146,7 @@ def test_what_a_job_will_need_room_for_is_known(
     assert check_job({"workload": workload, **settings}).new_objects() == (count, mean)
 
 
+@uses("workload array", "workload read")
 @pytest.mark.parametrize(
     ("settings", "field", "words"),
     [

@@ -64,7 +64,7 @@ def test_a_job_has_nothing_that_means_nothing_to_its_workload(workload: str, nam
         job(workload, **given)
 
 
-@uses("workload mixed")
+@uses("workload array", "workload contend", "workload mixed")
 @pytest.mark.parametrize(
     ("workload", "name"), [("mixed", "mix"), ("contend", "pattern"), ("array", "array")]
 )

@@ -198,6 +198,7 @@ def test_clients_have_the_knobs_that_are_set() -> None:
     assert {"minio", "obstore", "awscrt"} <= controlled
 
 
+@uses("workload array")
 @pytest.mark.parametrize("name", ["zarr-writers-append", "zarr-writers-write"])
 def test_what_a_library_cannot_do_is_marked(name: str) -> None:
     experiment = load_experiment(name)
