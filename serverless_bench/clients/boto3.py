@@ -325,20 +325,20 @@ class _CountedFile(KeystreamFile):
     def __init__(self, source: Source, exchange: Exchange) -> None:
         super().__init__(source, source.size)
         self._exchange = exchange
-        self._handed: int | None = None
-        """Bytes that were read last, and sent when more is read."""
+        self._counted = 0
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer``."""
         count = super().readinto(buffer)
         connection = sending_here()
         if connection is not None:
-            if self._handed:
-                self._exchange.moved(self._handed)
-            elif self._handed is None and self._size > AT_ONCE:
-                self._exchange.sending(connection.waiting())
-            self._handed = count
-            if not count:
+            if not self._counted and self._size > AT_ONCE:
+                connection.watch(self._exchange, lambda: self._counted)
+            self._counted += count
+            if count:
+                self._exchange.moved(count)
+            else:
+                # More is requested when all that there is was sent.
                 self._exchange.sent()
         return count
 

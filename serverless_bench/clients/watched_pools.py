@@ -3,12 +3,18 @@
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from urllib3.util import wait_for_read
+
+from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.send_queue import SendQueue
 
 if TYPE_CHECKING:
     from urllib3 import HTTPConnectionPool
+
+
+_TICK_S: Final = 0.05
 
 
 class _Here(threading.local):
@@ -23,16 +29,42 @@ class Watched:
     """Mixin for classes of connections: one that sends a body is known to the thread."""
 
     sock: Any
+    exchange: Exchange
+    handed: int
     queue: SendQueue | None = None
+    """Of the body that is being sent."""
 
     def request(self, method: str, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
         _HERE.connection = self if method == "PUT" else None
         super().request(method, *args, **settings)  # type: ignore[misc]
 
-    def waiting(self) -> Callable[[], int]:
-        """Return what says how much of a body that begins now is not acknowledged."""
-        self.queue = SendQueue(self.sock)
-        return self.queue.look
+    def watch(self, exchange: Exchange, counted: Callable[[], int]) -> None:
+        """Have ``exchange`` ask how much of a body that begins now is not acknowledged.
+
+        ``counted`` returns what of the body ``exchange`` has been told, which may be ahead.
+        """
+        queue = SendQueue(self.sock)
+        self.exchange, self.queue, self.handed = exchange, queue, 0
+        exchange.sending(lambda: max(0, counted() - self.handed + queue.look()))
+
+    def send(self, data: Any) -> None:  # noqa: ANN401 - urllib3's
+        super().send(data)  # type: ignore[misc]
+        if self.queue is not None:
+            self.handed += len(data)
+            self.exchange.moved(0)
+
+    def getresponse(self) -> Any:  # noqa: ANN401 - urllib3's
+        if self.queue is not None:
+            # Its kernel may send for as long again; what came with TLS's handshake ends it sooner.
+            for _ in range(max(round((self.sock.gettimeout() or 0) / _TICK_S), 1)):
+                if not self.queue.look() or wait_for_read(self.sock, _TICK_S):
+                    break
+                self.exchange.moved(0)
+            else:
+                raise TimeoutError
+        response = super().getresponse()  # type: ignore[misc]
+        self.queue = None
+        return response
 
     def close(self) -> None:
         if self.queue is not None:
