@@ -7,6 +7,7 @@ before they are on their way. The kernel tells which of them were acknowledged.
 import socket
 import struct
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -18,6 +19,9 @@ out unasked (RFC 6928). Nobody looks at the queue for it."""
 _TCP_INFO: Final = struct.Struct("=16xI8xI88xQ16xI52xQQ")
 """Fields of Linux's ``struct tcp_info`` (linux/tcp.h): tcpi_snd_mss, tcpi_sacked, tcpi_bytes_acked,
 tcpi_notsent_bytes, and since Linux 4.19 tcpi_bytes_sent and tcpi_bytes_retrans."""
+EARLY_LOOKS_S: Final = (0.002, 0.004, 0.008, 0.016, 0.032)
+"""Between looks at the queue of an upload that was sent whole and is not answered: they tell, to
+a factor of two, how long its bytes took."""
 STAMPED_FROM: Final = 4 * MIB
 """From this size on the acknowledgement of a body is stamped, which takes several system calls."""
 _SO_TIMESTAMPING: Final = 37
@@ -52,6 +56,13 @@ class SendQueue:
         with suppress(OSError, struct.error):
             self._waiting = _unacknowledged(self._line)
         return self._waiting
+
+    def early_looks(self) -> Iterator[float]:
+        """Yield how long to wait for the answer before the next look, as long as bytes wait."""
+        for wait_s in EARLY_LOOKS_S:
+            if not self._waiting:
+                return
+            yield wait_s
 
     def stamp(self, *, on: bool) -> None:
         """Have what is sent from now on stamped when it is acknowledged, where Linux does that."""

@@ -46,6 +46,10 @@ class Watched:
 
     def getresponse(self) -> Any:  # noqa: ANN401 - urllib3's
         if self.queue is not None:
+            for wait_s in self.queue.early_looks():
+                if wait_for_read(self.sock, wait_s):
+                    break
+                self.exchange.moved(0)
             # Its kernel may send for as long again; what came with TLS's handshake ends it sooner.
             for _ in range(max(round((self.sock.gettimeout() or 0) / _TICK_S), 1)):
                 if not self.queue.look() or wait_for_read(self.sock, _TICK_S):

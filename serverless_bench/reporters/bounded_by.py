@@ -12,17 +12,17 @@ CAUSE_WORDS: Final[Mapping[str, str]] = {
     "function_network": "the function's own network",
     "interpreter_lock": "the interpreter's lock",
     "launch": "launch",
-    "own_code": "the user's own code, which waits",
-    "rate_limit": "a rate limit",
+    "own_code": "the user's own code",
+    "rate_limit": "the rate of bytes",
     "retries": "failed requests and their retries",
     "schedule": "the rate that was asked for",
     "store_or_network": "store or network",
     "unknown": "not known",
 }
 _SCOPES: Final = {
-    "connection": "of its connection",
-    "function": "of its own network",
-    "all": "shared evenly by all functions",
+    "connection": "its connection",
+    "function": "its own network",
+    "all": "all functions together",
 }
 _IDLE: Final = {
     "cold_start": "loading code",
@@ -45,7 +45,7 @@ def bounded_by(summary: Summary) -> str | None:
     # Nothing is launched where workers look for events.
     names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
     scopes = " or ".join(_SCOPES[scope] for scope in bottleneck.rate_limit_of or ())
-    names["rate_limit"] += f" {scopes}"
+    names["rate_limit"] += f", limited for {scopes}"
     causes = sorted(bottleneck.functions.items(), key=lambda item: -item[1])
     text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
     text += f" of {format_count(total, 'function')}"

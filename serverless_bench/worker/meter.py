@@ -20,6 +20,8 @@ STEP_NS: Final = 200_000_000
 
 _LOOK_NS: Final = 50_000_000
 """Distance of the points of an upload whose socket is asked: in between its rate is not known."""
+_FIRST_LOOK_NS: Final = 2_000_000
+"""After the last byte was sent; each look is twice as far from the one before."""
 
 Point = tuple[int, int]
 """An instant and the bytes moved until then."""
@@ -71,6 +73,7 @@ class Meter:
     """What ``on_moved`` has been told."""
     shown_ns = 0
     """The time until then, since the start; 0 of most attempts."""
+    _look_ns = _LOOK_NS
     _waiting: Callable[[], int] | None = None
     """Returns how much of an upload is not acknowledged; None if nobody has to be asked."""
 
@@ -134,6 +137,8 @@ class Meter:
         if self.bytes:
             if now_ns - self._moved_ns >= STEP_NS:
                 self._rested(now_ns)
+            # From now on nothing but the clock says when to look.
+            self._look_ns = _FIRST_LOOK_NS
             self._point(now_ns)
 
     def acknowledged(self, at_ns: int) -> None:
@@ -193,7 +198,8 @@ class Meter:
             self._next_ns = now_ns + STEP_NS
         else:
             self.curve.append((now_ns, max(self.curve[-1][1], self.bytes - self._waiting())))
-            self._next_ns = now_ns + _LOOK_NS
+            self._next_ns = now_ns + self._look_ns
+            self._look_ns = min(2 * self._look_ns, _LOOK_NS)
 
     def _show(self, took_ns: int) -> None:
         moved = self.curve[-1][1]

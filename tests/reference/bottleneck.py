@@ -33,9 +33,11 @@ def bottleneck(run: Saved) -> Row:
     buckets = {n: found for n, one in enumerate(mine) if (found := bucket(run, one)) is not None}
     limits, scopes = limited(mine, buckets, [least for least, _ in flows])
     names = [
-        verdict(run, one, launches[n], clients[n], locks[n], flows[n][1], limits.get(n))
+        verdict(run, one, launches[n], clients[n], locks[n], flows[n], limits.get(n))
         for n, one in enumerate(mine)
     ]
+    if any(name == "rate_limit" and limits.get(n) is None for n, name in enumerate(names)):
+        scopes = ["connection", "function", "all"]
     is_named = "function_network" in names or "rate_limit" in names
     network = [buckets[n] for n in sorted(limits)] if is_named else []
     speeds = [one.record["generator_bytes_per_s"] for one in mine if one.record]
@@ -114,15 +116,14 @@ def flow(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]:
         unseen = op["kind"] in {"get", "get_range"} and first is None
         if unseen or hides_writes(run, [op]) or (part is not None and op["bytes"] > part):
             return None, None
-        low = high = at = 0
-        for step in op["steps"]:
-            if step["step_bytes"]:
-                low, high = at, at + step["step_ns"]
-            at += step["step_ns"]
-        if sent is not None:
-            low = high = sent - op["start_ns"]
-        elif first is not None:
-            low = high = op["end_ns"] - first
+        carrying = [step["step_ns"] for step in op["steps"] if step["step_bytes"]]
+        if first is not None:
+            known = op["end_ns"] - first
+        else:
+            known = (op["end_ns"] if sent is None else sent) - op["start_ns"]
+        high = low = min(sum(carrying), known)
+        if first is None and sent is None and carrying:
+            low -= min(carrying[-1], high)
         least, most = least + low, most + high
         took += op["end_ns"] - op["start_ns"]
     return (Fraction(least, took), Fraction(most, took)) if took > 0 else (None, None)
@@ -149,7 +150,7 @@ def verdict(
     launched: Fraction | None,
     taken: tuple[Fraction | None, Fraction | None],
     tried: tuple[Fraction | None, bool],
-    flowing: Fraction | None,
+    flowing: tuple[Fraction | None, Fraction | None],
     limit: str | None,
 ) -> str:
     least, most = taken
@@ -160,10 +161,11 @@ def verdict(
         "client": least is not None and least >= Fraction(85, 100),
         "interpreter_lock": tried[1],
         "schedule": kept_up(one),
-        "own_code": is_idle and sleeps(run, one),
+        "own_code": sleeps(run, one),
         "retries": is_idle and failing(one) >= half,
         limit: limit is not None,
-        "answers": is_idle and flowing is not None and flowing < half,
+        "rate_limit": is_idle and flowing[0] is not None and flowing[0] >= half,
+        "answers": is_idle and flowing[1] is not None and flowing[1] < half,
         "store_or_network": is_idle,
         "unknown": True,
     }

@@ -52,6 +52,9 @@ def answers(report: Mapping[str, Any]) -> list[Answer]:
     """Return the answer for every function."""
     scopes = report["bottleneck"]["rate_limit_of"] or ()
     named = {**ANSWERS, "rate_limit": frozenset(_SCOPES[scope] for scope in scopes)}
+    if report["workload"] == "write":
+        # What has taken the bytes may be slow to pass them on.
+        named["answers"] |= {CONNECTION, ALL}
     slots = report["bottleneck"]["slots"] or {}
     idle = {reason: slots.get(reason, 0.0) for reason in _IDLE}
     said = [named[name] for name, number in said_words(report).items() for _ in range(number)]

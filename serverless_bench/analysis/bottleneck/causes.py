@@ -16,20 +16,20 @@ schedule
     In an open loop it was through with its last operation soon after that was due: nothing
     else was to be done.
 own code
-    The user's function had requests in flight for less than half of its time, and used no
-    processor in the rest of it.
+    The user's function had requests in flight for less than half of its time.
 function network
     Its bytes over time are a straight line after a burst, as steep as AWS says that a function of
     its memory has (``aws.lambda_network``).
 rate limit
-    While bytes flow, which they do for most of the time, its rate is constant and that of the other
-    functions: a limit of each connection, of each function, or one for all that is shared evenly.
+    Its client is idle, and bytes flow for most of the time, or its rate is constant while they do
+    and that of the other functions: a limit of each connection, of each function, or one for all.
     ``rate_limit_of`` names those that the run leaves open; ``sbench scale`` tells them apart.
 retries
     For half of the time or more its requests failed, or paused because earlier ones had.
 answers
     Bytes flow for less than half of the time that its operations take, and its client is idle: the
-    operations wait for answers, by the latency of the store or the network, or in a queue.
+    operations wait for answers, by the latency of the store or the network, or in a queue; or bytes
+    of a write that the store's kernel has taken wait for what lies behind it.
 store or network
     Its client took less than half of the time, and nothing above applies. This is what is left
     over, not evidence for a limit of the store.
@@ -41,7 +41,7 @@ between two bounds.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.analysis.bottleneck.rate_limit import (
     FLOW_SHARE,
+    SCOPES,
     RateLimits,
     bucket_fits,
     limited_functions,
@@ -57,7 +58,6 @@ from serverless_bench.analysis.bottleneck.rate_limit import (
     share_of_sample,
 )
 from serverless_bench.analysis.bottleneck.slots import slot_shares
-from serverless_bench.analysis.spreading import elapsed_before
 from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.analysis.visibility import unacknowledged
@@ -83,7 +83,7 @@ CAUSES: Final = (
     *("launch", "client", "interpreter_lock", "schedule", "own_code", "function_network"),
     *("rate_limit", "retries", "answers", "store_or_network", "unknown"),
 )
-_REPLACED: Final = ("answers", "store_or_network", "unknown")
+_REPLACED: Final = ("rate_limit", "answers", "store_or_network", "unknown")
 """Causes that a rate which is constant while bytes flow comes before."""
 CLIENT_SHARE: Final = 0.85
 STORE_SHARE: Final = 0.5
@@ -130,20 +130,24 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     if not len(rows):
         return Bottleneck(slots=slot_shares(run))
     share, flow = _client_share(run, rows), [bound[rows] for bound in _flow_share(run, good)]
-    cause, limits = _before_rates(run, rows, share, flow[1]), _limits(run, good, rows, flow[0])
+    cause, limits = _before_rates(run, rows, share, flow), _limits(run, good, rows, flow[0])
     counts = Counter(cause.tolist())
+    sample = sample_of(len(rows))
+    shaped = is_among(sample, sorted(limits.functions["rate_limit"]))
+    unshaped = (is_text(cause, "rate_limit")[sample] & ~shaped).any()
     for name in _REPLACED:
         # The share in the sample stands for all functions.
         of_cause, before = cause == name, counts[name]
         for limit, limited in limits.functions.items():
-            count = round(before * share_of_sample(sample_of(len(rows)), limited, of_cause))
-            counts.update({limit: count, name: -count})
+            count = round(before * share_of_sample(sample, limited, of_cause))
+            counts[name] -= count
+            counts[limit] += count
     speeds = run.functions["generator_bytes_per_s"][rows]
     launch = _launch_share(run, rows)
     fits = limits.fits if any(counts[limit] for limit in limits.functions) else ()
     return Bottleneck(
         functions={name: counts[name] for name in CAUSES if counts[name]},
-        rate_limit_of=limits.scopes if counts["rate_limit"] else None,
+        rate_limit_of=(SCOPES if unshaped else limits.scopes) if counts["rate_limit"] else None,
         slots=slot_shares(run),
         flow_share=_median(flow[1][~np.isnan(flow[1])]),
         client_share=_median(share.least[~np.isnan(share.least)]),
@@ -172,7 +176,7 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     if not len(rows):
         return rows, np.empty(0, dtype=np.str_)
     flow = [bound[rows] for bound in _flow_share(run, good)]
-    cause = _before_rates(run, rows, _client_share(run, rows), flow[1])
+    cause = _before_rates(run, rows, _client_share(run, rows), flow)
     replaced = is_one_of(cause, _REPLACED)
     for limit, limited in _limits(run, good, rows, flow[0]).functions.items():
         cause[replaced & is_among(np.arange(len(rows)), sorted(limited))] = limit
@@ -187,17 +191,21 @@ def _limits(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLimits:
     )
 
 
-def _before_rates(run: Run, rows: Ints, share: "_ClientShare", flow: Floats) -> NDArray[np.str_]:
+def _before_rates(
+    run: Run, rows: Ints, share: "_ClientShare", flow: Sequence[Floats]
+) -> NDArray[np.str_]:
     """Return what bounded each function, without a look at its rate."""
+    least, most = flow
     idle_client = share.most < STORE_SHARE
     applies = {
         "launch": _launch_share(run, rows) > 0.5,
         "client": share.least >= CLIENT_SHARE,
         "interpreter_lock": share.is_queue,
         "schedule": _on_schedule(run, rows),
-        "own_code": idle_client & _leaves_the_store(run, rows),
+        "own_code": _leaves_the_store(run, rows),
         "retries": idle_client & (_retry_share(run, rows) >= FLOW_SHARE),
-        "answers": idle_client & (flow < FLOW_SHARE),
+        "rate_limit": idle_client & (least >= FLOW_SHARE),
+        "answers": idle_client & (most < FLOW_SHARE),
         "store_or_network": idle_client,
     }
     cause = np.select(list(applies.values()), list(applies), "unknown")
@@ -214,27 +222,33 @@ def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
     operations, count = run.operations, len(run.functions["index"])
     start, end = operations["start_ns"], operations["end_ns"]
     first, sent = operations["first_byte_ns"], operations["last_byte_sent_ns"]
-    # Without an instant of its own the last byte was there between two looks.
-    carried = run.steps["step_bytes"] > 0
-    rows, length = run.operation_rows(run.steps), run.steps["step_ns"]
-    since = elapsed_before(length, rows)
-    looks = (since, since + length)
+    kind, length = operations["kind"], end - start
+    of_step = run.operation_rows(run.steps)
+    carrying = np.where(run.steps["step_bytes"] > 0, run.steps["step_ns"], 0)
+    known = np.where(first != ABSENT, end - first, np.where(sent != ABSENT, sent - start, length))
+    # A stall carries nothing.
+    most = np.minimum(sum_by(of_step, carrying, len(start)), known)
+    # Without an instant of its own the last byte was there at some time in the last of these steps.
+    last = np.zeros(len(start), dtype=np.int64)
+    last[of_step[carrying > 0]] = carrying[carrying > 0]
+    least = np.where((first == ABSENT) & (sent == ABSENT), most - np.minimum(last, most), most)
     counts = good & (operations["bytes"] > 0)
     part = run.job.transfer.part_bytes
-    hidden = unacknowledged(run) | (is_one_of(operations["kind"], READS) & (first == ABSENT))
+    hidden = unacknowledged(run) | (is_one_of(kind, READS) & (first == ABSENT))
     if part is not None:
         hidden |= operations["bytes"] > part
     function = operations["function"]
-    time = sum_by(function[counts], (end - start)[counts], count)
+    time = sum_by(function[counts], length[counts], count)
     silent = sum_by(function[counts], hidden[counts].astype(np.int64), count) > 0
-    bounds = []
-    for look in looks:
-        flow = np.maximum(largest_by(rows[carried], look[carried], len(start)), 0)
-        flow = np.where(sent != ABSENT, sent - start, np.where(first != ABSENT, end - first, flow))
-        flowing = sum_by(function[counts], flow[counts], count)
-        bounds.append(np.where(silent | (time <= 0), np.nan, flowing / np.maximum(time, 1)))
-    least, most = bounds
-    return least, most
+    low, high = (
+        np.where(
+            silent | (time <= 0),
+            np.nan,
+            sum_by(function[counts], flow[counts], count) / np.maximum(time, 1),
+        )
+        for flow in (least, most)
+    )
+    return low, high
 
 
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:

@@ -32,6 +32,8 @@ BURST_SHARE: Final = 0.05
 """A burst below this share of the bytes is the start of a connection."""
 FLOW_SHARE: Final = 0.5
 """Bytes that flow for less of the time cannot be what takes the time."""
+SCOPES: Final = ("connection", "function", "all")
+"""Scopes that a limit of the rate of bytes may have."""
 _VARIED: Final = 1.5
 """Functions at work have to vary by this factor to tell a common limit from one of each."""
 _ALIKE_AFTER_BURST: Final = 0.10

@@ -149,6 +149,11 @@ class WireConnection:
             else:
                 self._send(head, body, exchange)
             exchange.sent()
+            if not isinstance(body, bytes) and body.size > AT_ONCE:
+                for wait_s in self._queue.early_looks():
+                    if self._poll.poll(wait_s * 1e3):
+                        break
+                    exchange.moved(0)
         except (BrokenPipeError, ConnectionResetError) as exc:
             return self._early_response(method, exchange, exc)
         except OSError as exc:

@@ -201,7 +201,7 @@ def test_a_free_slot_waits_for_the_driver_as_long_as_functions_are_left(tmp_path
 
 def test_unequal_rates_are_the_store(tmp_path: Path) -> None:
     curves = [(np.linspace(0, 5, 26), np.linspace(0, (300 + 60 * i) * 1e6, 26)) for i in range(8)]
-    assert told(functions(tmp_path / "run", curves)) == {"store_or_network": 8}
+    assert told(functions(tmp_path / "run", curves)) == {"rate_limit": 8}
 
 
 def test_a_busy_processor_is_the_client(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_an_unknown_submission_is_no_launch(tmp_path: Path) -> None:
     run = functions(tmp_path / "run", curves)
     unsaid = np.full(8, -1)
     run = replace(run, functions={**run.functions, "submitted_ns": unsaid})
-    assert told(run) == {"store_or_network": 8}
+    assert told(run) == {"rate_limit": 8}
 
 
 def test_silence_is_not_an_answer(tmp_path: Path) -> None:
@@ -253,9 +253,7 @@ def test_silence_is_not_an_answer(tmp_path: Path) -> None:
     assert told(run) == {"unknown": 8}
 
 
-@pytest.mark.parametrize(
-    ("late_s", "by"), [(0, "schedule"), (0.4, "schedule"), (2, "store_or_network")]
-)
+@pytest.mark.parametrize(("late_s", "by"), [(0, "schedule"), (0.4, "schedule"), (2, "rate_limit")])
 def test_who_does_what_was_asked_is_bounded_by_the_schedule(
     tmp_path: Path, late_s: float, by: str
 ) -> None:
@@ -317,11 +315,11 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
         (8, {"cpu": 0.6, "wait": 3.4, "python": 0.5, "lock": 0.77}, "interpreter_lock"),
         (8, {"cpu": 7.5, "python": 0.3, "lock": 0.1}, "client"),
         # A client that costs nothing.
-        (1, {"cpu": 0.05}, "store_or_network"),
-        (1, {"cpu": 0.05, "wait": 0.2}, "store_or_network"),
-        (2, {"cpu": 0.1, "lock": 0.02}, "store_or_network"),
-        (8, {"cpu": 0.3, "lock": 0.1}, "store_or_network"),
-        (8, {"cpu": 0.3, "wait": 2.0, "lock": 0.2}, "store_or_network"),
+        (1, {"cpu": 0.05}, "rate_limit"),
+        (1, {"cpu": 0.05, "wait": 0.2}, "rate_limit"),
+        (2, {"cpu": 0.1, "lock": 0.02}, "rate_limit"),
+        (8, {"cpu": 0.3, "lock": 0.1}, "rate_limit"),
+        (8, {"cpu": 0.3, "wait": 2.0, "lock": 0.2}, "rate_limit"),
         # In between, and where the waits of threads are not in the record.
         (1, {"cpu": 0.7}, "unknown"),
         (2, {"cpu": 0.65, "lock": 0.4}, "unknown"),
@@ -350,7 +348,7 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
     run = threaded(tmp_path / "run", 8, cpu=0.9, lock=0.1)
     assert told(run) == {"interpreter_lock": 1}
     target = replace(run.job.target, endpoint_url="https://store")
-    assert told(replace(run, job=replace(run.job, target=target))) == {"store_or_network": 1}
+    assert told(replace(run, job=replace(run.job, target=target))) == {"rate_limit": 1}
 
 
 @pytest.mark.parametrize(
@@ -361,10 +359,10 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
         (4096, 1218.75, "function_network"),
         (10240, 3000, "function_network"),
         # Neither law.
-        (10240, 1500, "store_or_network"),
-        (1769, 1218.75, "store_or_network"),
+        (10240, 1500, "rate_limit"),
+        (1769, 1218.75, "rate_limit"),
         # As here, where no memory is set.
-        (None, 625, "store_or_network"),
+        (None, 625, "rate_limit"),
     ],
 )
 def test_one_function_alone_is_known_by_the_rate_of_its_memory(
@@ -384,4 +382,4 @@ def test_functions_of_two_memory_sizes_have_two_limits(tmp_path: Path) -> None:
     run = functions(tmp_path / "run", curves)
     table = {**run.functions, "memory_mib": np.array([2048] * 3 + [4096] * 3)}
     assert told(replace(run, functions=table)) == {"rate_limit": 6}
-    assert told(run) == {"store_or_network": 6}, "all alike they are not"
+    assert told(run) == {"rate_limit": 6}, "all alike they are not"

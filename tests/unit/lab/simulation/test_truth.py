@@ -35,7 +35,7 @@ def one_cause(summary: Summary) -> str:
         # A connection's own limit is a limit that each function has for itself.
         ("rate_limit", changed(LOOPBACK, function={"connection_put_bytes_per_s": 30e6})),
         ("launch", changed(LOOPBACK, launch={"cold_s": 5.0, "cold_sigma": 0.2})),
-        ("store_or_network", changed(LOOPBACK, store={"bytes_per_s": 400e6})),
+        ("rate_limit", changed(LOOPBACK, store={"bytes_per_s": 400e6})),
         ("client", changed(LOOPBACK, function={"core_s_per_gib": 20.0})),
     ],
 )
