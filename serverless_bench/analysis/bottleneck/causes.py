@@ -139,16 +139,15 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
             count = round(before * share_of_sample(sample_of(len(rows)), limited, of_cause))
             counts.update({limit: count, name: -count})
     speeds = run.functions["generator_bytes_per_s"][rows]
-    launch = _launch_share(run, rows)
     fits = limits.fits if any(counts[limit] for limit in limits.functions) else ()
     return Bottleneck(
         functions={name: counts[name] for name in CAUSES if counts[name]},
         rate_limit_of=limits.scopes if counts["rate_limit"] else None,
         slots=slot_shares(run),
-        flow_share=_median(flow[1][~np.isnan(flow[1])]),
-        client_share=_median(share.least[~np.isnan(share.least)]),
-        lock_share=_median(share.lock[~np.isnan(share.lock)]),
-        launch_share=_median(launch[~np.isnan(launch)]),
+        flow_share=_median(flow[1]),
+        client_share=_median(share.least),
+        lock_share=_median(share.lock),
+        launch_share=_median(_launch_share(run, rows)),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
         burst_bytes=_median([fit.burst_bytes for fit in fits]),
         sustained_bytes_per_s=_median([fit.sustained_bytes_per_s for fit in fits]),
@@ -218,23 +217,25 @@ def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
     carried = run.steps["step_bytes"] > 0
     rows, length = run.operation_rows(run.steps), run.steps["step_ns"]
     since = elapsed_before(length, rows)
-    looks = (since, since + length)
     counts = good & (operations["bytes"] > 0)
     part = run.job.transfer.part_bytes
     hidden = unacknowledged(run) | (is_one_of(operations["kind"], READS) & (first == ABSENT))
     if part is not None:
         hidden |= operations["bytes"] > part
-    function = operations["function"]
-    time = sum_by(function[counts], (end - start)[counts], count)
-    silent = sum_by(function[counts], hidden[counts].astype(np.int64), count) > 0
-    bounds = []
-    for look in looks:
+    function = operations["function"][counts]
+
+    def total(values: Ints) -> Ints:
+        return sum_by(function, values[counts], count)
+
+    time = total(end - start)
+    silent = total(hidden.astype(np.int64)) > 0
+
+    def share(look: Ints) -> Floats:
         flow = np.maximum(largest_by(rows[carried], look[carried], len(start)), 0)
         flow = np.where(sent != ABSENT, sent - start, np.where(first != ABSENT, end - first, flow))
-        flowing = sum_by(function[counts], flow[counts], count)
-        bounds.append(np.where(silent | (time <= 0), np.nan, flowing / np.maximum(time, 1)))
-    least, most = bounds
-    return least, most
+        return np.where(silent | (time <= 0), np.nan, total(flow) / np.maximum(time, 1))
+
+    return share(since), share(since + length)
 
 
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:
@@ -260,7 +261,9 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
 
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:
-    return float(at_percentiles(np.asarray(values), (50,))[0]) if len(values) else None
+    """Return the median of what is known: of values that are not NaN."""
+    known = np.asarray(values)[~np.isnan(values)]
+    return float(at_percentiles(known, (50,))[0]) if len(known) else None
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:
