@@ -217,23 +217,25 @@ def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
     carried = run.steps["step_bytes"] > 0
     rows, length = run.operation_rows(run.steps), run.steps["step_ns"]
     since = elapsed_before(length, rows)
-    looks = (since, since + length)
     counts = good & (operations["bytes"] > 0)
     part = run.job.transfer.part_bytes
     hidden = unacknowledged(run) | (is_one_of(operations["kind"], READS) & (first == ABSENT))
     if part is not None:
         hidden |= operations["bytes"] > part
-    function = operations["function"]
-    time = sum_by(function[counts], (end - start)[counts], count)
-    silent = sum_by(function[counts], hidden[counts].astype(np.int64), count) > 0
-    bounds = []
-    for look in looks:
+    function = operations["function"][counts]
+
+    def total(values: Ints) -> Ints:
+        return sum_by(function, values[counts], count)
+
+    time = total(end - start)
+    silent = total(hidden.astype(np.int64)) > 0
+
+    def share(look: Ints) -> Floats:
         flow = np.maximum(largest_by(rows[carried], look[carried], len(start)), 0)
         flow = np.where(sent != ABSENT, sent - start, np.where(first != ABSENT, end - first, flow))
-        flowing = sum_by(function[counts], flow[counts], count)
-        bounds.append(np.where(silent | (time <= 0), np.nan, flowing / np.maximum(time, 1)))
-    least, most = bounds
-    return least, most
+        return np.where(silent | (time <= 0), np.nan, total(flow) / np.maximum(time, 1))
+
+    return share(since), share(since + length)
 
 
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:
