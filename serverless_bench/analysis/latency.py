@@ -185,15 +185,16 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
             if wanted.any() or overdue.any():
-                row = Latency(
-                    kind=kind,
-                    size_class=name,
-                    failed=int((wanted & ~good).sum()),
-                    overdue=int(overdue.sum()),
-                    **_moved(operations, wanted & good, whole_ns / NS_PER_S),
-                    **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
+                rows.append(
+                    Latency(
+                        kind=kind,
+                        size_class=name,
+                        failed=int((wanted & ~good).sum()),
+                        overdue=int(overdue.sum()),
+                        **_moved(operations, wanted & good, whole_ns / NS_PER_S),
+                        **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
+                    )
                 )
-                rows.append(row)
         shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
         if done.any() or overdue.any():
