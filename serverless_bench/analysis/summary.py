@@ -336,9 +336,9 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
         there = good & (start != ABSENT) & (stop != ABSENT)
         return percentiles((stop - start)[there] / NS_PER_S)
 
-    there = span(run)
+    begin_ns, end_ns = span(run) or (0, 0)
     return {
-        "paused_s": 0.0 if there is None else time.paused_ns(*there) / NS_PER_S,
+        "paused_s": (end_ns - begin_ns - time.between_ns(begin_ns, end_ns)) / NS_PER_S,
         "makespan_s": makespan_s(run.functions, time),
         "done_s": done_s(run, good, time),
         "ttfb_s": durations_s("start_ns", "first_byte_ns") if Shown.FIRST_BYTE in seen else None,

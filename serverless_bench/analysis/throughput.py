@@ -165,10 +165,6 @@ class Elapsed:
     ends: Ints
     """Of the pauses, ascending, on the driver's clock."""
 
-    def paused_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return how much of a stretch were pauses."""
-        return end_ns - start_ns - self.between_ns(start_ns, end_ns)
-
     def between_each_ns(self, start_ns: Ints, end_ns: Ints) -> Ints:
         """Return how long each of several stretches was without its pauses."""
         inside = np.minimum.outer(self.ends, end_ns) - np.maximum.outer(self.begins, start_ns)
