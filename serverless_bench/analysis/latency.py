@@ -19,7 +19,7 @@ Percentiles are of raw values, or of a histogram, never of other percentiles. Th
 histograms stand in the report, so reports can be merged (``merge``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -30,7 +30,7 @@ from serverless_bench.analysis.histogram import Histogram
 from serverless_bench.analysis.latency_over_time import OverTime, began, grid_of, over_time
 from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
 from serverless_bench.analysis.throughput import elapsed, span_ns
-from serverless_bench.analysis.timeline import counted
+from serverless_bench.analysis.timeline import counted, measured_operations
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -165,11 +165,10 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     raw_limit
         Rows of more operations get their percentiles from their histogram.
     """
-    operations, counts_in = run.operations, counted(run)
-    measured = counts_in[operations["function"]] & (operations["warmup"] == 0)
+    operations, measured = run.operations, measured_operations(run)
     sizes = _size_classes(operations, good)
     scheduled = measured & (operations["intended_ns"] != ABSENT)
-    late = overdue_operations(run, counts_in, scheduled, sizes)
+    late = overdue_operations(run, counted(run), scheduled, sizes)
     rate_per_s = run.job.load.rate_per_s
     pace = _pace(run, scheduled, good, late)
     if not measured.any() and not len(late.due_ns):
@@ -180,20 +179,22 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     segments: list[OverTime] = []
     instants = began(operations)
     grid = grid_of(np.concatenate((instants[good], late.due_ns)))
-    for kind in _kinds(operations, measured, late):
+    kinds = {*operations["kind"][measured].tolist(), *(kind for kind, _ in late.cells)} - {None}
+    for kind in in_order(kinds):
         of_kind = measured & is_text(operations["kind"], kind)
         for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
             if wanted.any() or overdue.any():
-                row = Latency(
-                    kind=kind,
-                    size_class=name,
-                    failed=int((wanted & ~good).sum()),
-                    overdue=int(overdue.sum()),
-                    **_moved(operations, wanted & good, whole_ns / NS_PER_S),
-                    **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
+                rows.append(
+                    Latency(
+                        kind=kind,
+                        size_class=name,
+                        failed=int((wanted & ~good).sum()),
+                        overdue=int(overdue.sum()),
+                        **_moved(operations, wanted & good, whole_ns / NS_PER_S),
+                        **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
+                    )
                 )
-                rows.append(row)
         shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
         if done.any() or overdue.any():
@@ -273,12 +274,10 @@ def _durations(run: Run, good: Mask, late: OverdueOperations) -> dict[str, Ints]
     return found
 
 
-def _kinds(operations: Table, measured: Mask, late: OverdueOperations) -> Iterator[str]:
-    """Yield the kinds that there are, in the order of ``OperationKind``."""
-    there = {*operations["kind"][measured].tolist(), *(kind for kind, _ in late.cells)}
-    known = [kind.value for kind in OperationKind]
-    yield from (kind for kind in known if kind in there)
-    yield from sorted(kind for kind in there - set(known) if isinstance(kind, str))
+def in_order(kinds: Iterable[str]) -> list[str]:
+    """Return kinds of operations in the order of ``OperationKind``, and then other ones."""
+    places: dict[str, int] = {kind: place for place, kind in enumerate(OperationKind)}
+    return sorted(kinds, key=lambda kind: (places.get(kind, len(places)), kind))
 
 
 def _parts(

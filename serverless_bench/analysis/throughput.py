@@ -84,14 +84,11 @@ def throughput(run: Run, good: Mask) -> Throughput:
         # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
         return found
     steady, steady_s = _steady(in_flight, running, segment_ns, planned_at_once(run))
-    if not (unacknowledged(run) & good).any():
-        found = replace(
-            found,
-            peak_1s=_best(running, took_ns, segment_ns, NS_PER_S),
-            peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
-        )
+    is_seen = not (unacknowledged(run) & good).any()
     return replace(
         found,
+        peak_1s=_best(running, took_ns, segment_ns, NS_PER_S) if is_seen else None,
+        peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S) if is_seen else None,
         steady=steady,
         steady_s=steady_s,
         whole=bytes_per_second(moved, at_work_ns) or None,
@@ -167,10 +164,6 @@ class Elapsed:
     begins: Ints
     ends: Ints
     """Of the pauses, ascending, on the driver's clock."""
-
-    def paused_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return how much of a stretch were pauses."""
-        return end_ns - start_ns - self.between_ns(start_ns, end_ns)
 
     def between_each_ns(self, start_ns: Ints, end_ns: Ints) -> Ints:
         """Return how long each of several stretches was without its pauses."""

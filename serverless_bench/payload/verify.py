@@ -46,13 +46,8 @@ class Coverage:
             min(end, there_end) - max(begin, there_begin)
             for there_begin, there_end in zip(begins[first:last], ends[first:last], strict=True)
         )
-        if first < last:
-            begin_all = min(begin, begins[first])
-            end_all = max(end, ends[last - 1])
-        else:
-            begin_all, end_all = begin, end
-        begins[first:last] = [begin_all]
-        ends[first:last] = [end_all]
+        begins[first:last] = [min([begin, *begins[first:last]])]
+        ends[first:last] = [max([end, *ends[first:last]])]
         return end - begin - known
 
     def gaps(self, length: int) -> Iterator[tuple[int, int]]:
@@ -89,12 +84,10 @@ class BadRanges:
         """Take all ranges of a later stretch of the same object."""
         if not other.count:
             return
-        before = self.count
         for bad in other.listed:
             self.add(bad)
-        joined = before + len(other.listed) - self.count
         self.bytes += other.bytes - sum(bad.bad_bytes for bad in other.listed)
-        self.count = before + other.count - joined
+        self.count += other.count - len(other.listed)
         if other.count > len(other.listed):
             self._last = other._last  # noqa: SLF001 - of the same class
 
@@ -132,13 +125,10 @@ class RangeSink:
         self._length = length
         self._verify = verify if keystream is not None else Verify.NONE
         self._lock = threading.Lock()
+        self._coverage = Coverage()
         self.bad = BadRanges()
 
     _scratch: bytearray | None = None
-    _until = 0
-    """All bytes before this one have come, and none behind it, unless there is a ``_coverage``."""
-    _coverage: Coverage | None = None
-    """What has come, if it did not come in order."""
     _end = 0
     """Where the last byte that came ends, wanted or not."""
     received = 0
@@ -159,11 +149,7 @@ class RangeSink:
             if length is not None and end > length:
                 end = max(offset, length)
                 data = data[: end - offset]
-            if offset == self._until and self._coverage is None:
-                fresh = end - offset
-                self._until = end
-            else:
-                fresh = self._out_of_order(offset, end)
+            fresh = self._coverage.add(offset, end)
             keystream = self._keystream
             if keystream is None or self._verify is Verify.NONE:
                 return
@@ -180,25 +166,13 @@ class RangeSink:
     def finish(self) -> None:
         """All bytes that will come have come: say what is missing or too much."""
         length = self._length
-        if length is None or (self._coverage is None and self._until == self._end == length):
+        if length is None:
             return
-        for begin, end in self._covered().gaps(length):
+        for begin, end in self._coverage.gaps(length):
             self.missing += end - begin
             self.bad.add(absent(FoundBytes.MISSING, self._offset + begin, end - begin))
         if self._end > length:
             self.bad.add(absent(FoundBytes.EXTRA, self._offset + length, self._end - length))
-
-    def _out_of_order(self, begin: int, end: int) -> int:
-        """Note what came; return how many of its bytes had not come before."""
-        self._coverage = self._covered()
-        return self._coverage.add(begin, end)
-
-    def _covered(self) -> Coverage:
-        if self._coverage is not None:
-            return self._coverage
-        coverage = Coverage()
-        coverage.add(0, self._until)
-        return coverage
 
     def _is_due(self, begin: int, end: int) -> bool:
         if self._size is None:
@@ -217,13 +191,11 @@ class RangeSink:
             bad_bytes += difference.bad_bytes
             begin = difference.offset - offset
             wrong = data[begin : begin + difference.length]
-            blank = BadRange(
-                operation=0,
-                key="",
-                offset=difference.offset,
-                length=difference.length,
+            blank = absent(
+                FoundBytes.UNKNOWN,
+                difference.offset,
+                difference.length,
                 bad_bytes=difference.bad_bytes,
-                found=FoundBytes.UNKNOWN,
             )
             self.bad.add(diagnose(blank, wrong, keystream))
         # What has come before is not verified twice.

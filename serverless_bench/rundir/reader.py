@@ -19,7 +19,9 @@ from serverless_bench.rundir.schema import (
     Alive,
     CleaningLine,
     End,
+    Neighbours,
     Resumed,
+    Stability,
     Suspended,
     WaveLine,
     check,
@@ -92,7 +94,9 @@ class RecordReader:
         self.ended = False
         self.was_killed = False
         """Whether a driver was, after which another one resumed the run."""
-        self.waves: list[Mapping[str, Any]] = []
+        self.stability: Stability | None = None
+        self.neighbours: Neighbours | None = None
+        self.waves: list[WaveLine] = []
         self.stages: list[Mapping[str, Any]] = []
         """Lines of waves and ends as they stand there."""
         self.cleaning_ns: int | None = None
@@ -120,10 +124,12 @@ class RecordReader:
         if not isinstance(data, dict):
             raise TypeError("it is no table")
         if "end" in data:
-            ended_ns = check(data["end"], End).ended_ns
+            end = check(data["end"], End)
             self.end = _merged_end(self.end, data["end"])
+            self.stability = end.stability or self.stability
+            self.neighbours = _merged_neighbours(self.neighbours, end.neighbours)
             self.stages.append(data["end"])
-            self._seen(ended_ns)
+            self._seen(end.ended_ns)
             self.ended = True
         elif "cleaning" in data:
             self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], CleaningLine).began_ns
@@ -140,10 +146,7 @@ class RecordReader:
             self.suspensions.append((slept.began_ns, slept.ended_ns))
             self._seen(slept.ended_ns)
         elif "wave" in data:
-            wave = check(data["wave"], WaveLine)
-            self.waves.append(
-                {"number": wave.number, "created_ns": wave.created_ns, "count": wave.count}
-            )
+            self.waves.append(check(data["wave"], WaveLine))
             self.stages.append(data["wave"])
         else:
             self._take_outcome(data)
@@ -158,13 +161,12 @@ class RecordReader:
         row: dict[str, Any] = {**_BLANK, "lost": lost}
         row |= {name: data[name] for name in ("submitted_ns", "collected_ns", "refusals")}
         row |= {name: given[name] for name in (_FIELDS_OF_LOST if lost else _FIELDS)}
-        if not lost:
-            for name in _NEVER_NULL:
-                if record[name] is None:
-                    raise ValueError(f"`record.{name}` is null")
         if lost:
             row["error"] = given["cause"]
         else:
+            for name in _NEVER_NULL:
+                if record[name] is None:
+                    raise ValueError(f"`record.{name}` is null")
             failed = filter(None, tables["operations"]["error"])
             row["error"] = record["error"] or next(failed, None)
         if not 0 <= row["index"] < self._planned:
@@ -173,7 +175,8 @@ class RecordReader:
         for name, columns in tables.items():
             columns["function"] = [self._rows] * counts[name]
         ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
-        _check_numbers(ready)
+        if not lost:
+            _check_numbers(ready)
         self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}), 1)
         for name, columns in ready.items():
             self.tables[name].extend(columns, counts[name])
@@ -212,8 +215,6 @@ def _count(columns: Mapping[str, list[Any]]) -> int:
 
 def _check_numbers(tables: Mapping[str, Mapping[str, bytes]]) -> None:
     """Refuse a record whose rows do not fit together; the analysis relies on it."""
-    if not tables:
-        return
     index = _ints(tables["operations"]["index"])
     if not np.array_equal(index, np.arange(len(index))):
         raise ValueError("operations are not numbered from 0")
@@ -270,12 +271,15 @@ def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, 
     for name in ("requests", "store_requests"):
         if name in joined:
             joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))
-    if shared := [ended["neighbours"] for ended in (before, end) if ended.get("neighbours")]:
-        joined["neighbours"] = {
-            "commands": max(neighbours["commands"] for neighbours in shared),
-            "shared_s": sum(neighbours["shared_s"] for neighbours in shared),
-        }
     return joined
+
+
+def _merged_neighbours(before: Neighbours | None, end: Neighbours | None) -> Neighbours | None:
+    """Return the neighbours of two drivers of a run."""
+    if before is None or end is None:
+        return before or end
+    commands, shared_s = max(before.commands, end.commands), before.shared_s + end.shared_s
+    return Neighbours(commands=commands, shared_s=shared_s)
 
 
 def _plain(text: str) -> str:

@@ -129,7 +129,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     rows = function_spans(run).rows
     if not len(rows):
         return Bottleneck(slots=slot_shares(run))
-    share, flow = _client_share(run, rows), [bound[rows] for bound in _flow_share(run, good)]
+    share, flow = _client_share(run, rows), _flow_share(run, good, rows)
     cause, limits = _before_rates(run, rows, share, flow), _limits(run, good, rows, flow[0])
     counts = Counter(cause.tolist())
     sample = sample_of(len(rows))
@@ -143,16 +143,15 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
             counts[name] -= count
             counts[limit] += count
     speeds = run.functions["generator_bytes_per_s"][rows]
-    launch = _launch_share(run, rows)
     fits = limits.fits if any(counts[limit] for limit in limits.functions) else ()
     return Bottleneck(
         functions={name: counts[name] for name in CAUSES if counts[name]},
         rate_limit_of=(SCOPES if unshaped else limits.scopes) if counts["rate_limit"] else None,
         slots=slot_shares(run),
-        flow_share=_median(flow[1][~np.isnan(flow[1])]),
-        client_share=_median(share.least[~np.isnan(share.least)]),
-        lock_share=_median(share.lock[~np.isnan(share.lock)]),
-        launch_share=_median(launch[~np.isnan(launch)]),
+        flow_share=_median(flow[1]),
+        client_share=_median(share.least),
+        lock_share=_median(share.lock),
+        launch_share=_median(_launch_share(run, rows)),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
         burst_bytes=_median([fit.burst_bytes for fit in fits]),
         sustained_bytes_per_s=_median([fit.sustained_bytes_per_s for fit in fits]),
@@ -175,7 +174,7 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     rows = function_spans(run).rows
     if not len(rows):
         return rows, np.empty(0, dtype=np.str_)
-    flow = [bound[rows] for bound in _flow_share(run, good)]
+    flow = _flow_share(run, good, rows)
     cause = _before_rates(run, rows, _client_share(run, rows), flow)
     replaced = is_one_of(cause, _REPLACED)
     for limit, limited in _limits(run, good, rows, flow[0]).functions.items():
@@ -213,10 +212,10 @@ def _before_rates(
     return cause.astype(f"<U{max(map(len, CAUSES))}")
 
 
-def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
+def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
     """Return bounds of the share of its operations' time in which a function's bytes flowed.
 
-    Shape ``(functions,)`` each; NaN where nothing is known: the client does not show when bytes
+    Shape ``(rows,)`` each; NaN where nothing is known: the client does not show when bytes
     came or were acknowledged, or objects are moved in parts, with pauses that nobody sees.
     """
     operations, count = run.operations, len(run.functions["index"])
@@ -237,15 +236,14 @@ def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
     hidden = unacknowledged(run) | (is_one_of(kind, READS) & (first == ABSENT))
     if part is not None:
         hidden |= operations["bytes"] > part
-    function = operations["function"]
-    time = sum_by(function[counts], length[counts], count)
-    silent = sum_by(function[counts], hidden[counts].astype(np.int64), count) > 0
+    function = operations["function"][counts]
+
+    def total(values: Ints) -> Ints:
+        return sum_by(function, values[counts], count)
+
+    time, silent = total(length), total(hidden.astype(np.int64)) > 0
     low, high = (
-        np.where(
-            silent | (time <= 0),
-            np.nan,
-            sum_by(function[counts], flow[counts], count) / np.maximum(time, 1),
-        )
+        np.where(silent | (time <= 0), np.nan, total(flow) / np.maximum(time, 1))[rows]
         for flow in (least, most)
     )
     return low, high
@@ -274,7 +272,9 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
 
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:
-    return float(at_percentiles(np.asarray(values), (50,))[0]) if len(values) else None
+    """Return the median of what is known: of values that are not NaN."""
+    known = np.asarray(values)[~np.isnan(values)]
+    return float(at_percentiles(known, (50,))[0]) if len(known) else None
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:

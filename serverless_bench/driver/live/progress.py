@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.clock import repeated
 from serverless_bench.driver.live.display import Display
-from serverless_bench.driver.live.repeated import repeated
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec

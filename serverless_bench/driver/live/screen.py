@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from serverless_bench.driver.live.text import (
     REMOTE,
-    cost_text,
     duration_text,
     errors_text,
     functions_text,
@@ -30,25 +29,15 @@ _MANY_S: Final = 120
 """From here on minutes are told, not seconds."""
 
 
-class LiveScreen:
-    """Draws how a run stands each time that it is asked to."""
-
-    def __init__(self, view: RunView) -> None:
-        self._view = view
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield view_lines(
-            self._view.look(), options.max_width, unicode=options.encoding.startswith("utf")
-        )
-
-
 def live_screen(
     view: RunView, console: Console | None = None, *, refresh_per_second: float
 ) -> Live:
-    """Return the view, which stands as long as it is entered."""
+    """Return the view, which stands as long as it is entered, and is drawn again and again."""
+    console = console or Console(stderr=True)
+    unicode = console.encoding.startswith("utf")
     return Live(
-        LiveScreen(view),
-        console=console or Console(stderr=True),
+        get_renderable=lambda: view_lines(view.look(), console.width, unicode=unicode),
+        console=console,
         refresh_per_second=refresh_per_second,
         transient=True,
         vertical_overflow="crop",
@@ -109,7 +98,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     if shown is not None:
         yield _line("so far", shown)
     if look.cost is not None:
-        yield _line("cost", cost_text(look.cost, look))
+        yield _line("cost", look.cost.text)
     if look.told or has_bound(look):
         yield _line("bound by", look.bound)
     if not look.told and look.functions["running"]:
