@@ -157,9 +157,9 @@ def cost(functions: int, mib: int, names: int) -> dict[str, float]:
     job = JobSpec(
         workload="write",
         target=Target(bucket="simulated"),
-        invocations=functions,
+        number=functions,
         concurrency=functions,
-        object_bytes=mib * MIB,
+        size=mib * MIB,
     )
     with tempfile.TemporaryDirectory() as scratch:
         before_s = cpu_s()

@@ -182,7 +182,7 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     table = run.functions
     submitted = table["submitted_ns"][rows]
     unknown = submitted == ABSENT
-    if run.job.concurrency >= run.job.invocations:
+    if run.job.concurrency >= run.job.number:
         # A wave is submitted at once: a slow submission is a part of the launch.
         _, wave = np.unique(table["launch"][rows], return_inverse=True)
         first = least_by(wave[~unknown], submitted[~unknown], len(rows))

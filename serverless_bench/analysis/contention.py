@@ -138,9 +138,9 @@ def _violations(run: Run, offsets: Offsets) -> Iterator[Violation]:
 
     def is_unrecorded(token: str) -> bool:
         launch = launch_of(token)
-        return launch is not None and launch[0] < run.job.invocations and launch not in recorded
+        return launch is not None and launch[0] < run.job.number and launch not in recorded
 
-    complete = len({number for number, _ in recorded}) == run.job.invocations
+    complete = len({number for number, _ in recorded}) == run.job.number
     for history, refused in _histories(run):
         yield from (_named(one, index) for one in violations(history, clocks, is_unrecorded))
         if refused and complete and not history.writes:

@@ -50,7 +50,7 @@ def violations(facts: Facts) -> tuple[str, ...]:
 
 
 def _functions_add_up(facts: Facts) -> Iterator[str]:
-    counts, requested = facts.counts, facts.run.job.invocations
+    counts, requested = facts.counts, facts.run.job.number
     found = counts.get("ok", 0) + counts.get("failed", 0) + counts.get("lost", 0)
     if found != requested:
         yield f"{found} functions are ok, failed or lost, and {requested} were requested"
@@ -130,7 +130,7 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
 
 def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     """A link carries its rate in each direction at once."""
-    link = facts.run.job.link_bytes_per_s
+    link = facts.run.job.link
     together = (facts.throughput.whole, facts.throughput.peak_1s)
     if link is None or max(rate or 0.0 for rate in together) <= link:
         return

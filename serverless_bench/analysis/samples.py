@@ -285,7 +285,7 @@ def _settings(run: Run, summary: Summary) -> dict[str, Any]:
     if run.job.target.store is not None:
         # A store that sbench runs has another port every time.
         del settings["target.endpoint_url"]
-    if run.job.duration_s is None and not run.job.load.is_drawn:
+    if run.job.duration is None and not run.job.load.is_drawn:
         # Of a read, nothing else says how large its objects are. A mix is drawn by each
         # thread: as many operations with the same weights are the same work.
         settings["bytes"] = summary.bytes

@@ -57,7 +57,7 @@ class CheckedJob:
 
     def at(self, target: Target) -> JobSpec:
         """Return the job as it runs on a target."""
-        target = replace(target, options=self.job.target.options)
+        target = replace(target, client_option=self.job.target.client_option)
         check_meant(target, by_service=info_of(self.job.executor).billed)
         if not self.location.endpoint_url:
             self.remote.check_region(target)
@@ -103,7 +103,7 @@ class CheckedJob:
         No objects if nobody can know.
         """
         job, load = self.job, self.job.load
-        count = job.invocations * job.objects
+        count = job.number * job.objects
         if (pieces := job.declared.pieces(load)) is not None:
             return (0 if self.keys else count), pieces[1]
         mean = round(mean_size(job) or 0)
@@ -190,31 +190,31 @@ def _specified(
             protocol=location.protocol,
             prefix=location.prefix,
             endpoint_url="",
-            options=tuple(sorted(named_values("client_option", settings.client_option))),
+            client_option=tuple(sorted(named_values("client_option", settings.client_option))),
         ),
         transfer=transfer_of(settings),
         executor=settings.executor,
-        invocations=invocations,
+        number=invocations,
         concurrency=_concurrency(settings, invocations),
         objects=_objects(settings),
-        object_bytes=object_bytes,
-        repeats=settings.read_times,
-        deadline_s=settings.deadline,
-        duration_s=settings.duration,
+        size=object_bytes,
+        read_times=settings.read_times,
+        deadline=settings.deadline,
+        duration=settings.duration,
         until_stable=None if share is None else parse_share("`until_stable`", str(share)),
-        warmup=settings.warm_up,
+        warm_up=settings.warm_up,
         gate=settings.gate,
-        gate_timeout_s=settings.gate_timeout,
-        link_bytes_per_s=parse_link(link) if isinstance(link, str) else link,
+        gate_timeout=settings.gate_timeout,
+        link=parse_link(link) if isinstance(link, str) else link,
         seed=settings.seed,
-        functions=remote.functions,
+        function=remote.functions,
         function_region=remote.region,
-        memory_mib=settings.memory,
-        architecture=settings.arch,
+        memory=settings.memory,
+        arch=settings.arch,
         probe=settings.probe,
         scheduler=settings.scheduler,
         slots=settings.slots,
-        start_timeout_s=settings.start_timeout,
+        start_timeout=settings.start_timeout,
         load=load,
         endpoints=location.endpoints[1:],
     )
@@ -309,7 +309,7 @@ def _check_client(job: JobSpec) -> None:
             field="client",
         )
     needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
-    if job.transfer.part_bytes is not None:
+    if job.transfer.part_size is not None:
         needed.add("multipart" if workload.creates_objects else "range")
     lacking = sorted(needed - client.operations)
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:

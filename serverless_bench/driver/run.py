@@ -130,7 +130,7 @@ def run_job(
     """
     job = _ready(job, keys, settings)
     live, place = live or RunProgress(), new_directory(directory, job.workload)
-    with shown(job, job.invocations, live, on_outcome, keys=keys, progress=progress) as tell:
+    with shown(job, job.number, live, on_outcome, keys=keys, progress=progress) as tell:
         return _launched(job, place, keys, live, tell)
 
 

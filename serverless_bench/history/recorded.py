@@ -147,7 +147,7 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
         job={**{shown: settings[name] for name, shown in _SHOWN.items()}, "store": store},
         machine=about,
         versions=_versions(run.provenance, job),
-        bytes=None if job.duration_s is not None or job.load.is_drawn else measured.summary.bytes,
+        bytes=None if job.duration is not None or job.load.is_drawn else measured.summary.bytes,
         figures=figures,
         label=label,
     )
@@ -172,7 +172,7 @@ def _counting(job: JobSpec) -> dict[str, Any]:
     Those that are as they are without being said do not count: a setting that a later version
     adds leaves the keys of older runs as they are.
     """
-    usual = DescribedJob(workload="write", target=Target(bucket="any"), invocations=1)
+    usual = DescribedJob(workload="write", target=Target(bucket="any"), number=1)
     unsaid = dict(flattened(asdict(usual)))
     return {
         name: value

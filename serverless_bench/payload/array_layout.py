@@ -114,7 +114,7 @@ def _pieces(array: ArraySpec, shape: Sequence[int]) -> int:
 
 def _levels(array: ArraySpec, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the shapes of all levels of an OME-Zarr image, the image itself first."""
-    if dict(array.options).get("pyramid", "no").lower() in {"no", "off", "false", "0"}:
+    if dict(array.library_option).get("pyramid", "no").lower() in {"no", "off", "false", "0"}:
         return [shape]
     return [shape, *(smaller(shape, factor) for factor in PYRAMID)]
 

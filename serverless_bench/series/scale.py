@@ -208,7 +208,7 @@ def _checked(numbers: Iterable[int]) -> list[int]:
 
 def with_functions(task: Task, number: int) -> Task:
     """Return a task with so many functions, all at once."""
-    return replace(task, job=replace(task.job, invocations=number, concurrency=number))
+    return replace(task, job=replace(task.job, number=number, concurrency=number))
 
 
 def _measured(

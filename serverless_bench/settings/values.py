@@ -23,12 +23,12 @@ def transfer_of(settings: JobSettings) -> Transfer:
     """Return how objects are moved and checked."""
     return Transfer(
         connections=settings.connections,
-        part_bytes=_bytes(settings.part_mb, MIB),
-        block_bytes=round(settings.block_kib * KIB),
+        part_size=_bytes(settings.part_mb, MIB),
+        block_size=round(settings.block_kib * KIB),
         verify=settings.verify,
         retries=settings.retries,
-        timeout_s=settings.timeout,
-        min_split_bytes=_bytes(settings.min_split_mb, MIB),
+        timeout=settings.timeout,
+        min_split_size=_bytes(settings.min_split_mb, MIB),
         stat=settings.stat,
     )
 
@@ -38,7 +38,7 @@ def load_of(settings: JobSettings) -> Load:
     about = open_workload(settings.workload).about
     return Load(
         threads=settings.threads,
-        rate_per_s=settings.rate,
+        rate=settings.rate,
         arrivals=settings.arrivals,
         # The text that the functions get needs no file.
         sizes=None if settings.sizes is None else str(parse_sizes(settings.sizes)),
@@ -48,9 +48,9 @@ def load_of(settings: JobSettings) -> Load:
         mix=_mix(settings.mix) if about == "mix" else (),
         operations=settings.operations,
         split=settings.split,
-        range_bytes=round(settings.range_kib * KIB),
+        range_size=round(settings.range_kib * KIB),
         pattern=settings.pattern if about == "pattern" else None,
-        backoff_s=settings.backoff,
+        backoff=settings.backoff,
         array=array_of(settings) if about == "array" else None,
         code=settings.code,
     )
@@ -66,7 +66,7 @@ def array_of(settings: JobSettings) -> ArraySpec:
         chunks=_lengths("chunks", settings.chunks),
         shards=None if settings.shards is None else _lengths("shards", settings.shards),
         path=None if settings.path is None else str(Path(settings.path).absolute()),
-        options=tuple(
+        library_option=tuple(
             (name.replace("-", "_"), value)
             for name, value in named_values("library_option", settings.library_option)
         ),

@@ -275,8 +275,8 @@ def dollars_text(plan: Plan) -> str:
     total, currency = 0.0, ""
     try:
         for planned in planned_jobs(plan, lambda _: _ANYWHERE):
-            job = replace(planned.job, concurrency=planned.job.invocations)
-            found = plan_job(job, planned.keys, memory_mib=job.memory_mib or VCPU_MIB)
+            job = replace(planned.job, concurrency=planned.job.number)
+            found = plan_job(job, planned.keys, memory_mib=job.memory or VCPU_MIB)
             if found.dollars is None:
                 return ""
             total, currency = total + planned.runs * found.dollars.total, found.prices.currency

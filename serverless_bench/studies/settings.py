@@ -176,8 +176,8 @@ def job_of(
     place: dict[str, Any] = {
         name: settings[name] for name in ("client", "prefix", "addressing") if name in settings
     }
-    target = replace(target, **place, options=job.target.options)
-    return replace(job, target=target, functions=functions)
+    target = replace(target, **place, client_option=job.target.client_option)
+    return replace(job, target=target, function=functions)
 
 
 def workload_of(settings: Settings) -> str:

@@ -42,9 +42,9 @@ class ExecutorContract:
             target=Target(bucket="none", endpoint_url="http://127.0.0.1:1"),
             control=self.control,
             executor=self.executor,
-            invocations=invocations,
+            number=invocations,
             concurrency=2,
-            deadline_s=self.timeout_s,
+            deadline=self.timeout_s,
         )
 
     def outcomes(self, workload: str, *, invocations: int = COUNT) -> list[Outcome]:

@@ -106,7 +106,7 @@ class FunctionContext:
         """
         invocation = self._runner.invocation
         number = next(self._numbers) if number is None else number
-        if invocation.object_bytes is None and invocation.load.sizes is None:
+        if invocation.size is None and invocation.load.sizes is None:
             raise UsageError(
                 "the job lets its functions make no objects",
                 hint="say how large they are: `object_bytes`",

@@ -195,7 +195,7 @@ class _ThreadObjects:
 
     def _range(self) -> OperationSpec:
         chosen = self._rng.choice(self._live)
-        length = min(self._invocation.load.range_bytes, chosen.size)
+        length = min(self._invocation.load.range_size, chosen.size)
         offset = self._rng.randrange(chosen.size - length + 1)
         operation = chosen.operation(OperationKind.GET_RANGE)
         return replace(operation, offset=offset, length=length)

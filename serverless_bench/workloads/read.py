@@ -48,7 +48,7 @@ class Read(Workload):
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""
-        keys, split = invocation.keys * invocation.repeats, invocation.load.split
+        keys, split = invocation.keys * invocation.read_times, invocation.load.split
         for index in range(thread, len(keys), invocation.load.threads):
             key = keys[index]
             size = declared_size(key)

@@ -156,9 +156,9 @@ def job(
         name="by-hand",
         workload=workload,
         target=TARGET,
-        invocations=invocations,
+        number=invocations,
         concurrency=concurrency,
-        object_bytes=object_bytes,
+        size=object_bytes,
     )
 
 

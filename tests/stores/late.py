@@ -27,16 +27,16 @@ HEAD, BODY = "late-head", "late-body"
 """Prefixes of keys whose answer is late, and whose body is late although the head is there."""
 WAYS = {
     "put": (OperationKind.PUT, HEAD, Transfer()),
-    "put in parts": (OperationKind.PUT, HEAD, Transfer(part_bytes=5 * MIB, connections=2)),
+    "put in parts": (OperationKind.PUT, HEAD, Transfer(part_size=5 * MIB, connections=2)),
     "get": (OperationKind.GET, HEAD, Transfer()),
     "get, late body": (OperationKind.GET, BODY, Transfer()),
     "range": (OperationKind.GET_RANGE, HEAD, Transfer()),
     "range, late body": (OperationKind.GET_RANGE, BODY, Transfer()),
-    "get in ranges": (OperationKind.GET, HEAD, Transfer(part_bytes=5 * MIB)),
+    "get in ranges": (OperationKind.GET, HEAD, Transfer(part_size=5 * MIB)),
     "get in ranges, late bodies": (
         OperationKind.GET,
         BODY,
-        Transfer(part_bytes=5 * MIB, connections=2),
+        Transfer(part_size=5 * MIB, connections=2),
     ),
 }
 

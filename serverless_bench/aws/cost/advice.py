@@ -145,7 +145,7 @@ def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]
     """Yield what parts and ranges of boto3's default size would add, if they are larger."""
     amount, words = 0.0, []
     for load in loads:
-        small = replace(load, transfer=replace(load.transfer, part_bytes=_SMALL_PART))
+        small = replace(load, transfer=replace(load.transfer, part_size=_SMALL_PART))
         if small.requests <= load.requests:
             continue
         now, then = (price(forecast(one).usage, prices) for one in (load, small))

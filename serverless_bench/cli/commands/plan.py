@@ -280,9 +280,9 @@ def _plan(
     prices, rate = needed_prices(job, flags["prices"]), flags["function_mb_s"]
     common: dict[str, Any] = {
         **account,
-        "functions": job.invocations,
+        "functions": job.number,
         "objects": job.objects,
-        "object_bytes": job.object_bytes,
+        "object_bytes": job.size,
         "transfer": job.transfer,
         "client": job.target.client,
         "bytes_per_s": None if rate is None else rate * 1e6,

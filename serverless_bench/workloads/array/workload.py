@@ -125,7 +125,7 @@ class Array(Workload):
             return
         reads = array.operation == "read"
         kind = OperationKind.READ_ARRAY if reads else OperationKind.WRITE_ARRAY
-        keys = invocation.keys * invocation.repeats if reads else new_arrays(invocation)
+        keys = invocation.keys * invocation.read_times if reads else new_arrays(invocation)
         for key in keys:
             yield OperationSpec(kind=kind, key=key, size=declared_size(key))
 

@@ -74,7 +74,7 @@ class Contender(Performer):
         """Return the contender that a function is."""
         name = f"{invocation.index}.{invocation.launch}"
         load = invocation.load
-        return cls(invocation.run_id, name, load.pattern, load.backoff_s)
+        return cls(invocation.run_id, name, load.pattern, load.backoff)
 
     def perform(self, context: OperationContext) -> OperationResult:
         """Do what one operation on shared keys says.

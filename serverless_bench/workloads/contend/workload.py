@@ -67,14 +67,14 @@ class Contend(Workload):
     def check(self, job: "JobSpec") -> None:
         """Refuse what has no end that says which keys there can be: the ledger has them."""
         load = job.load
-        if load.pattern is Pattern.CLAIM and (load.operations or job.duration_s):
+        if load.pattern is Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
                 f"`{field}` means nothing to claims: each thread tries every key once",
                 hint="`objects` says how many keys there are",
                 field=field,
             )
-        if load.pattern is Pattern.APPEND and (load.operations is None or job.duration_s):
+        if load.pattern is Pattern.APPEND and (load.operations is None or job.duration):
             raise UsageError(
                 "an append needs `operations`, and takes no `duration`",
                 hint="every manifest that may be written stands in the ledger before",
@@ -94,7 +94,7 @@ class Contend(Workload):
             return
         # Together the shares of all functions are the numbers 1, 2, 3 and so on without a gap. One
         # more is looked for at the end, and is not there.
-        rounds, load = 1 + invocation.warmup, invocation.load
+        rounds, load = 1 + invocation.warm_up, invocation.load
         most = 1 + rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
         first = invocation.index * most
         for log in _shared(invocation):

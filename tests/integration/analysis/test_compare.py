@@ -33,8 +33,8 @@ def make_run(
     about = {**header(of), "run_id": str(path), "created_ns": created_ns}
     about["provenance"] = {"client": client}
     with Archive(path, header=about, ledger=()) as archive:
-        for index in range(of.invocations):
-            op = operation(end_ns=round(seconds * S), size=of.object_bytes or size)
+        for index in range(of.number):
+            op = operation(end_ns=round(seconds * S), size=of.size or size)
             archive.append(outcome(record(index, [op])))
     return path
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_compared_is_refused(
     assert "Traceback" not in err
 
 
-FOR_A_TIME = replace(JOB, object_bytes=None, duration_s=1.0)
+FOR_A_TIME = replace(JOB, size=None, duration=1.0)
 GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
 
 
@@ -188,8 +188,8 @@ GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
             "the same --mix; --allow load.mix",
         ),
         (
-            replace(GETS, load=replace(GETS.load, rate_per_s=10.0)),
-            replace(GETS, load=replace(GETS.load, rate_per_s=20.0)),
+            replace(GETS, load=replace(GETS.load, rate=10.0)),
+            replace(GETS, load=replace(GETS.load, rate=20.0)),
             "load.rate_per_s is 10.0 or 20.0",
             "the same --rate",
         ),

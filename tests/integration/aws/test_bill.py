@@ -121,8 +121,8 @@ def job(workload: str, **settings: object) -> JobSpec:
 KEYS = [f"sbench/{index:032x}.{12 * MIB}" for index in range(6)]
 JOBS = {
     "gate": job("write", gate=0.3),
-    "parts": job("write", object_bytes=11 * MIB, objects=1, transfer=Transfer(part_bytes=5 * MIB)),
-    "ranges": job("read", transfer=Transfer(part_bytes=5 * MIB, stat=Stat.EACH)),
+    "parts": job("write", object_bytes=11 * MIB, objects=1, transfer=Transfer(part_size=5 * MIB)),
+    "ranges": job("read", transfer=Transfer(part_size=5 * MIB, stat=Stat.EACH)),
     "mix": job("mixed", load=Load(mix=MIX, operations=40), objects=4),
     "sizes": job("write", object_bytes=None, load=Load(sizes="uniform:1KiB:64KiB"), warmup=1),
 }

@@ -40,9 +40,9 @@ def opened(server: FaultServer, name: str, *, timeout_s: float = 20, **options: 
         client=name,
         bucket="bucket",
         endpoint_url=server.endpoint_url,
-        options=tuple((name, str(value)) for name, value in options.items()),
+        client_option=tuple((name, str(value)) for name, value in options.items()),
     )
-    return open_client(target, Transfer(timeout_s=timeout_s))
+    return open_client(target, Transfer(timeout=timeout_s))
 
 
 def ranged(exchange: Exchange) -> bool:

@@ -55,7 +55,7 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
     flags = ("--blocks", 4, "--warm-up-blocks", 1, "--seed", 3, "--format", "json")
     done = sbench("ab", "a.toml", "b.toml", *flags, "--name", "x")
     a = job(target)
-    b = replace(a, transfer=api.Transfer(block_bytes=64 << 10))
+    b = replace(a, transfer=api.Transfer(block_size=64 << 10))
     # It takes the runs of the command, and makes none.
     seen: list[str] = []
     found = api.ab(

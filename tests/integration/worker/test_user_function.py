@@ -75,7 +75,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
     settings: dict[str, Any] = {"invocations": 3, "concurrency": 3, "object_bytes": SIZE}
     with credentials(embedded.environment):
         given = run_job(
-            JobSpec(workload="write", target=target, invocations=1, object_bytes=10),
+            JobSpec(workload="write", target=target, number=1, size=10),
             tmp_path / "given",
         ).keys()
         run = run_job(dies, tmp_path / "run", keys=given, target=target, **settings)
@@ -97,11 +97,11 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
 
 
 def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> None:
-    of = JobSpec(workload="noop", target=target, invocations=1)
+    of = JobSpec(workload="noop", target=target, number=1)
     with pytest.raises(TypeError, match="objects belong into the job"):
         run_job(of, tmp_path / "run", objects=2)
     with pytest.raises(SbenchError, match="brings no function") as caught:
-        run_job(JobSpec(workload="function", target=target, invocations=1), tmp_path / "none")
+        run_job(JobSpec(workload="function", target=target, number=1), tmp_path / "none")
     assert caught.value.exit_code == 2
 
 

@@ -88,7 +88,7 @@ def test_ranges_find_what_is_too_much_and_what_is_missing(
         workload="read",
         invocations=6,
         load=Load(split=3),
-        transfer=Transfer(retries=0, part_bytes=64 * KIB, verify=verify),
+        transfer=Transfer(retries=0, part_size=64 * KIB, verify=verify),
     )
     read = summarize(run)
     # Who hides it reads all that was written of the longer one, and the missing end.

@@ -63,10 +63,10 @@ def test_a_link_carries_no_more_than_it_does(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
     whole = summarize(run).whole_bytes_per_s
     assert whole
-    slow = replace(run, job=replace(run.job, link_bytes_per_s=whole / 2))
+    slow = replace(run, job=replace(run.job, link=whole / 2))
     (why,) = summarize(slow).withheld
     assert "cannot pass a link of" in why
-    fast = replace(run, job=replace(run.job, link_bytes_per_s=whole * 10))
+    fast = replace(run, job=replace(run.job, link=whole * 10))
     assert not summarize(fast).withheld
 
 
@@ -76,7 +76,7 @@ def test_a_link_carries_its_rate_in_each_direction(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record(i, [op])) for i, op in enumerate(ops)])
     run = replace(run, provenance={})
     for link, is_true in ((1_000_000, True), (900_000, False)):
-        declared = replace(run, job=replace(run.job, link_bytes_per_s=link))
+        declared = replace(run, job=replace(run.job, link=link))
         assert (summarize(declared).withheld == ()) is is_true
 
 

@@ -165,7 +165,7 @@ def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -
 
 
 def test_merged_reports_say_what_was_due_in_open_loops(tmp_path: Path) -> None:
-    of = replace(job(invocations=1), load=Load(rate_per_s=1.0))
+    of = replace(job(invocations=1), load=Load(rate=1.0))
     put = replace(operation(), intended_ns=0)
     told = summarize(saved(tmp_path / "new", [outcome(record(0, [put]))], of=of)).to_json()
     closed = summarize(saved(tmp_path / "closed", [outcome(record(0, [operation()]))])).to_json()
@@ -280,7 +280,7 @@ def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
 
 
 def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
-    of = replace(job(invocations=1), load=Load(rate_per_s=7.0))
+    of = replace(job(invocations=1), load=Load(rate=7.0))
     found = summarize(saved(tmp_path / "run", [outcome(lost(0))], of=of))
     pace = found.latencies
     assert (pace.open_loop, pace.target_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)

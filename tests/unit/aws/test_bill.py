@@ -86,7 +86,7 @@ def test_a_function_without_a_record_costs_until_it_was_given_up(
         collected_ns=collected_s * S,
         result=replace(lost(0), never_began=bool(never_began)),
     )
-    of = replace(job(invocations=1), deadline_s=10.0, control=CONTROL)
+    of = replace(job(invocations=1), deadline=10.0, control=CONTROL)
     found = outcome_usage(gone, of, memory_mib=2048, architecture="arm64")
     assert found == BilledUsage(architecture="arm64", gb_s=gb_s, invocations=invocations)
 
@@ -98,7 +98,7 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
     sizes = [1024, 3072, 2048]
     results = [one(i, spent_ns=(i + 1) * S, memory_mib=mib) for i, mib in enumerate(sizes)]
     results[2] = replace(results[2], machine="arm64")
-    of = replace(job(invocations=4, object_bytes=None), deadline_s=100.0)
+    of = replace(job(invocations=4, object_bytes=None), deadline=100.0)
     run = saved(tmp_path / "run", [*map(outcome, results), outcome(lost(3))], of=of)
     found = billed(run)
     assert found.billed_s == pytest.approx(1 + 2 + 3)
@@ -243,10 +243,10 @@ def test_without_keys_as_much_is_kept_as_there_are_places_for(
         name="by-hand",
         workload="mixed" if mix else "write",
         target=job(invocations=1).target,
-        invocations=3,
+        number=3,
         objects=objects,
         load=Load(mix=mix),
-        object_bytes=1000,
+        size=1000,
     )
     failed = [replace(operation(0), error="timed_out")]
     results = [record(0, puts(3)), record(1, puts(3)), record(2, failed)]

@@ -57,7 +57,7 @@ def seed_job(
         kind=kind,
         functions=1800,
         object_bytes=2000 * MIB,
-        transfer=Transfer(part_bytes=None if part_mib is None else part_mib * MIB),
+        transfer=Transfer(part_size=None if part_mib is None else part_mib * MIB),
         architecture=architecture,
         quota=1800,
         keep_h=1.0,
@@ -142,7 +142,7 @@ def test_the_part_size_that_is_named_stays_below_the_warning() -> None:
     load = seed_job(PUT, part_mib=8)
     better = forecast(load).part_bytes
     assert list(warnings(load, forecast(load)))
-    load = replace(load, transfer=Transfer(part_bytes=better))
+    load = replace(load, transfer=Transfer(part_size=better))
     assert not list(warnings(load, forecast(load)))
 
 
@@ -287,7 +287,7 @@ def test_more_bytes_are_never_cheaper_nor_faster(load: PlannedLoad, more: int) -
     larger = replace(load, object_bytes=load.object_bytes + more)
     assert forecast(larger).function_s >= forecast(load).function_s
     # Parts of a share of the object may get fewer where there are several connections.
-    if load.transfer.part_bytes is not None or load.transfer.connections == 1:
+    if load.transfer.part_size is not None or load.transfer.connections == 1:
         assert dollars(larger).total >= dollars(load).total
 
 
@@ -386,7 +386,7 @@ def test_the_bill_of_a_run(tmp_path: Path) -> None:
     of = replace(
         job(invocations=4, object_bytes=10**6),
         control=Target(bucket="c", endpoint_url="http://store"),
-        deadline_s=100.0,
+        deadline=100.0,
     )
     found = bill(saved(tmp_path / "run", [*outcomes, outcome(lost(3))], of=of))
     assert found is not None
@@ -500,7 +500,7 @@ def test_functions_that_share_an_object_read_it_once() -> None:
 
 
 def test_a_duration_decides_how_many_objects_move() -> None:
-    of = replace(job(invocations=1, object_bytes=MIB), duration_s=100.0)
+    of = replace(job(invocations=1, object_bytes=MIB), duration=100.0)
     load = load_of(of, CostConditions(memory_mib=1769, architecture="arm64"), MIB)
     assert load is not None
     assert forecast(load).transfer_s == pytest.approx(100, rel=0.01)

@@ -39,12 +39,12 @@ def big(target: Target, **changed: object) -> JobSpec:
     return replace(
         job(invocations=1000, concurrency=1000, object_bytes=2000 * MIB),
         executor="lambda",
-        functions=("f",),
+        function=("f",),
         function_region="us-east-1",
         probe=False,
         target=target,
         control=NEAR,
-        deadline_s=60.0,
+        deadline=60.0,
         **changed,  # type: ignore[arg-type]
     )
 
@@ -190,12 +190,12 @@ jobs = st.builds(
     lambda target, size, number, reads, seconds, load, transfer: replace(
         big(target),
         workload="read" if reads else "write",
-        object_bytes=None if reads else size,
+        size=None if reads else size,
         objects=number,
-        duration_s=seconds,
+        duration=seconds,
         load=load,
         transfer=transfer,
-        deadline_s=900.0,
+        deadline=900.0,
     ),
     st.sampled_from((NEAR, FAR, OUTSIDE)),
     sizes,
@@ -218,12 +218,12 @@ def test_no_function_is_expected_to_move_more_than_it_can(of: JobSpec, size: int
     foreseen, most = expected(of, setting), at_most(of, setting)
     assert foreseen is not None
     for name in ("cross_region_bytes", "internet_bytes"):
-        each, could = getattr(foreseen.usage, name) / of.invocations, getattr(most, name)
+        each, could = getattr(foreseen.usage, name) / of.number, getattr(most, name)
         assert (each > 0) <= (could > 0)
         # What needs longer than its deadline does not move all that was planned.
-        if foreseen.function_s <= of.deadline_s:
+        if foreseen.function_s <= of.deadline:
             assert each <= could + 1
-        assert could <= getattr(at_most(replace(of, deadline_s=1000.0), setting), name)
+        assert could <= getattr(at_most(replace(of, deadline=1000.0), setting), name)
 
 
 def test_a_bucket_on_aws_bills_machines_of_ones_own(tmp_path: Path) -> None:

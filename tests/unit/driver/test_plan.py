@@ -125,7 +125,7 @@ def test_a_transfer_that_makes_no_sense_is_refused(field: str, value: float, wor
 
 def test_more_than_ten_thousand_parts_are_refused() -> None:
     with pytest.raises(UsageError, match="at most 10000"):
-        replace(job(invocations=1, object_bytes=10**12), transfer=Transfer(part_bytes=5 << 20))
+        replace(job(invocations=1, object_bytes=10**12), transfer=Transfer(part_size=5 << 20))
 
 
 def target(prefix: str) -> Target:

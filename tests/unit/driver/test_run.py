@@ -17,7 +17,7 @@ from tests.data.runs import executor_in_process
 NOOP = JobSpec(
     workload="noop",
     target=Target(bucket="b", endpoint_url="http://nowhere"),
-    invocations=3,
+    number=3,
 )
 
 

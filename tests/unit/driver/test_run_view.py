@@ -55,7 +55,7 @@ class Site:
         self.board: BoardWriter = board.writer()
         if told:
             self.live.begin(board)
-        self.view = RunView(of, of.invocations, self.live, now_ns=self.hands)
+        self.view = RunView(of, of.number, self.live, now_ns=self.hands)
 
     def at(self, seconds: float) -> "Site":
         self.hands.ns = round(seconds * S)
@@ -133,11 +133,11 @@ def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
     look = site.at(2).view.look()
     assert look.share == 0.25
     assert look.left_s == pytest.approx(6)
-    timed = Site(replace(of, duration_s=10.0), started=4)
+    timed = Site(replace(of, duration=10.0), started=4)
     timed.view.look()
     assert timed.at(4).view.look().left_s == pytest.approx(6)
     # In turns, only those that have ended tell.
-    turns = Site(replace(of, concurrency=2, duration_s=10.0), started=2)
+    turns = Site(replace(of, concurrency=2, duration=10.0), started=2)
     turns.view.look()
     turns.view.add(OK)
     look = turns.at(10).view.look()
@@ -147,7 +147,7 @@ def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
 
 def test_preparing_is_a_phase_of_its_own() -> None:
     of = replace(job(invocations=2, workload="mixed"), load=Load(mix=(("get", 1.0),)))
-    site = Site(replace(of, duration_s=10.0), started=2)
+    site = Site(replace(of, duration=10.0), started=2)
     tried = record(0, [replace(operation(), warmup=True)])
     site.board.add_record(tried)
     look = site.at(1).view.look()
@@ -171,7 +171,7 @@ def test_percentiles_errors_and_retries_are_there() -> None:
 
 
 def test_an_open_loop_has_what_was_asked_for_beside_it() -> None:
-    of = replace(job(invocations=1), duration_s=10.0, load=Load(rate_per_s=20.0))
+    of = replace(job(invocations=1), duration=10.0, load=Load(rate=20.0))
     site = Site(of, started=1)
     site.view.look()
     site.perform(count=20)
@@ -183,7 +183,7 @@ def test_what_bounds_it_is_said_where_it_is_known() -> None:
     of = replace(of, transfer=replace(of.transfer, connections=1))
 
     def bound(*, busy_s: float | None = None, failed: int = 0, rate: float | None = None) -> str:
-        site = Site(replace(of, load=Load(rate_per_s=rate)), started=1)
+        site = Site(replace(of, load=Load(rate=rate)), started=1)
         site.view.look()
         site.perform(count=100, took_ns=S // 50)
         site.perform(count=failed, error="throttled")
@@ -334,7 +334,7 @@ def test_a_long_run_keeps_a_bounded_timeline() -> None:
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=width, color_system="truecolor")
-    site = Site(replace(job(invocations=3), load=Load(rate_per_s=20.0)), started=2)
+    site = Site(replace(job(invocations=3), load=Load(rate=20.0)), started=2)
     with live_screen(site.view, console, refresh_per_second=0.01) as screen:
         for kind in OperationKind:
             site.perform(kind=kind)

@@ -88,21 +88,21 @@ def test_fields_of_a_specification_are_other_names_of_settings() -> None:
     job = job_of(name="j", **fields)
     settings = {"size": "4096B", "part_mb": 8, "block_kib": 64, "deadline": 60.0, "rate": 2.0}
     assert job == job_of(name="j", number=3, warm_up=1, **settings, **{"start-timeout": 5})
-    assert (job.invocations, job.object_bytes, job.warmup) == (3, 4096, 1)
-    assert (job.transfer.part_bytes, job.transfer.block_bytes) == (8 * MIB, 64 * KIB)
-    assert (job.deadline_s, job.load.rate_per_s, job.start_timeout_s) == (60.0, 2.0, 5.0)
+    assert (job.number, job.size, job.warm_up) == (3, 4096, 1)
+    assert (job.transfer.part_size, job.transfer.block_size) == (8 * MIB, 64 * KIB)
+    assert (job.deadline, job.load.rate, job.start_timeout) == (60.0, 2.0, 5.0)
 
 
 @given(size=st.integers(5 * MIB, 5 << 30), block=st.integers(KIB, 1 << 30))
 def test_bytes_are_kept_to_the_last_one(size: int, block: int) -> None:
     transfer = job_of(part_bytes=size, object_bytes=size, block_bytes=block).transfer
-    assert (transfer.part_bytes, transfer.block_bytes) == (size, block)
+    assert (transfer.part_size, transfer.block_size) == (size, block)
 
 
 def test_options_may_be_texts_or_a_table() -> None:
-    texts = job_of(client_option=["payload_signing=sha256"]).target.options
-    assert texts == job_of(client_option="payload_signing=sha256").target.options
-    assert texts == job_of(client_option={"payload_signing": "sha256"}).target.options
+    texts = job_of(client_option=["payload_signing=sha256"]).target.client_option
+    assert texts == job_of(client_option="payload_signing=sha256").target.client_option
+    assert texts == job_of(client_option={"payload_signing": "sha256"}).target.client_option
     assert texts == (("payload_signing", "sha256"),)
 
 
@@ -117,7 +117,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
     keys = [f"k{number}" for number in range(7)]
     for given_, functions in (({}, 7), ({"number": 0}, 7), ({"objects": 3}, 3), ({"number": 2}, 2)):
         found = check_job({"workload": "read", **given_}, keys)
-        assert (found.job.invocations, found.keys) == (functions, keys)
+        assert (found.job.number, found.keys) == (functions, keys)
 
 
 @pytest.mark.parametrize(

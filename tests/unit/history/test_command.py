@@ -24,9 +24,9 @@ def make_run(
     of = of or job(invocations=1)
     about = {**header(of), "run_id": name.replace("/", "-"), "created_ns": day * DAY_NS}
     about["provenance"] = {"client": {"attempts": "exact"}, "sbench": version}
-    op = operation(end_ns=round(seconds * S), size=of.object_bytes or 1000)
+    op = operation(end_ns=round(seconds * S), size=of.size or 1000)
     with Archive(Path(name), header=about, ledger=()) as archive:
-        for index in range(of.invocations):
+        for index in range(of.number):
             archive.append(outcome(record(index, [op])))
     return name
 

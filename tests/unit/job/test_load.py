@@ -39,9 +39,9 @@ def job(workload: str, **load: Any) -> JobSpec:
     return JobSpec(
         workload=workload,
         target=TARGET,
-        invocations=1,
+        number=1,
         objects=2,
-        object_bytes=1,
+        size=1,
         load=Load(**load),
     )
 

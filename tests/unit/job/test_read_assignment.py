@@ -68,14 +68,14 @@ def test_every_byte_is_read_as_often_as_asked(
 ) -> None:
     keys = keys_of(sizes)
     of = reading(groups * split, objects=objects, split=split, threads=threads)
-    of = replace(of, repeats=repeats)
+    of = replace(of, read_times=repeats)
     check(of, keys)
     # What is launched again reads the same.
     waves = [
         next(
             invocation_specs(of, run_id="r", created_ns=0, keys=keys, wave=launch, indexes={index})
         )
-        for index in range(of.invocations)
+        for index in range(of.number)
     ]
     # In the slowest way: the list is gone round, a group after the other.
     asked: Counter[tuple[str, int]] = Counter()

@@ -96,7 +96,7 @@ def test_texts_and_lists_become_what_the_fields_are() -> None:
 
 def test_a_saved_run_is_read_whatever_plugins_are_installed(tmp_path: Path) -> None:
     of = DescribedJob(
-        workload="gone", executor="gone", target=Target(bucket="b", client="gone"), invocations=1
+        workload="gone", executor="gone", target=Target(bucket="b", client="gone"), number=1
     )
     run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))], of=of)
     assert load_run(run.path).job == of

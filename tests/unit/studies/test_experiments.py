@@ -279,7 +279,7 @@ def test_a_level_stands_for_several_settings_and_may_differ_by_scale() -> None:
         assert "connections" not in off.settings
         assert (on.settings["connections"], on.settings["part_bytes"]) == (8, part)
     job = job_of(make_cells(experiment, "small")[1].settings, TARGET, name="n")
-    assert job.transfer.part_bytes == 5 << 20
+    assert job.transfer.part_size == 5 << 20
 
 
 def test_only_some_cells_and_other_settings() -> None:
@@ -360,11 +360,11 @@ def test_settings_become_the_fields_of_a_job() -> None:
     }
     job = job_of(settings, TARGET, name="n")
     assert (job.objects, job.concurrency, job.workload) == (5, 2, "array")
-    assert job.transfer.part_bytes == 8 << 20
-    assert (job.transfer.min_split_bytes, job.transfer.timeout_s) == (None, 5)
-    assert job.target == replace(TARGET, options=(("payload_signing", "sha256"),))
+    assert job.transfer.part_size == 8 << 20
+    assert (job.transfer.min_split_size, job.transfer.timeout) == (None, 5)
+    assert job.target == replace(TARGET, client_option=(("payload_signing", "sha256"),))
     assert job.load.array is not None
-    assert (job.load.array.codec, job.load.array.options) == ("none", (("async_concurrency", "3"),))
+    assert (job.load.array.codec, job.load.array.library_option) == ("none", (("async_concurrency", "3"),))
     assert check_cell(settings).new_objects() == (10, 64 * 64 * 4)
 
 

@@ -212,7 +212,7 @@ def test_a_foreign_object_is_read_unverified() -> None:
 
 
 BIG = 12 * MIB + 5
-PARTED = Transfer(part_bytes=5 * MIB, connections=3)
+PARTED = Transfer(part_size=5 * MIB, connections=3)
 
 
 def test_parts_are_moved_side_by_side_and_add_up() -> None:
@@ -299,7 +299,7 @@ def test_a_store_that_refuses_is_not_in_a_tight_loop(
     client = FlakyClient({"put": [AccessDenied("no", status=403)] * 10_000})
     monkeypatch.setattr(runner, "open_client", lambda *_: client)
     invocation.forget_clients()
-    of = replace(job(invocations=1), duration_s=0.25)
+    of = replace(job(invocations=1), duration=0.25)
     (spec,) = invocation_specs(of, run_id="r", created_ns=sys.maxsize // 2)
     record = run_invocation(spec)
     invocation.forget_clients()
@@ -329,7 +329,7 @@ def test_the_record_tells_what_measured_operations_used(
     monkeypatch.setattr(runner, "open_client", lambda *_: BusyAtFirst())
     invocation.forget_clients()
     (spec,) = invocation_specs(
-        replace(job(invocations=1), warmup=warmup), run_id="r", created_ns=sys.maxsize // 2
+        replace(job(invocations=1), warm_up=warmup), run_id="r", created_ns=sys.maxsize // 2
     )
     record = run_invocation(spec)
     invocation.forget_clients()

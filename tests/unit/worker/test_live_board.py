@@ -148,7 +148,7 @@ def test_what_a_failing_run_tells_is_what_its_record_says() -> None:
         NotFound("no", status=404),
     ]
     job = writes(12, threads=3)
-    job = replace(job, transfer=replace(job.transfer, retries=1), warmup=1)
+    job = replace(job, transfer=replace(job.transfer, retries=1), warm_up=1)
     found, totals = run(job, FlakyClient({"put": list(errors)}))
     assert of_board(totals) == of_record(found)
     assert {name: n for name, n in totals.failures.items() if n} == {

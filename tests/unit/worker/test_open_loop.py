@@ -47,11 +47,11 @@ def loop(
         workload=workload,
         target=TARGET,
         transfer=Transfer(retries=0),
-        invocations=1,
+        number=1,
         objects=objects,
-        object_bytes=100,
-        duration_s=duration_s,
-        warmup=warmup,
+        size=100,
+        duration=duration_s,
+        warm_up=warmup,
         load=Load(**{"rate_per_s": RATE, **load}),  # type: ignore[arg-type]
     )
 
@@ -76,7 +76,7 @@ def kept(path: Path, job: JobSpec, records: Sequence[InvocationRecord]) -> Run:
     outcomes = [
         Outcome(submitted_ns=BEGIN_NS, collected_ns=one.end_ns, result=one) for one in records
     ]
-    return saved(path, outcomes, of=replace(job, invocations=len(records)))
+    return saved(path, outcomes, of=replace(job, number=len(records)))
 
 
 def report(path: Path, job: JobSpec, **store: Any) -> tuple[Latencies, Latency]:
@@ -116,7 +116,7 @@ def test_rounds_of_nothing_end() -> None:
 def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
     mix = (("get", 40.0), ("put", 30.0), ("delete", 30.0))
     job = loop(6, workload="mixed", warmup=2, mix=mix, operations=50, rate_per_s=None)
-    record = run(replace(job, duration_s=None))
+    record = run(replace(job, duration=None))
     assert record.ok
     assert sum(op.warmup for op in record.operations) == 6 + 2 * 50
     # With a duration a round is one operation for each object.
@@ -232,17 +232,17 @@ def test_a_schedule_ends_with_the_operations() -> None:
 
 def test_the_deadline_leaves_no_more_than_there_was_to_do() -> None:
     # One a second until the deadline at 4.5 s: by then all 20 were due.
-    record = run(replace(loop(20, duration_s=None), deadline_s=4.5), service_s=1.0)
+    record = run(replace(loop(20, duration_s=None), deadline=4.5), service_s=1.0)
     assert record.error == "deadline: stopped before the last operation"
     assert len(record.operations) + sum(row.count for row in record.overdue) == 20
     # By then 9 of 20 were due.
-    job = replace(loop(20, duration_s=None, rate_per_s=2.0), deadline_s=4.5)
+    job = replace(loop(20, duration_s=None, rate_per_s=2.0), deadline=4.5)
     record = run(job, service_s=1.0)
     assert len(record.operations) + sum(row.count for row in record.overdue) == 9
 
 
 def test_an_instant_behind_the_deadline_is_not_due() -> None:
-    record = run(replace(loop(20, duration_s=None, rate_per_s=0.1), deadline_s=15.0))
+    record = run(replace(loop(20, duration_s=None, rate_per_s=0.1), deadline=15.0))
     assert record.error == "deadline: stopped before the last operation"
     assert record.overdue == ()
     assert all(op.error is None for op in record.operations)
@@ -277,8 +277,8 @@ def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -
 
 
 def test_functions_share_a_rate_with_those_that_run_at_once(tmp_path: Path) -> None:
-    job = replace(loop(), invocations=4, concurrency=2)
-    shares = [spec.load.rate_per_s for spec in invocation_specs(job, run_id="r", created_ns=0)]
+    job = replace(loop(), number=4, concurrency=2)
+    shares = [spec.load.rate for spec in invocation_specs(job, run_id="r", created_ns=0)]
     assert shares == [RATE / 2] * 4
 
 
@@ -378,7 +378,7 @@ def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str
     of = {"workload": "write", **{n: v for n, v in settings.items() if n != "rate_per_s"}}
     rate = settings.get("rate_per_s", 1.0)
     with pytest.raises(UsageError, match=message):
-        replace(loop(), load=Load(rate_per_s=rate), **of)
+        replace(loop(), load=Load(rate=rate), **of)
 
 
 @pytest.mark.parametrize(
@@ -403,8 +403,8 @@ def test_more_than_the_link_carries_is_warned_of(
     # What is read has a size of its own.
     workload = "read" if keys else "mixed" if "mix" in load else "write"
     job = replace(
-        loop(workload=workload, **load), object_bytes=object_bytes, link_bytes_per_s=120e6
+        loop(workload=workload, **load), size=object_bytes, link=120e6
     )
     notes = list(beyond_the_link(job, keys))
     assert [warned in note for note in notes] == ([True] if warned else []), notes
-    assert list(beyond_the_link(replace(job, link_bytes_per_s=None), keys)) == []
+    assert list(beyond_the_link(replace(job, link=None), keys)) == []

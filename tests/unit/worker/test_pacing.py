@@ -30,9 +30,9 @@ def schedule(
     of = JobSpec(
         workload="write",
         target=TARGET,
-        invocations=1,
-        object_bytes=1,
-        load=Load(rate_per_s=rate, arrivals=arrivals),
+        number=1,
+        size=1,
+        load=Load(rate=rate, arrivals=arrivals),
     )
     (spec, *_) = invocation_specs(of, run_id="r", created_ns=0)
     end_ns = None if seconds is None else BEGIN_NS + round(seconds * NS_PER_S)
@@ -221,7 +221,7 @@ def undone(run: Run) -> OverdueOperations:
 
 def mix(**weights: float) -> JobSpec:
     of = job(invocations=1, workload="mixed", object_bytes=None)
-    return replace(of, load=Load(mix=tuple(weights.items()), rate_per_s=1.0))
+    return replace(of, load=Load(mix=tuple(weights.items()), rate=1.0))
 
 
 def test_each_has_its_instant_and_its_wait(tmp_path: Path) -> None:

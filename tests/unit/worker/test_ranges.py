@@ -89,8 +89,8 @@ def read(
 ) -> MeasuredOperation:
     """Read the object, or the range of it that begins at ``span[0]``."""
     transfer = Transfer(
-        part_bytes=part_bytes,
-        min_split_bytes=min_split_bytes,
+        part_size=part_bytes,
+        min_split_size=min_split_bytes,
         verify=verify,
         retries=0,
         connections=connections,

@@ -480,7 +480,7 @@ def test_credentials_and_what_cannot_be_sent_are_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "load", [Load(rate_per_s=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
+    "load", [Load(rate=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
 )
 def test_loads_that_mean_nothing_to_it_are_refused(load: Load) -> None:
     with pytest.raises(UsageError, match="means nothing to the workload function"):

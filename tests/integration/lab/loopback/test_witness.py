@@ -135,7 +135,7 @@ def test_faults_and_what_was_cut_off_are_seen(tmp_path: Path) -> None:
 
 def test_parts_say_where_they_belong(tmp_path: Path) -> None:
     path = tmp_path / "witness"
-    parts = Transfer(part_bytes=5 * MIB, connections=2)
+    parts = Transfer(part_size=5 * MIB, connections=2)
     with serving(LoopbackSettings(witness=path)) as server:
         written(
             target(server), tmp_path / "w", invocations=1, objects=1, object_bytes=6 * MIB,

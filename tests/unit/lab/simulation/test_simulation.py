@@ -27,7 +27,7 @@ BUSY = {
     "parts, threads and connections": (
         {},
         {
-            "transfer": Transfer(part_bytes=5 * MIB, connections=3),
+            "transfer": Transfer(part_size=5 * MIB, connections=3),
             "load": Load(threads=2),
             "objects": 3,
         },
@@ -35,7 +35,7 @@ BUSY = {
     "refused, and some given up": (
         {"store": {"put_per_s": 2.0}},
         {
-            "transfer": Transfer(part_bytes=5 * MIB, connections=2, retries=1),
+            "transfer": Transfer(part_size=5 * MIB, connections=2, retries=1),
             "objects": 2,
             "functions": 8,
         },
@@ -126,7 +126,7 @@ def test_a_connection_a_latency_and_a_bucket_add_up(tmp_path: Path) -> None:
 
 def test_parts_are_moved_side_by_side_between_two_more_requests(tmp_path: Path) -> None:
     model = changed(function={"connection_put_bytes_per_s": 8 * MIB}, store={"put_s": 0.5})
-    transfer = Transfer(part_bytes=8 * MIB, connections=2)
+    transfer = Transfer(part_size=8 * MIB, connections=2)
     run = simulated(tmp_path / "run", model, 1, mib=32, transfer=transfer)
     assert list(run.attempts["request"]) == [
         *("create_multipart", *["upload_part"] * 4, "complete_multipart"),

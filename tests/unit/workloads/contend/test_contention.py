@@ -92,7 +92,7 @@ def contend(pattern: Pattern, **load: Any) -> JobSpec:
         workload="contend",
         target=TARGET,
         transfer=Transfer(retries=3),
-        invocations=2,
+        number=2,
         objects=load.pop("objects", 2),
         load=Load(pattern=pattern, **{"operations": count, **load}),
     )
@@ -204,7 +204,7 @@ def test_an_exception_of_a_client_leaves_a_write_that_is_unknown() -> None:
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_every_key_that_comes_to_be_stands_in_the_ledger(warmup: int) -> None:
     for pattern in Pattern:
-        job = replace(contend(pattern, threads=2), warmup=warmup)
+        job = replace(contend(pattern, threads=2), warm_up=warmup)
         client = SharedClient(["overtaken", "lost", "busy", "dropped"] * 3)
         run(job, client)
         known = ledger(job, invocation_specs(job, run_id=RUN, created_ns=0))
@@ -216,7 +216,7 @@ def manifests(job: JobSpec) -> Iterator[str]:
 
 
 def test_the_functions_shares_of_a_log_are_numbers_without_a_gap() -> None:
-    job = replace(contend(Pattern.APPEND, objects=2, threads=3), invocations=4)
+    job = replace(contend(Pattern.APPEND, objects=2, threads=3), number=4)
     keys = list(manifests(job))
     assert len(keys) == len(set(keys))
     for log in ("log-00000000", "log-00000001"):
