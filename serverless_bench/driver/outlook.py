@@ -87,7 +87,7 @@ class JobPlan(Printed):
     Examples
     --------
     >>> job = sbench.JobSpec(
-    ...     workload="write", target=sbench.Target(bucket="b"), invocations=2, object_bytes=1 << 20
+    ...     workload="write", target=sbench.Target(bucket="b"), number=2, size=1 << 20
     ... )
     >>> sbench.plan(job).to_json()["functions"]
     2
@@ -208,7 +208,7 @@ def plan(
     Examples
     --------
     >>> target = sbench.Target(bucket="mine")
-    >>> job = sbench.JobSpec(workload="write", target=target, invocations=100, object_bytes=1 << 30)
+    >>> job = sbench.JobSpec(workload="write", target=target, number=100, size=1 << 30)
     >>> found = sbench.plan(job)
     >>> found.outlook.operations, found.dollars.total < found.dollars_at_most
     ({'put': 100}, True)

@@ -62,7 +62,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     if foreign is not None:
         raise UsageError(
             f"`split` needs to know sizes, and {foreign!r} does not say its own",
-            hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_bytes`",
+            hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_size`",
         )
 
 

@@ -39,7 +39,7 @@ class LithopsExecutor(RemoteExecutor):
     Parameters
     ----------
     job
-        Its ``concurrency`` becomes Lithops' worker cap, its ``deadline_s`` the timeout
+        Its ``concurrency`` becomes Lithops' worker cap, its ``deadline`` the timeout
         of a function; both are set explicitly, because the defaults (1,000 workers, 180
         seconds) end jobs in silence.
     """

@@ -38,7 +38,7 @@ from serverless_bench.units import format_count
 METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 PARAMETERS: Final = ("per_function", "cap", "contention", "coherency", "knee")
 """Of the laws, in the order of a report."""
-_VARIES: Final = frozenset({"invocations", "concurrency", "bytes"})
+_VARIES: Final = frozenset({"number", "concurrency", "bytes"})
 """Settings that differ from one number of functions to the next."""
 _COME_TO_AN_END: Final = frozenset({INCOMPLETE, CORRUPT, WITHHELD})
 """Exit codes of runs that came to their end and still cannot stand for their number."""

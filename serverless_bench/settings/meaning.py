@@ -16,10 +16,8 @@ class Meaning:
     _: KW_ONLY
     own: bool = False
     """Whether only jobs of workloads that declare it have it."""
-    also: str = ""
-    """The field of a specification that it becomes, if that has another name."""
-    of_field: Callable[[Any], object] | None = None
-    """Makes the setting of that field's value, if it is another."""
+    read: Callable[[str, Any], Any] | None = None
+    """Makes the value in a specification, of the setting's name and what is given."""
     otherwise: Callable[[Workload], object] = lambda _: None
     """What holds for a workload if it is None; None if nothing does."""
 

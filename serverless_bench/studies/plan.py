@@ -259,7 +259,7 @@ def planned_jobs(plan: Plan, target_of: Callable[[Settings], Target]) -> Iterato
                 prepared[name] = tuple(example_keys(job, ()))
                 yield PlannedJob(job=job, runs=1)
             keys = prepared[name]
-        length = {"duration_s": plan.most_s} if pilot_settings(cell.settings, plan.most_s) else {}
+        length = {"duration": plan.most_s} if pilot_settings(cell.settings, plan.most_s) else {}
         settings = merged(cell.settings, length if plan.most_s else {})
         # A pilot of each cell, or one run to warm up.
         extra = 1 if plan.most_s or not number else 0

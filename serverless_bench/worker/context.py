@@ -109,7 +109,7 @@ class FunctionContext:
         if invocation.size is None and invocation.load.sizes is None:
             raise UsageError(
                 "the job lets its functions make no objects",
-                hint="say how large they are: `object_bytes`",
+                hint="say how large they are: `size`",
             )
         if not 0 <= number < invocation.objects:
             raise UsageError(

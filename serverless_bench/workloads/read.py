@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Read(Workload):
-    """One get for each key of the invocation, the whole list ``repeats`` times.
+    """One get for each key of the invocation, the whole list ``read_times`` times.
 
     With ``load.split`` each key is shared by that many functions: each reads its range,
     which ``read_assignment`` decides.

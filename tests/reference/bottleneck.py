@@ -88,7 +88,7 @@ def launch(run: Saved, one: Function, mine: Sequence[Function]) -> Fraction | No
     submitted = one.submitted_ns
     if submitted is None:
         return None
-    if run.job["concurrency"] >= run.job["invocations"]:
+    if run.job["concurrency"] >= run.job["number"]:
         wave = [other.submitted_ns for other in mine if other.launch == one.launch]
         submitted = min(at for at in wave if at is not None)
     took = max(0, run.elapsed_ns(submitted, one.record["start_ns"]))

@@ -28,7 +28,7 @@ def contention(run: Saved, percentiles: Callable[[Any], Any]) -> Row | None:
 
     return {
         "pattern": load["pattern"],
-        "contenders": min(job["concurrency"], job["invocations"]) * load["threads"],
+        "contenders": min(job["concurrency"], job["number"]) * load["threads"],
         "keys": job["objects"],
         "commits": len(done),
         "commits_per_s": len(done) / span if done and span else None,

@@ -66,13 +66,13 @@ def slept(one: Function) -> bool:
 def crowded(run: Saved) -> bool:
     if run.job["workload"] == "function" or not run.good:
         return False
-    places = min(run.job["concurrency"], run.job["invocations"]) * run.job["load"]["threads"]
+    places = min(run.job["concurrency"], run.job["number"]) * run.job["load"]["threads"]
     busy = sum(op["end_ns"] - op["start_ns"] for op in at_work(run))
     return bool(busy * 100 > places * 102 * max(1, run.span_ns()))
 
 
 def too_fast(run: Saved, whole: Fraction | None) -> bool:
-    link = run.job["link_bytes_per_s"]
+    link = run.job["link"]
     if link is None or whole is None:
         return False
 

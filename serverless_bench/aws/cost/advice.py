@@ -46,7 +46,7 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     if expected.memory_needed_mib > load.memory_mib:
         yield (
             f"memory: a function needs about {expected.memory_needed_mib} MB and has"
-            f" {load.memory_mib}; raise --memory, or take --connections or --block-kib down"
+            f" {load.memory_mib}; raise --memory, or take --connections or --block-size down"
         )
     if expected.function_s > MAX_FUNCTION_S:
         yield (
@@ -84,7 +84,7 @@ def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
         " answers 503 above"
     )
     if load.object_bytes > expected.part_bytes:
-        text += f". --part-mb {expected.part_bytes // MIB} stays below {warn:,}"
+        text += f". --part-size {expected.part_bytes // MIB}MiB stays below {warn:,}"
     yield text
 
 

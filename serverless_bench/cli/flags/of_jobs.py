@@ -10,6 +10,7 @@ from serverless_bench.cli.flags.options import (
     FOLDER,
     Choice,
     PluginName,
+    Size,
     display_options,
     format_option,
     group,
@@ -44,9 +45,6 @@ _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "path": {"type": FOLDER},
     "client_option": {"metavar": "NAME=VALUE"},
     "library_option": {"metavar": "NAME=VALUE"},
-    "part_mb": {"type": int},
-    "block_kib": {"type": int},
-    "range_kib": {"type": int},
 }
 """What the command line knows of a setting besides what all know."""
 _NO_FLAGS: Final = frozenset({"operation", "code"})
@@ -84,6 +82,8 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click takes for one
     """Return the type of what a user types: of several, the first."""
     kinds = get_args(annotation)
+    if kinds[:2] == (str, int):
+        return Size()
     if get_origin(annotation) is Literal:
         return Choice(kinds)
     if kinds:
@@ -96,7 +96,8 @@ bucket_option = settings("bucket")
 addressing_options = settings("region", "addressing")
 target_options = settings(*TARGET)
 transfer_options = settings(
-    *("connections", "part_mb", "block_kib", "verify", "retries", "timeout", "min_split_mb", "stat")
+    *("connections", "part_size", "block_size", "verify", "retries", "timeout"),
+    *("min_split_size", "stat"),
 )
 load_options = settings("threads", "rate", "arrivals")
 """How a function goes through its operations."""

@@ -130,5 +130,5 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
 def _too_many(count: int) -> UsageError:
     return UsageError(
         f"at least {count:,} requests are more than a simulation takes ({MOST_REQUESTS:,})",
-        hint="fewer functions or objects, or larger parts: --number, --objects, --part-mb",
+        hint="fewer functions or objects, or larger parts: --number, --objects, --part-size",
     )

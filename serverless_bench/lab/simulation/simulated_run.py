@@ -69,9 +69,9 @@ def simulate(
     >>> job = sbench.JobSpec(
     ...     workload="write",
     ...     target=target,
-    ...     invocations=5000,
+    ...     number=5000,
     ...     concurrency=5000,
-    ...     object_bytes=64 * MIB,
+    ...     size=64 * MIB,
     ... )
     >>> imagined = sbench.simulate(job, "imagined")
     >>> imagined.simulated, sbench.summarize(imagined).ok

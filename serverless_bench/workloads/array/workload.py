@@ -37,7 +37,7 @@ class Array(Workload):
         *("prefix", "key_file", "read_times", "operation", "library", "driver", "shape", "chunks"),
         *("shards", "dtype", "codec", "source", "path", "library_option"),
     )
-    load = ("rate_per_s", "arrivals", "array")
+    load = ("rate", "arrivals", "array")
     about = "array"
     default_number = 1
     creates_objects = True

@@ -44,7 +44,7 @@ class Contend(Workload):
     """Operations of one pattern on ``objects`` keys that all functions share."""
 
     settings = ("threads", "operations", "pattern", "backoff", "prefix")
-    load = ("threads", "operations", "pattern", "backoff_s")
+    load = ("threads", "operations", "pattern", "backoff")
     about = "pattern"
     default_number = 4
     creates_objects = True

@@ -274,7 +274,7 @@ def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
     # Drawn from the seed: both sides move the same bytes.
     task += 'sizes = "uniform:50KB:150KB"\n'
     (sbench.directory / "a.toml").write_text(task)
-    (sbench.directory / "b.toml").write_text(task + "block_kib = 64\n")
+    (sbench.directory / "b.toml").write_text(task + 'block_size = "64KiB"\n')
     done = sbench(
         *("ab", "a.toml", "b.toml", "--blocks", 4, "--warm-up-blocks", 1, "--name", "x"),
         *("--threshold", "0.9", "--format", "json"),

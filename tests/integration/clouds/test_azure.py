@@ -92,7 +92,7 @@ def test_what_is_written_is_read_back_and_deleted(
     whole = read(sbench).json
     assert (whole["ok"], whole["verified_bytes"], whole["bytes"]) == (4, 12 << 20, 12 << 20)
     assert whole["store"].startswith(f"{URL} at http://127.0.0.1:")
-    ranges = read(sbench, "--part-mb", "1", "--connections", "3", "--stat", "each")
+    ranges = read(sbench, "--part-size", "1MiB", "--connections", "3", "--stat", "each")
     assert (ranges.code, ranges.json["verified_bytes"]) == (0, 12 << 20)
     shared = read(sbench, "--split", "2")
     assert (shared.code, shared.json["verified_bytes"]) == (0, 12 << 20)

@@ -269,9 +269,7 @@ def test_directories_are_on_the_disk_before_the_first_function(
 
 def job(endpoint_url: str, bucket: str) -> JobSpec:
     target = Target(bucket=bucket, endpoint_url=endpoint_url)
-    return JobSpec(
-        workload="write", target=target, executor="inline", number=4, size=100
-    )
+    return JobSpec(workload="write", target=target, executor="inline", number=4, size=100)
 
 
 def test_whoever_cleans_up_holds_the_run_and_has_noted_that_it_begins(

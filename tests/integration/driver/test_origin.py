@@ -220,9 +220,7 @@ def test_who_only_reads_asks_nobody(
 def lost(tmp_path: Path, endpoint_url: str) -> Path:
     """Return a run that this user has made, whose records are gone."""
     target = Target(bucket="bucket", endpoint_url=endpoint_url)
-    job = JobSpec(
-        workload="write", target=target, size=100, number=1, executor="inline"
-    )
+    job = JobSpec(workload="write", target=target, size=100, number=1, executor="inline")
     path = run_job(job, tmp_path / "mine").path
     (path / "records.jsonl").write_text("")
     return path

@@ -29,9 +29,7 @@ def test_the_examples_of_the_reference_page_run(
 
 def test_what_is_found_prints_as_the_commands_print_it(sbench: Sbench, moto: Server) -> None:
     target = api.Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="printed/")
-    job = api.JobSpec(
-        workload="write", target=target, executor="inline", number=2, size=1000
-    )
+    job = api.JobSpec(workload="write", target=target, executor="inline", number=2, size=1000)
     with credentials(moto.environment):
         run = api.run_job(job, sbench.directory / "run")
         assert str(api.summarize(run)) == sbench("report", run.path).out.rstrip("\n")

@@ -51,7 +51,7 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
         f'endpoint_url = "{target.endpoint_url}"\nbucket = "{target.bucket}"\n'
     )
     Path("a.toml").write_text(text)
-    Path("b.toml").write_text(text + "block_kib = 64\n")
+    Path("b.toml").write_text(text + 'block_size = "64KiB"\n')
     flags = ("--blocks", 4, "--warm-up-blocks", 1, "--seed", 3, "--format", "json")
     done = sbench("ab", "a.toml", "b.toml", *flags, "--name", "x")
     a = job(target)

@@ -364,7 +364,10 @@ def test_settings_become_the_fields_of_a_job() -> None:
     assert (job.transfer.min_split_size, job.transfer.timeout) == (None, 5)
     assert job.target == replace(TARGET, client_option=(("payload_signing", "sha256"),))
     assert job.load.array is not None
-    assert (job.load.array.codec, job.load.array.library_option) == ("none", (("async_concurrency", "3"),))
+    assert (job.load.array.codec, job.load.array.library_option) == (
+        "none",
+        (("async_concurrency", "3"),),
+    )
     assert check_cell(settings).new_objects() == (10, 64 * 64 * 4)
 
 

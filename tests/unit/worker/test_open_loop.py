@@ -186,7 +186,7 @@ def test_what_is_due_is_begun_or_overdue(
     stall: tuple[float, float],
 ) -> None:
     job = loop(objects, duration_s=duration_s, warmup=warmup, **load)
-    rate, threads = load["rate_per_s"], load["threads"]
+    rate, threads = load["rate"], load["threads"]
     record = run(job, service_s=service_s, stall=stall)
     warmed = [op for op in record.operations if op.warmup]
     begun = [op for op in record.operations if not op.warmup]
@@ -402,9 +402,7 @@ def test_more_than_the_link_carries_is_warned_of(
 ) -> None:
     # What is read has a size of its own.
     workload = "read" if keys else "mixed" if "mix" in load else "write"
-    job = replace(
-        loop(workload=workload, **load), size=object_bytes, link=120e6
-    )
+    job = replace(loop(workload=workload, **load), size=object_bytes, link=120e6)
     notes = list(beyond_the_link(job, keys))
     assert [warned in note for note in notes] == ([True] if warned else []), notes
     assert list(beyond_the_link(replace(job, link=None), keys)) == []

@@ -196,7 +196,7 @@ def test_what_fails_is_tried_again_until_it_works(sbench: Sbench) -> None:
 def test_parts_and_ranges_are_checked_and_spoiled_one_by_one(sbench: Sbench, client: str) -> None:
     log = sbench.directory / "faults.jsonl"
     size = 16 * MIB + 17
-    shape: list[str | int] = ["--part-mb", 5, "--connections", 3, "--client", client]
+    shape: list[str | int] = ["--part-size", "5MiB", "--connections", 3, "--client", client]
     flags = ["--flip", "1", "--flip-bits", "2", "--log", str(log)]
     with loopback(*flags, log=sbench.directory / "out") as server:
         wrote = sbench(

@@ -10,7 +10,7 @@ from serverless_bench.rundir.run import load_run
 from tests.commands.command import Call
 
 SMALL = ("--number", "3", "--size", "1MiB", "--name", "run")
-HOURS = ("--number", "2", "--size", "100GiB", "--part-mb", "1024")
+HOURS = ("--number", "2", "--size", "100GiB", "--part-size", "1024MiB")
 PAGE = ("--format", "html")
 
 
