@@ -125,7 +125,7 @@ def run_job(
     >>> with sbench.embedded_target() as target:
     ...     job = sbench.JobSpec(workload="noop", target=target, invocations=4)
     ...     run = sbench.run_job(job)
-    >>> run.job.invocations, run.ended
+    >>> run.job.number, run.ended
     (4, True)
     """
     job = _ready(job, keys, settings)

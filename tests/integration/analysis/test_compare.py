@@ -22,7 +22,7 @@ from tests.commands.command import Call, Sbench
 from tests.data.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.stores.servers import Server, credentials
 
-JOB = job(invocations=1)
+JOB = job(number=1)
 
 
 def make_run(
@@ -120,7 +120,7 @@ def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None
 
 def refusals(tmp_path: Path) -> None:
     make_side(tmp_path / "a", BASE)
-    make_side(tmp_path / "more", BASE, job(invocations=2))
+    make_side(tmp_path / "more", BASE, job(number=2))
     make_side(tmp_path / "silent", BASE, replace(JOB, target=replace(TARGET, client="awscrt")))
     make_side(tmp_path / "mixed", BASE)
     make_run(tmp_path / "mixed" / "boto3", 1, replace(JOB, executor="inline"))
@@ -161,7 +161,7 @@ def test_what_cannot_be_compared_is_refused(
     call: Call, tmp_path: Path, code: int, words: str, arguments: Sequence[str]
 ) -> None:
     refusals(tmp_path)
-    extra = ("--allow", "invocations") if "--allow" in arguments else ()
+    extra = ("--allow", "number") if "--allow" in arguments else ()
     ended, out, err = call("compare", *arguments, *extra)
     assert (ended, out) == (code, "")
     assert words in err
@@ -323,7 +323,7 @@ def test_scale_runs_every_number_and_fits(sbench: Sbench) -> None:
 def make_series(path: Path) -> None:
     for number in (1, 2, 4, 8):
         for turn in range(3):
-            of = job(invocations=number, concurrency=number)
+            of = job(number=number, concurrency=number)
             # Functions share what four of them can use.
             make_run(path / f"{number}-{turn}", max(1.0, number / 4) * (1 + turn / 100), of)
 
@@ -345,7 +345,7 @@ def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_p
 
 def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: Path) -> None:
     make_series(tmp_path / "s")
-    of = job(invocations=8, concurrency=8)
+    of = job(number=8, concurrency=8)
     about = {**header(of), "run_id": "late"}
     with Archive(tmp_path / "s" / "8-9", header=about, ledger=()) as archive:
         archive.append(outcome(lost(0)))

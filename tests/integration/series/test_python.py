@@ -31,7 +31,7 @@ def target(tmp_path: Path) -> Iterator[api.Target]:
 
 
 def job(target: api.Target, **changes: object) -> api.JobSpec:
-    small = {"workload": "write", "executor": "inline", "invocations": 1, "object_bytes": 100_000}
+    small = {"workload": "write", "executor": "inline", "number": 1, "size": 100_000}
     return api.JobSpec(target=target, **{**small, **changes})  # type: ignore[arg-type]
 
 
@@ -94,7 +94,7 @@ def test_limit_says_what_the_command_says(sbench: Sbench, target: api.Target) ->
     )
     assert done.code == 15, done.err
     found = api.limit(
-        job(target, object_bytes=1024),
+        job(target, size=1024),
         RUNS / "l",
         p99_s=10.0,
         lowest=10,

@@ -86,7 +86,7 @@ repeats = 1
 [paper]
 min_bytes = "16KiB"
 [prepare]
-invocations = 1
+number = 1
 objects = 2
 [[axes]]
 name = "where"

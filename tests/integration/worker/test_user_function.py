@@ -45,10 +45,10 @@ def test_it_is_measured_verified_and_reported(
             tmp_path / "run",
             target=target,
             executor=executor,
-            invocations=3,
+            number=3,
             concurrency=2,
             objects=2,
-            object_bytes=SIZE,
+            size=SIZE,
         )
         assert delete(target, run.ledger()).objects == 3
     found = summarize(run)
@@ -72,7 +72,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
         context.put(context.new_key())
         context.get(context.keys[0])
 
-    settings: dict[str, Any] = {"invocations": 3, "concurrency": 3, "object_bytes": SIZE}
+    settings: dict[str, Any] = {"number": 3, "concurrency": 3, "size": SIZE}
     with credentials(embedded.environment):
         given = run_job(
             JobSpec(workload="write", target=target, number=1, size=10),

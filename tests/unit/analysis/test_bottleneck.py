@@ -62,7 +62,7 @@ def functions(
             **used,  # type: ignore[arg-type]
         )
         outcomes.append(Outcome(submitted_ns=0, collected_ns=op.end_ns + S, result=of))
-    of_job = job(invocations=len(outcomes), concurrency=len(outcomes))
+    of_job = job(number=len(outcomes), concurrency=len(outcomes))
     of_job = replace(of_job, load=load or Load())
     return saved(path, outcomes, of=of_job)
 
@@ -218,7 +218,7 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
         lock_delayed=None if lock is None else round(100 * lock),
     )
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
-    of_job = replace(job(invocations=1), load=Load(threads=threads))
+    of_job = replace(job(number=1), load=Load(threads=threads))
     return saved(path, outcomes, of=of_job)
 
 

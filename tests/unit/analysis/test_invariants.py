@@ -103,7 +103,7 @@ def test_missing_functions_stand_in_the_first_line_with_bounds(tmp_path: Path) -
         for i in range(992)
     ]
     outcomes += [outcome(lost(i)) for i in range(992, 1000)]
-    found = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=1000, concurrency=1000)))
+    found = summarize(saved(tmp_path / "run", outcomes, of=job(number=1000, concurrency=1000)))
     assert found.missing_functions is not None
     assert found.missing_functions.count == 8
     low, high = found.missing_functions.whole_bytes_per_s
@@ -147,7 +147,7 @@ def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
 
 def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:
     outcomes = [outcome(record(i, [operation(end_ns=10 * S, size=10**8)])) for i in range(10)]
-    run = saved(tmp_path / "run", outcomes, of=job(invocations=10, concurrency=10))
+    run = saved(tmp_path / "run", outcomes, of=job(number=10, concurrency=10))
     assert variability(run, summarize(run)).warnings == ()
 
 

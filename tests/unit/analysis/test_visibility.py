@@ -26,7 +26,7 @@ def run_of(
     path: Path, kind: OperationKind, provenance: Mapping[str, Any], client: str = "wire"
 ) -> Run:
     workload = "write" if kind is PUT else "read"
-    of = job(invocations=1, workload=workload, object_bytes=None if kind is GET else 1000)
+    of = job(number=1, workload=workload, size=None if kind is GET else 1000)
     run = saved(path, [outcome(record(0, [operation(kind=kind)]))], of=of)
     of = replace(of, target=replace(of.target, client=client))
     return replace(run, job=of, provenance=provenance)

@@ -34,7 +34,7 @@ def flags(limit: float, memory_mib: int = 1024) -> CostLimit:
 
 def write(functions: int = 10) -> JobSpec:
     return replace(
-        job(invocations=functions, object_bytes=MIB),
+        job(number=functions, size=MIB),
         executor=executor_that(lambda info: info.billed),
     )
 
@@ -172,7 +172,7 @@ def test_what_is_lost_is_billed_until_it_was_given_up() -> None:
 
 def test_a_running_job_is_cut_short_with_its_records(tmp_path: Path) -> None:
     """Through the real fan-out: no-ops that count as expensive ones."""
-    of = replace(job(invocations=5, workload="noop"), executor=executor_in_process())
+    of = replace(job(number=5, workload="noop"), executor=executor_in_process())
     budget = Budget(of, flags(1.0))
     watch = budget.watch(RunProgress(), lambda _: None)
 

@@ -42,7 +42,7 @@ def planned(call: Call, *before: str) -> tuple[int, str]:
     """Return how many functions a plan has, and what is said besides."""
     code, out, err = call(*before, "plan", "--format", "json")
     assert code == 0, err
-    return json.loads(out)["phases"]["write"]["load"]["function"], err
+    return json.loads(out)["phases"]["write"]["load"]["functions"], err
 
 
 def test_one_line_says_which_file_counts_and_what_of_it_does_not(call: Call, here: Path) -> None:

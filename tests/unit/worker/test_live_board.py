@@ -295,7 +295,7 @@ def test_a_difference_is_what_happened_in_between() -> None:
 @pytest.mark.parametrize("rate_per_s", [None, 100.0, 0.5])
 def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
     """Nothing that was due after it counts as left undone."""
-    live, job = RunProgress(), loop(duration_s=60.0, rate_per_s=rate_per_s)
+    live, job = RunProgress(), loop(duration=60.0, rate=rate_per_s)
     board = live.begin(LiveBoard.here())
 
     class Stopping(SlowClient):

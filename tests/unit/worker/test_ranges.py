@@ -122,12 +122,12 @@ def test_right_ranges_are_right(connections: int) -> None:
 @pytest.mark.parametrize(
     ("options", "sent"),
     [
-        ({"part_bytes": None}, [(0, None)]),
-        ({"part_bytes": None, "head_bytes": SIZE}, [(0, None)]),
-        ({"part_bytes": None, "span": (7, 9)}, [(7, 9)]),
-        ({"part_bytes": 2 * MIB}, [(0, 2 * MIB), (2 * MIB, SIZE - 2 * MIB)]),
-        ({"min_split_bytes": SIZE}, [(0, MIB), (MIB, MIB), (2 * MIB, SIZE - 2 * MIB)]),
-        ({"min_split_bytes": SIZE + 1}, [(0, None)]),
+        ({"part_size": None}, [(0, None)]),
+        ({"part_size": None, "head_bytes": SIZE}, [(0, None)]),
+        ({"part_size": None, "span": (7, 9)}, [(7, 9)]),
+        ({"part_size": 2 * MIB}, [(0, 2 * MIB), (2 * MIB, SIZE - 2 * MIB)]),
+        ({"min_split_size": SIZE}, [(0, MIB), (MIB, MIB), (2 * MIB, SIZE - 2 * MIB)]),
+        ({"min_split_size": SIZE + 1}, [(0, None)]),
     ],
 )
 def test_what_is_requested(options: dict[str, Any], sent: list[tuple[int, int | None]]) -> None:

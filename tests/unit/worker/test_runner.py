@@ -51,7 +51,7 @@ def test_threads_share_the_objects(threads: int) -> None:
 
 
 def test_an_open_loop_begins_at_even_distances() -> None:
-    record = run(writes(20, rate_per_s=200.0))
+    record = run(writes(20, rate=200.0))
     intended = [op.intended_ns for op in record.operations]
     assert None not in intended
     distances = {b - a for a, b in pairwise(intended) if a and b}
@@ -60,7 +60,7 @@ def test_an_open_loop_begins_at_even_distances() -> None:
 
 
 def test_poisson_arrivals_have_the_rate() -> None:
-    record = run(writes(300, rate_per_s=3000.0, arrivals="poisson", threads=2))
+    record = run(writes(300, rate=3000.0, arrivals="poisson", threads=2))
     intended = sorted(op.intended_ns or 0 for op in record.operations)
     mean_ns = (intended[-1] - intended[0]) / (len(intended) - 1)
     assert mean_ns * 3000 == pytest.approx(NS_PER_S, rel=0.25)
@@ -71,7 +71,7 @@ def test_a_closed_loop_intends_nothing() -> None:
 
 
 def test_functions_have_their_share_of_a_rate() -> None:
-    job = replace(writes(rate_per_s=90.0), number=3)
+    job = replace(writes(rate=90.0), number=3)
     shares = [spec.load.rate for spec in invocation_specs(job, run_id="r", created_ns=0)]
     assert shares == [30.0] * 3
 
@@ -138,7 +138,7 @@ def test_a_refusal_is_followed_by_a_pause_in_a_closed_loop_with_a_duration() -> 
         with virtual_time() as time:
             client = SlowClient(time, 0.01)
             client.script["put"] = list(refused)
-            record = run(replace(writes(5, rate_per_s=rate), duration=duration_s), client)
+            record = run(replace(writes(5, rate=rate), duration=duration_s), client)
         first, second, *_ = record.operations
         assert second.start_ns - first.end_ns == round(expected_s * NS_PER_S)
 

@@ -112,7 +112,7 @@ def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
     with loopback(*flags, log=tmp_path / "out") as server:
         for client in AT_ONCE if rate == 0.5 else FIRST:
             before = len(injected(log))
-            asked: dict[str, Any] = {"invocations": 1, "objects": MANY, "object_bytes": SIZE}
+            asked: dict[str, Any] = {"number": 1, "objects": MANY, "size": SIZE}
             run = run_here(server, tmp_path / client, client, workload="write", **asked)
             faults = injected(log, before)
             assert len(run.attempts["error"]) == MANY
@@ -134,7 +134,7 @@ def test_downloads_fail_as_planned(tmp_path: Path, rate: float) -> None:
             before = len(injected(log))
             keys = some_keys(MANY, SIZE, client)
             path = tmp_path / client
-            run = run_here(server, path, client, keys, workload="read", invocations=MANY)
+            run = run_here(server, path, client, keys, workload="read", number=MANY)
             faults = injected(log, before)
             assert len(run.attempts["error"]) == MANY
             assert errors(run) == {row["key"]: ERRORS[row["kind"]] for row in faults}

@@ -32,7 +32,7 @@ def shaped(**parts: dict[str, Any]) -> Model:
 
 def job(functions: int = 4, *, mib: int = 16, **settings: Any) -> JobSpec:
     """Return a write."""
-    given = {"concurrency": functions, "object_bytes": mib * MIB, "workload": "write", **settings}
+    given = {"concurrency": functions, "size": mib * MIB, "workload": "write", **settings}
     return JobSpec(target=Target(bucket="b"), number=functions, **given)
 
 

@@ -42,9 +42,9 @@ BUSY = {
     ),
     "sizes that are drawn": (
         {"store": {"bytes_per_s": 50e6}},
-        {"load": Load(sizes="uniform:1KiB:20MiB"), "object_bytes": None, "objects": 4},
+        {"load": Load(sizes="uniform:1KiB:20MiB"), "size": None, "objects": 4},
     ),
-    "a deadline": ({"function": {"bytes_per_s": 5e6}}, {"objects": 4, "deadline_s": 5.0}),
+    "a deadline": ({"function": {"bytes_per_s": 5e6}}, {"objects": 4, "deadline": 5.0}),
 }
 
 
@@ -85,7 +85,7 @@ def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_pat
     assert written.ledger() == []
     keys = written.keys()
     assert len(keys) == 4
-    read = simulated(tmp_path / "r", AWS_LAMBDA, workload="read", object_bytes=None, keys=keys)
+    read = simulated(tmp_path / "r", AWS_LAMBDA, workload="read", size=None, keys=keys)
     assert sorted(load_run(read.path).operations["key"]) == sorted(keys)
     found = summarize(read)
     # Nobody compared anything.
@@ -208,15 +208,15 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("says", "settings"),
     [
-        ("a noop is not simulated", {"workload": "noop", "object_bytes": None}),
-        ("--duration is not simulated", {"duration_s": 1.0}),
-        ("--warm-up is not simulated", {"warmup": 1}),
+        ("a noop is not simulated", {"workload": "noop", "size": None}),
+        ("--duration is not simulated", {"duration": 1.0}),
+        ("--warm-up is not simulated", {"warm_up": 1}),
         ("--gate is not simulated", {"gate": 1.0}),
         ("--stat is not simulated", {"transfer": Transfer(stat=Stat.EACH)}),
         ("more than a simulation takes", {"objects": 1_000_000, "functions": 400}),
         (
             "nobody knows the size of 'foreign'",
-            {"workload": "read", "object_bytes": None, "keys": ["foreign"]},
+            {"workload": "read", "size": None, "keys": ["foreign"]},
         ),
     ],
 )

@@ -251,8 +251,8 @@ def test_the_ledger_has_each_chunk_once(
         ({"shards": (200, 512), "driver": "zarr3"}, "no multiple"),
         ({"operation": "append"}, "do not end"),
         ({"shape": (400_000, 512), "chunks": (1, 256)}, "more than"),
-        ({"options": (("async_concurrency", "0"),)}, "`library_option` async_concurrency=0"),
-        ({"options": (("threads", "4"),)}, "library 'zarr' has no option 'threads'"),
+        ({"library_option": (("async_concurrency", "0"),)}, "`library_option` async_concurrency=0"),
+        ({"library_option": (("threads", "4"),)}, "library 'zarr' has no option 'threads'"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:

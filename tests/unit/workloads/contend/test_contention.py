@@ -157,7 +157,7 @@ def test_what_is_read_next_shows_what_became_of_a_write(pattern: Pattern, fate: 
 
 
 def test_after_a_conflict_it_waits_at_random_and_ever_longer(waits: list[float]) -> None:
-    job = contend(Pattern.INCREMENT, operations=1, objects=1, backoff_s=0.25)
+    job = contend(Pattern.INCREMENT, operations=1, objects=1, backoff=0.25)
     record = run(job, SharedClient(["busy"] * 40))
     assert len(waits) == 40
     assert max(waits) <= 1
@@ -168,7 +168,7 @@ def test_after_a_conflict_it_waits_at_random_and_ever_longer(waits: list[float])
 
 
 def test_without_a_back_off_it_does_not_wait(waits: list[float]) -> None:
-    assert run(contend(Pattern.APPEND, backoff_s=0.0), SharedClient(["busy"] * 9)).ok
+    assert run(contend(Pattern.APPEND, backoff=0.0), SharedClient(["busy"] * 9)).ok
     assert waits == []
 
 
