@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.timeline import measured_operations, segment_bytes, segments
+from serverless_bench.analysis.visibility import unacknowledged
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -83,10 +84,14 @@ def throughput(run: Run, good: Mask) -> Throughput:
         # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
         return found
     steady, steady_s = _steady(in_flight, running, segment_ns, planned_at_once(run))
+    if not (unacknowledged(run) & good).any():
+        found = replace(
+            found,
+            peak_1s=_best(running, took_ns, segment_ns, NS_PER_S),
+            peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
+        )
     return replace(
         found,
-        peak_1s=_best(running, took_ns, segment_ns, NS_PER_S),
-        peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
         steady=steady,
         steady_s=steady_s,
         whole=bytes_per_second(moved, at_work_ns) or None,
@@ -96,7 +101,8 @@ def throughput(run: Run, good: Mask) -> Throughput:
 def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
     """Return what some of the operations moved: over the span of all, and in the best second.
 
-    ``wanted`` has a value per operation; what failed or is of the warm-up does not count.
+    ``wanted`` has a value per operation; what failed or is of the warm-up does not count. There is
+    no best second where writes are among them that nobody saw arrive.
     """
     there = span(run)
     if there is None:
@@ -104,9 +110,10 @@ def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
     took_ns = there[1] - there[0]
     segment_ns = _step_ns(took_ns)
     running = np.concatenate(([0], np.cumsum(segment_bytes(run, wanted, segment_ns=segment_ns))))
+    is_seen = not (unacknowledged(run) & wanted).any()
     return (
         bytes_per_second(int(running[-1]), span_ns(run)),
-        _best(running, took_ns, segment_ns, NS_PER_S),
+        _best(running, took_ns, segment_ns, NS_PER_S) if is_seen else None,
     )
 
 
@@ -272,7 +279,7 @@ class MissingFunctions:
 
 
 def missing_functions(
-    run: Run, good: Mask, rates: Floats, *, whole: float | None, span_s: float | None
+    run: Run, good: Mask, rates: Floats, *, whole: float | None
 ) -> MissingFunctions | None:
     """Return what the functions that are not ok could change at most.
 
@@ -284,24 +291,29 @@ def missing_functions(
         Which operations succeeded and count, shape ``(operations,)``.
     rates
         Of the functions that are ok.
-    whole, span_s
-        Of the run.
+    whole
+        Throughput of the run.
 
     Returns
     -------
     MissingFunctions or None
         None unless functions are missing and others moved bytes.
     """
-    is_ok = is_text(run.functions["status"], "ok")
+    functions, there = run.functions, span(run)
+    is_ok = is_text(functions["status"], "ok")
     missing = run.job.number - int(is_ok.sum())
-    if not missing or not len(rates) or whole is None or not span_s:
+    if not missing or not len(rates) or whole is None or there is None:
         return None
-    operations = run.operations
+    operations, time = run.operations, elapsed(run)
     moved = sum_by(operations["function"][good], operations["bytes"][good], len(is_ok))
     most = int(moved[is_ok].sum()) + missing * int(moved.max())
+    span_s = time.between_ns(*there) / NS_PER_S
+    # A lost function may have worked until its driver gave it up, and moved nothing.
+    given_up = functions["collected_ns"][is_text(functions["status"], "lost")]
+    waited_s = time.between_ns(there[0], int(given_up.max(initial=there[1]))) / NS_PER_S
     return MissingFunctions(
         count=missing,
-        whole_bytes_per_s=(whole, max(whole, most / span_s)),
+        whole_bytes_per_s=(whole * span_s / waited_s, max(whole, most / span_s)),
         per_function_p50_bytes_per_s=_middle(rates, missing),
     )
 

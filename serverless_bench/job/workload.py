@@ -62,6 +62,8 @@ class Workload:
     """Bytes that one of its requests moves at most, if the job's objects do not say it."""
     uses_store = True
     """Whether it makes any request."""
+    command = ""
+    """Its command, behind ``sbench``, if that has another name than the workload."""
     source = ""
     """The command, behind ``sbench``, that makes what it reads."""
     not_again = ""
@@ -154,6 +156,10 @@ class Workload:
             for operation in self.operations(invocation, thread):
                 if operation.kind.creates:
                     yield operation.key
+
+    def operations_of_each(self, work: "Work") -> int | None:  # noqa: ARG002
+        """Return how many operations each function measures; None where the job does not say."""
+        return None
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:  # noqa: ARG002
         """Yield what one thread is to do before the measurement begins: nothing, as a rule."""

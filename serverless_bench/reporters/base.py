@@ -6,11 +6,12 @@ from typing import Final
 from serverless_bench.analysis.attempt_stats import Deliveries
 from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
-from serverless_bench.analysis.visibility import SEEN
+from serverless_bench.analysis.visibility import SEEN, SENT
 from serverless_bench.job.spec import idle_words
 from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
+from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
     common_rate,
@@ -33,7 +34,7 @@ def headline(summary: Summary) -> str:
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
-    parts = [*simulated(summary), counts, *pace.counts(summary)]
+    parts = [*simulated(summary), *_broken(summary), counts, *pace.counts(summary)]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.cleaned:
@@ -44,8 +45,19 @@ def headline(summary: Summary) -> str:
         low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
         missing = summary.missing_functions.count
         ones = "missing one" if missing == 1 else f"{missing} missing ones"
-        parts.append(f"with the {ones} {low} to {high} in the same span")
+        parts.append(f"with the {ones} {low} to {high}")
     return "; ".join(parts)
+
+
+def _broken(summary: Summary) -> Iterator[str]:
+    """Yield what a store did to the conditional writes of a run, if it broke its word."""
+    found = summary.contention
+    if found is None or not found.violated_keys:
+        return
+    if found.lost_updates:
+        yield f"at least {found.lost_updates:,} acknowledged updates are LOST"
+    else:
+        yield f"{format_count(found.violated_keys, 'key')} with a history that CANNOT BE"
 
 
 def simulated(summary: Summary) -> Iterator[str]:
@@ -64,8 +76,8 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         *_throughput(summary),
         ("operations", _operations(summary)),
         ("per function", _per_function(summary)),
-        ("time to first byte", _acknowledged(summary, "ttfb_s", summary.ttfb_s)),
-        ("last byte to ack", _acknowledged(summary, "ack_s", summary.ack_s)),
+        ("time to first byte", _seen(summary, "ttfb_s", summary.ttfb_s)),
+        ("last byte to ack", _seen(summary, "ack_s", summary.ack_s)),
         ("functions done at", format_moments(summary.done_s)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
@@ -73,7 +85,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
         ("idle threads", _idle(summary)),
-        ("bounded by", _bottleneck(summary)),
+        ("bounded by", bounded_by(summary)),
         # Other tools do not say where a bucket was.
         ("store", f"{summary.store.removesuffix(' at ')}, {at_once} at once"),
         ("clocks", _clocks(summary)),
@@ -107,12 +119,17 @@ def _throughput(summary: Summary) -> Sequence[Row]:
     short = no_bytes = "no bytes were moved"
     if summary.whole_bytes_per_s is not None:
         short = f"the run took {format_seconds(summary.span_s)}"
+    if "peak_1s_bytes_per_s" in summary.not_shown:
+        short = _hidden(summary, "peak_1s_bytes_per_s")
     steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
     whole = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
     if summary.paused_s:
         whole += f", without {format_seconds(summary.paused_s)} in which no driver was at work"
+    best = over(summary.peak_1s_bytes_per_s, None, short)
+    if summary.peak_1s_bytes_per_s and SENT & {row.kind for row in summary.latencies.by_kind}:
+        best += ", writes as the store's kernel acknowledged them"
     return [
-        ("peak, best 1 s", over(summary.peak_1s_bytes_per_s, None, short)),
+        ("peak, best 1 s", best),
         ("peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)),
         ("steady", steady),
         ("whole", whole),
@@ -139,9 +156,13 @@ def _per_function(summary: Summary) -> str:
     return _percentiles(rates, lambda rate: format_rate(rate, like=like))
 
 
-def _acknowledged(summary: Summary, name: str, values: Mapping[str, float] | None) -> str | None:
+def _hidden(summary: Summary, name: str) -> str:
+    return f"{summary.client} does not show {SEEN[name]}"
+
+
+def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> str | None:
     if name in summary.not_shown:
-        return f"- ({summary.client} does not show {SEEN[name]})"
+        return f"- ({_hidden(summary, name)})"
     return _percentiles(values, format_seconds) if values else None
 
 
@@ -282,40 +303,6 @@ def _gate(gate: GateSummary | None) -> str | None:
         text += f", {gate.late} late"
     if gate.wait_s:
         text += f"; waited p50 {format_seconds(gate.wait_s['p50'])}"
-    return text
-
-
-_BOUND: Final[Mapping[str, str]] = {
-    "client": "client",
-    "function_network": "the function's own network",
-    "interpreter_lock": "the interpreter's lock",
-    "launch": "launch",
-    "schedule": "the rate that was asked for",
-    "store": "store",
-    "unknown": "cannot tell",
-}
-
-
-def _bottleneck(summary: Summary) -> str | None:
-    found = summary.bottleneck
-    total = sum(found.functions.values())
-    if not total:
-        return None
-    # Nothing is launched where workers look for events.
-    names = {**_BOUND, "launch": "waiting for a worker"} if summary.polled else _BOUND
-    text = ", ".join(
-        f"{names[name]} {count / total:.0%}"
-        for name, count in sorted(found.functions.items(), key=lambda item: -item[1])
-    )
-    if found.client_share is not None:
-        text += f"; processor busy or awaited {found.client_share:.0%} of the time"
-    if found.lock_share is not None:
-        text += f"; the interpreter's lock taken {found.lock_share:.0%}"
-    if found.sustained_bytes_per_s is not None and found.burst_bytes is not None:
-        text += (
-            f"; burst {format_size(round(found.burst_bytes))},"
-            f" then {format_rate(found.sustained_bytes_per_s)} each"
-        )
     return text
 
 

@@ -18,6 +18,8 @@ class Meaning:
     """Whether only jobs of workloads that declare it have it."""
     read: Callable[[str, Any], Any] | None = None
     """Makes the value in a specification, of the setting's name and what is given."""
+    section: str = "Functions"
+    """Of help, for a flag that has no place of its own there; of an ``own`` one, Workload."""
     otherwise: Callable[[Workload], object] = lambda _: None
     """What holds for a workload if it is None; None if nothing does."""
 

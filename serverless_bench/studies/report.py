@@ -22,11 +22,11 @@ from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.table import (
     DOUBTFUL,
     TableRow,
+    Writer,
     grid,
     left_over,
     table_rows,
 )
-from serverless_bench.studies.writer import Writer
 
 if TYPE_CHECKING:
     from serverless_bench.statistics.scaling import Usl

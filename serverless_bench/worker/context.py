@@ -63,7 +63,7 @@ class FunctionContext:
     ...     with context.measure("think"):
     ...         return sum(range(1000))
     >>> with sbench.embedded_target() as target:
-    ...     ran = sbench.run_job(mine, target=target, invocations=2)
+    ...     ran = sbench.run_job(mine, target=target, number=2)
     >>> sbench.summarize(ran).ok
     2
     """

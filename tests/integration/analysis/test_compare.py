@@ -146,7 +146,7 @@ def refusals(tmp_path: Path) -> None:
         (2, "has no ttfb_s.p50", ("a", "more", "--metric", "ttfb_s.p50", "--allow", "bytes")),
         (
             2,
-            "has no ack_s.p50: awscrt does not show when the last byte was sent\nhint: choose",
+            "has no ack_s.p50: awscrt does not show when the last byte was acknowledged\nhint:",
             ("a", "silent", "--metric", "ack_s.p50"),
         ),
         (

@@ -1,0 +1,75 @@
+"""How many functions may be alive at once, from what the account and the functions say."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from serverless_bench.aws.account import unqualified
+from serverless_bench.errors import ExecutorError
+from serverless_bench.executors.aws_lambda import read_limits
+from serverless_bench.executors.base import RunProgress
+
+
+@dataclass
+class Account:
+    """Answers as Lambda's API does, and refuses what the policy does not allow."""
+
+    unreserved: int | None = 1000
+    reserved: dict[str, int] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    """Functions whose reserve may not be read."""
+
+    def get_account_settings(self) -> dict[str, Any]:
+        if self.unreserved is None:
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetAccountSettings")
+        return {"AccountLimit": {"UnreservedConcurrentExecutions": self.unreserved}}
+
+    def get_function_concurrency(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
+        if FunctionName in self.refused or ":live" in FunctionName:
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetFunctionConcurrency")
+        known = FunctionName in self.reserved
+        return {"ReservedConcurrentExecutions": self.reserved[FunctionName]} if known else {}
+
+
+@pytest.mark.parametrize(
+    ("account", "functions", "effective"),
+    [
+        (Account(), ("f",), 100),
+        (Account(unreserved=4), ("f",), 4),
+        (Account(unreserved=4, reserved={"f": 50}), ("f",), 50),
+        # They take turns: who has the least bounds them all.
+        (Account(reserved={"f": 5, "g": 40}), ("f", "g"), 10),
+        (Account(unreserved=30, reserved={"f": 20}), ("f", "g"), 40),
+        (Account(unreserved=30), ("f", "g"), 30),
+    ],
+)
+def test_what_bounds_a_job(account: Account, functions: tuple[str, ...], effective: int) -> None:
+    assert read_limits(account, functions, 100, RunProgress()).effective == effective
+
+
+def test_a_reserve_that_may_not_be_read_does_not_hide_the_quota() -> None:
+    progress = RunProgress()
+    found = read_limits(Account(unreserved=7, refused=("f",)), ("f",), 100, progress)
+    assert (found.quota, found.effective) == (7, 7)
+    assert "reserved for f is unknown" in progress.notes[0]
+
+
+def test_an_alias_has_the_reserve_of_its_function() -> None:
+    progress = RunProgress()
+    found = read_limits(Account(reserved={"f": 3}), ("f:live",), 100, progress)
+    assert (found.effective, progress.notes) == (3, [])
+    assert unqualified("arn:aws:lambda:r:1:function:f:live") == "arn:aws:lambda:r:1:function:f"
+
+
+def test_an_unknown_quota_is_assumed_and_said() -> None:
+    progress = RunProgress()
+    found = read_limits(Account(unreserved=None), ("f",), 5000, progress)
+    assert (found.quota, found.effective) == (None, 1000)
+    assert "1,000 assumed" in progress.notes[0]
+
+
+def test_no_function_may_run() -> None:
+    with pytest.raises(ExecutorError, match="lets no function run"):
+        read_limits(Account(reserved={"f": 0}), ("f",), 10, RunProgress())
