@@ -85,9 +85,8 @@ class JobPlan(Printed):
 
     Examples
     --------
-    >>> job = sbench.JobSpec(
-    ...     workload="write", target=sbench.Target(bucket="b"), number=2, size=1 << 20
-    ... )
+    >>> target = sbench.Target(bucket="b")
+    >>> job = sbench.JobSpec(workload="write", target=target, number=2, size=1 << 20)
     >>> sbench.plan(job).to_json()["functions"]
     2
     """
