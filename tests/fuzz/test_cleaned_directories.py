@@ -259,7 +259,7 @@ def spoil_header(rng: random.Random, file: Path, original: Original) -> str:
         (job, "executor", rng.choice(["imported", "local", "workers"])),
         (job, "gate", rng.choice([None, 0.5])),
         (job, "control", None),
-        (job, "functions", ["one", "two"]),
+        (job, "function", ["one", "two"]),
         (job["load"], "threads", 2),
         (job["load"], "layout", "sequential"),
     ]

@@ -136,7 +136,7 @@ def refusals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "words", "arguments"),
     [
-        (2, "not do the same work: invocations is 1 or 2", ("a", "more")),
+        (2, "not do the same work: number is 1 or 2", ("a", "more")),
         (2, "mixed are not of one configuration: executor is local or inline", ("a", "mixed")),
         (2, "broken/9 cannot be compared: 1 function lost", ("a", "broken")),
         (2, "open/2 cannot be compared: its driver has not come to an end", ("a", "open")),
@@ -190,7 +190,7 @@ GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
         (
             replace(GETS, load=replace(GETS.load, rate=10.0)),
             replace(GETS, load=replace(GETS.load, rate=20.0)),
-            "load.rate_per_s is 10.0 or 20.0",
+            "load.rate is 10.0 or 20.0",
             "the same --rate",
         ),
         (
@@ -226,9 +226,9 @@ def test_reads_for_a_time_are_of_objects_that_are_alike(call: Call, tmp_path: Pa
 
 def test_what_differs_may_be_allowed(call: Call, tmp_path: Path) -> None:
     refusals(tmp_path)
-    code, out, _ = call("compare", "a", "more", "--allow", "invocations", "--allow", "bytes")
+    code, out, _ = call("compare", "a", "more", "--allow", "number", "--allow", "bytes")
     assert code == 0
-    assert "invocations differs: 1, 2" in out
+    assert "number differs: 1, 2" in out
 
 
 def test_scipy_is_asked_for_before_anything_runs(
@@ -280,7 +280,7 @@ def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
         *("--threshold", "0.9", "--format", "json"),
     )
     assert done.code in {0, 9, 10}, done.err
-    assert done.json["differing"] == {"transfer.block_bytes": [1 << 20, 64 << 10]}
+    assert done.json["differing"] == {"transfer.block_size": [1 << 20, 64 << 10]}
     assert done.json["in_turns"]
     assert [side["runs"] for side in done.json["sides"]] == [4, 4]
     assert done.err.count("block ") == 8

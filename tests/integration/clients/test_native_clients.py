@@ -143,7 +143,7 @@ from serverless_bench.testing.client_parts import RangeOf, new_meter
 name, url, *options = sys.argv[1:]
 pairs = tuple(tuple(option.split("=")) for option in options)
 client = open_client(
-    Target(client=name, bucket="bucket", endpoint_url=url, options=pairs), Transfer()
+    Target(client=name, bucket="bucket", endpoint_url=url, client_option=pairs), Transfer()
 )
 client.put("key", RangeOf("key", 0, 1000), new_meter())
 """

@@ -72,7 +72,7 @@ ASKS_FOR = [
     ),
     pytest.param(
         "lambda",
-        {"target__endpoint_url": AWS, "control__endpoint_url": AWS, "functions": ["delete-it-all"]},
+        {"target__endpoint_url": AWS, "control__endpoint_url": AWS, "function": ["delete-it-all"]},
         "the functions 'delete-it-all'",
         id="functions on AWS",
     ),

@@ -33,7 +33,7 @@ def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
             transfer=Transfer(retries=0),
             number=1,
             duration=1.0,
-            warm_up=of.get("warmup", 0),
+            warm_up=of.get("warm_up", 0),
             load=Load(rate=100.0, threads=of.get("threads", 1)),
         )
         with credentials(KEYS):
@@ -46,7 +46,7 @@ def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
 
 
 @pytest.mark.parametrize(
-    "of", [{}, {"warmup": 3, "threads": 4}], ids=["plain", "warm-up and idle threads"]
+    "of", [{}, {"warm_up": 3, "threads": 4}], ids=["plain", "warm-up and idle threads"]
 )
 def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
     tmp_path: Path, of: dict[str, int]
