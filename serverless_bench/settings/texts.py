@@ -8,7 +8,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MIX
 from serverless_bench.job.operations import MIXED
 from serverless_bench.job.types import wrong
-from serverless_bench.units import is_bare, parse_size
+from serverless_bench.units import KIB, is_bare, parse_size
 
 Options = str | Sequence[str] | Mapping[str, str | int | float | bool]
 """Several ``NAME=VALUE``, or a table."""
@@ -18,16 +18,16 @@ _MAX_DIGITS: Final = 18
 
 
 def read_size(name: str, size: str | int) -> int:
-    """Return the bytes of a size: a whole number, or a text with a unit.
+    """Return the bytes of a size: a whole number, or a text, which may lack a unit from 1 KiB on.
 
     Raises
     ------
     UsageError
-        If a text has no unit, or is no size.
+        If a smaller one has no unit, or a text is no size.
     """
     if isinstance(size, int):
         return size
-    if is_bare(size):
+    if is_bare(size) and float(size) < KIB:
         raise wrong(
             name, f"{size} has no unit", hint=f"`{name}` {size}MiB, or `{name}` {size}B for bytes"
         )
