@@ -160,8 +160,7 @@ class BlockTable(_ReadTable):
         return self._block(max(0, bisect_right(self._first, function) - 1))
 
     def _block(self, number: int) -> Table:
-        columns = {name: partial(read, number) for name, read in self._columns.items()}
-        return _RowBlock(columns)
+        return _RowBlock({name: partial(read, number) for name, read in self._columns.items()})
 
 
 class _RowBlock(_ReadTable):
