@@ -11,6 +11,7 @@ import numpy as np
 from serverless_bench.analysis.display import Displayed
 from serverless_bench.analysis.samples import (
     Sample,
+    blocks_of,
     check_comparable,
     in_turns,
     measured_run,
@@ -21,8 +22,8 @@ from serverless_bench.analysis.samples import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.statistics import unpaired as statistics
-from serverless_bench.statistics.unpaired import Comparison
+from serverless_bench.statistics import sides as statistics
+from serverless_bench.statistics.sides import ASSUMES, Comparison, Design
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, require_scipy
 from serverless_bench.units import format_count
 
@@ -69,12 +70,16 @@ class RunComparison(Displayed):
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench compare``; docs/compare.md lists its fields."""
-        values = [side.metric(self.metric) for side in self.sides]
+        values, design = [side.metric(self.metric) for side in self.sides], _design(self.sides)
         return {
             "metric": self.metric,
             "more_is_better": self.more_is_better,
             "threshold": self.threshold,
             "alpha": ALPHA,
+            "compared": "ratio of geometric means",
+            "design": design.value,
+            "assumes": ASSUMES[design],
+            "blocks": blocks_of(self.sides),
             "sides": [
                 {
                     "label": side.label,
@@ -109,7 +114,7 @@ def compare(
     ----------
     baseline, *others
         Of each side a run, a directory with one or several runs in it, or a list of those.
-        Fewer than four runs per side allow no verdict.
+        Fewer than six runs per side allow no verdict. Runs of ``ab`` are compared in blocks.
     metric
         Field of the JSON report, as in ``t99_s`` or ``per_function_bytes_per_s.p50``.
     threshold
@@ -162,17 +167,20 @@ def compare_sides(
     """
     better = more_is_better(metric)
     check_comparable(sides, allowed=allowed)
-    values = [side.metric(metric) for side in sides]
+    baseline, *others = (side.metric(metric) for side in sides)
     return RunComparison(
         metric=metric,
         more_is_better=better,
         threshold=threshold,
         sides=tuple(sides),
-        comparisons=tuple(
-            statistics.compare(values[0], other, threshold=threshold, more_is_better=better)
-            for other in values[1:]
+        comparisons=statistics.compare(
+            baseline, others, design=_design(sides), threshold=threshold, more_is_better=better
         ),
     )
+
+
+def _design(sides: Sequence[Sample]) -> Design:
+    return Design.BLOCKS if blocks_of(sides) else Design.RUNS
 
 
 def spread(numbers: Sequence[float]) -> float | None:

@@ -15,6 +15,7 @@ from serverless_bench.escaping import for_markdown
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
+    FigureEvidence,
     Finding,
     overall,
     ratio_of,
@@ -23,7 +24,8 @@ from serverless_bench.history.judging import (
 from serverless_bench.history.recorded import FIGURES, RecordedRun
 from serverless_bench.reporters.comparison import format_metric
 from serverless_bench.reporters.text_table import table
-from serverless_bench.statistics.paired import ENOUGH, MIN_ROUNDS
+from serverless_bench.statistics.power import ENOUGH
+from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count
 
@@ -131,7 +133,7 @@ class HistoryCheck(Printed):
         """Return what would tell where this check does not, or may not."""
         gain, what = finding.evidence.gain, "block" if self.in_turns else "recorded session"
         if gain is None:
-            least = MIN_ROUNDS if self.in_turns else MIN_SESSIONS
+            least = MIN_BLOCKS if self.in_turns else MIN_SESSIONS
             return f"{format_count(least, what)} at least; with fewer there is no verdict"
         if finding.power >= ENOUGH:
             return ""
@@ -170,9 +172,15 @@ def _figure(finding: Finding, in_turns: bool) -> dict[str, Any]:  # noqa: FBT001
         "p": finding.p,
         "power": finding.power,
         "needed": finding.needed,
-        "spread": one.spread if not in_turns or one.gain is None else one.gain.sd,
-        "correlation": None if in_turns else one.correlation,
+        "spread": _spread(one),
+        "correlation": one.recorded.correlation if one.recorded else None if in_turns else 0.0,
     }
+
+
+def _spread(evidence: FigureEvidence) -> float | None:
+    if evidence.recorded is not None:
+        return evidence.recorded.between
+    return None if evidence.gain is None else evidence.gain.sd
 
 
 _BARS: Final = "▁▂▃▄▅▆▇█"

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.paired import paired_ratio
+from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, Usl, fit_scaling
 from serverless_bench.statistics.verdict import ALPHA
 

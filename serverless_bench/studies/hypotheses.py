@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import structs
 
 from serverless_bench.statistics.knee import KneeTest, knee_test, p_across, p_expected
-from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
+from serverless_bench.statistics.ratio import MIN_ROUNDS, paired_ratio
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import (

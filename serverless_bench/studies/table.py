@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.statistics.paired import paired_ratio
+from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import CELL, Cell, published_row
 from serverless_bench.studies.contradictions import contradictions, is_doubted

@@ -143,7 +143,7 @@ def _ratios(comparison: RunComparison, figures: Figures) -> Iterator[Html]:
     ):
         pair = f"{side.label} over {comparison.sides[0].label}"
         paths = [f"comparisons[{at}].{name}" for name in ("verdict", "ratio")]
-        more = ("interval.low", "interval.high", "mann_whitney_p", "permutation_p")
+        more = ("interval.low", "interval.high", "p_different", "p_same")
         paths += [f"comparisons[{at}].evidence.{name}" for name in more if one.evidence]
         cells.append([pair, *map(figures.value, paths), *("-" for _ in more if not one.evidence)])
         row: dict[str, object] = {"pair": pair, "ratio": one.ratio}
@@ -151,7 +151,7 @@ def _ratios(comparison: RunComparison, figures: Figures) -> Iterator[Html]:
             row |= {"low": one.evidence.interval.low, "high": one.evidence.interval.high}
         rows.append(row)
     yield figure(_forest(rows, comparison.threshold))
-    header = ("pair", "verdict", "ratio", "from", "to", "p by ranks", "p by means")
+    header = ("pair", "verdict", "ratio", "from", "to", "p different", "p same")
     yield table(header, cells, names=2, caption="Verdicts")
 
 
