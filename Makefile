@@ -12,7 +12,7 @@ STACK := serverless_bench/aws/stack
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 WINGS := $(wildcard tests/*/lab tests/*/studies)
 
-.PHONY: demo fast test test-wings full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden stack requirements licences audit mutants clean
+.PHONY: demo fast test test-wings full check lint types contracts docs settings report reference notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -67,6 +67,9 @@ faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 
 stores: .venv/dev  ## the table of docs/stores.md, from servers asked now; builds two with Go and Rust the first time
 	$(BIN)/python docs/make_stores.py
+
+verdicts: .venv/dev  ## docs/verdicts.md and its file of cells, from rigs run now: ten minutes; all of it needs root on Linux
+	$(BIN)/python docs/make_verdicts.py
 
 performance: .venv/dev  ## docs/performance.md, from runs made now: 25 minutes of a quiet machine
 	$(BIN)/python docs/make_performance.py

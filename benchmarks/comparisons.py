@@ -237,21 +237,21 @@ def equal_versions() -> Iterator[Case]:
     """Yield the cells of equal versions."""
     for name, law in EQUAL.items():
         for first, second in SIZES:
-            words = f"{first} and {second} runs"
+            words = f"{first}+{second}"
             yield Case("compare", name, words, unpaired(law, (first, second)))
         for blocks in BLOCKS:
-            yield Case("ab", name, f"{blocks} blocks", paired(law, blocks))
+            yield Case("ab", name, f"{blocks}", paired(law, blocks))
         for sessions in SESSIONS:
             once = recorded(law, [1] * sessions)
-            yield Case("history", name, f"{sessions} sessions", once)
+            yield Case("history", name, f"{sessions}", once)
     for name, law in SERIES.items():
         for blocks in BLOCKS:
-            yield Case("ab", name, f"{blocks} blocks", in_order(law, blocks))
+            yield Case("ab", name, f"{blocks}", in_order(law, blocks))
             once = in_order(law, blocks, cells=5)
-            yield Case("experiments", name, f"{blocks} rounds of 5 cells", once)
+            yield Case("experiments", name, f"{blocks}", once)
     for sizes, new, spreads in UNLIKE_SESSIONS:
-        what = f"spread {spreads[0]:.1%} of sessions, {spreads[1]:.0%} of runs"
-        size = f"{len(sizes)} sessions of {_numbers(sizes)}, {new} new"
+        what = f"sessions {spreads[0]:.1%}, runs {spreads[1]:.0%}"
+        size = f"{len(sizes)}x{_numbers(sizes)}+{new}"
         yield Case("history", what, size, recorded(normal, sizes, new, spreads))
 
 
@@ -266,7 +266,7 @@ UNLIKE_SESSIONS: Final = (
 
 
 def _numbers(sizes: Sequence[int]) -> str:
-    return " or ".join(str(size) for size in dict.fromkeys(sizes)) + " runs"
+    return "/".join(str(size) for size in dict.fromkeys(sizes))
 
 
 def unlike_spreads() -> Iterator[Case]:
@@ -274,35 +274,33 @@ def unlike_spreads() -> Iterator[Case]:
     for name, law in SYMMETRIC.items():
         for first, second in UNLIKE:
             once = unpaired(law, (first, second), (0.02, 0.2))
-            yield Case("compare", name, f"{first} and {second} runs", once)
+            yield Case("compare", name, f"{first}+{second}", once)
         for blocks in (*BLOCKS, 30):
-            yield Case("ab", name, f"{blocks} blocks", paired(law, blocks, (0.02, 0.2)))
+            yield Case("ab", name, f"{blocks}", paired(law, blocks, (0.02, 0.2)))
 
 
 def true_differences() -> Iterator[Case]:
     """Yield the cells of a true 10 % at a spread of 3 %."""
     spread = (0.03, 0.03)
-    yield Case("compare", "normal", "8 and 8 runs", unpaired(normal, (8, 8), spread, 1.1))
-    yield Case("ab", "normal", "8 blocks", paired(normal, 8, spread, 1.1))
+    yield Case("compare", "normal", "8+8", unpaired(normal, (8, 8), spread, 1.1))
+    yield Case("ab", "normal", "8", paired(normal, 8, spread, 1.1))
 
 
 def shown() -> Iterator[Case]:
     """Yield the cells that are outside of what the tests assume."""
     for first, second in ((6, 6), (15, 15), (24, 6)):
-        words = f"{first} and {second} runs"
+        words = f"{first}+{second}"
         once = unlike_shapes((first, second))
         yield Case("compare", "unlike shapes: normal, skewed", words, once)
     for name in ("autocorrelated 0.5", "autocorrelated 0.9"):
         law = SERIES[name]
-        yield Case("compare", f"{name}, without blocks", "8 and 8 runs", unpaired(law, (8, 8)))
+        yield Case("compare", f"{name}, without blocks", "8+8", unpaired(law, (8, 8)))
     for name, law in {"bimodal": bimodal, "uniform": uniform}.items():
         for runs in (6, 8, 15):
             once = unpaired(law, (runs, runs), (0.02, 0.2))
-            words = f"{runs} and {runs} runs"
-            yield Case("compare", f"{name}, spreads differ ten times", words, once)
-    for name, law in SYMMETRIC.items():
-        what = f"{name}, spreads differ ten times"
-        yield Case("compare", what, "4 and 16 runs (refused)", few_against_many(law))
+            words = f"{runs}+{runs}"
+            yield Case("compare", f"{name}, ten times the spread", words, once)
+    yield Case("Welch", "normal, ten times the spread", "4+16", few_against_many(normal))
 
 
 TABLES: Final[Mapping[str, tuple[str, Callable[[], Iterator[Case]]]]] = {
@@ -330,7 +328,7 @@ def main() -> None:
     for title, (says, cases) in TABLES.items():
         rows: dict[tuple[str, str], list[str]] = {}
         for case in cases():
-            share = f"{case.share(count):.1%} ({case.size})"
+            share = f"{case.size}: {case.share(count):.1%}"
             rows.setdefault((case.command, case.what), []).append(share)
         print(f"\n{title}:\n\n| command | runs | {says} |\n| --- | --- | --- |")
         for (command, what), shares in rows.items():

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +22,11 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.lab.commands.plan_simulate import FORMATS, spreads
 from serverless_bench.lab.loopback.process import served
 from serverless_bench.lab.simulation.model import LOOPBACK
 from serverless_bench.lab.simulation.simulated_run import simulate
-from serverless_bench.lab.simulation.spread import Spread, chance_between, spreads
-from serverless_bench.units import KIB
+from serverless_bench.units import KIB, format_seconds
 
 FUNCTIONS: Final = (10, 24, 64)
 REQUESTS: Final = 480
@@ -81,20 +81,19 @@ def simulated(functions: int, requests: int, rounds: int) -> list[Summary]:
 def rows(functions: int, requests: int, rounds: int, simulations: int) -> list[dict[str, Any]]:
     """Return the figures of both, by name."""
     real = measured(functions, requests, rounds)
-    made = {one.name: one for one in spreads(simulated(functions, requests, simulations))}
-    single = [{one.name: one.median for one in spreads([run])} for run in real]
+    made = spreads(simulated(functions, requests, simulations))
+    single = [spreads([run]) for run in real]
     return [
         {
-            **asdict(made[one.name]),
-            "real": one.median,
-            "inside": sum(_inside(made[one.name], run[one.name]) for run in single),
+            "name": name,
+            **made[name],
+            "real": spread["median"],
+            "inside": sum(
+                made[name]["low"] <= run[name]["median"] <= made[name]["high"] for run in single
+            ),
         }
-        for one in spreads(real)
+        for name, spread in spreads(real).items()
     ]
-
-
-def _inside(spread: Spread, value: float) -> bool:
-    return spread.low <= value <= spread.high
 
 
 def parser() -> argparse.ArgumentParser:
@@ -109,7 +108,7 @@ def main() -> None:
     requests, rounds, simulations = REQUESTS, asked.rounds, SIMULATED
     if asked.smallest:
         functions, requests, rounds, simulations = (2,), 4, 1, 2
-    chance = chance_between(simulations)
+    chance = (simulations - 1) / (simulations + 1)
     print(f"Of {rounds} runs each; a run lies in the range in {chance:.0%} of cases.\n")
     print("| functions | figure | measured | simulated | range | simulated / measured | in it |")
     print("| ---: | --- | ---: | ---: | --- | ---: | ---: |", flush=True)
@@ -120,12 +119,13 @@ def main() -> None:
         )
         for number, figures in zip(functions, found, strict=True):
             for row in figures:
-                made = Spread(**{name: row[name] for name in ("name", "low", "median", "high")})
-                low, middle, high = made.cells()
-                real = replace(made, median=row["real"]).cells()[1]
-                ratio = made.median / row["real"] if row["real"] else 1.0
+                shown = FORMATS.get(row["name"], format_seconds)
+                low, middle, high, real = (
+                    shown(row[name]) for name in ("low", "median", "high", "real")
+                )
+                ratio = row["median"] / row["real"] if row["real"] else 1.0
                 print(
-                    f"| {number} | {made.name} | {real} | {middle} | {low} to {high} |"
+                    f"| {number} | {row['name']} | {real} | {middle} | {low} to {high} |"
                     f" {ratio:.2f} | {row['inside']} |",
                     flush=True,
                 )

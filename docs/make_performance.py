@@ -113,7 +113,22 @@ def measured(table: Table, *, smallest: bool) -> str:
         break_on_hyphens=False,
     )
     text = [sentence, *([table.about] if table.about else []), made]
-    return f"## {table.title}\n\n" + "\n\n".join(text) + f"\n\n{done.stdout}"
+    return f"## {table.title}\n\n" + "\n\n".join(text) + f"\n\n{shortened(done.stdout)}"
+
+
+def shortened(table: str) -> str:
+    """Return a Markdown table without sizes and threads where all rows have the same.
+
+    The title of the section and the command above the table tell them.
+    """
+    lines = [line.strip("|\n").split("|") for line in table.splitlines()]
+    names = [name.strip() for name in lines[0]]
+    left = [
+        column
+        for column, name in enumerate(names)
+        if name not in {"KiB", "threads"} or len({line[column] for line in lines[2:]}) > 1
+    ]
+    return "".join(f"|{'|'.join(line[column] for column in left)}|\n" for line in lines)
 
 
 def rows(table: str) -> list[Row]:

@@ -14,7 +14,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from packaging.utils import canonicalize_name
 
 from requirements.pins import ROOT, Policy, locks, pins, policy
-from serverless_bench.lab.localstack import environment
+from serverless_bench.lab.localstack import server
 
 PAGE: Final = ROOT / "docs" / "licences.md"
 BEGIN, END = "<!-- begin of the tables: make licences -->\n", "<!-- end of the tables -->\n"
@@ -39,7 +39,7 @@ def main() -> int:
 
 def environments() -> Iterator[str]:
     """Yield where packages are installed: .venv, .venv-sam and LocalStack's own."""
-    localstack = environment.prepare(environment.default_directory(), print)
+    localstack = server.prepare(server.default_directory(), print)
     for home in (ROOT / ".venv", ROOT / ".venv-sam", localstack.python.parents[1]):
         yield from map(str, home.glob("lib/python*/site-packages"))
 

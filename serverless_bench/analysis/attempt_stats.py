@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serverless_bench.analysis.timeline import measured_operations
-from serverless_bench.analysis.visibility import shown
+from serverless_bench.analysis.visibility import shown, unseen_attempts
 from serverless_bench.errors import Throttled
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
@@ -44,8 +44,8 @@ class AttemptStats:
     throttled_peak_per_s: int
     throttled_by_prefix: Mapping[str, int]
     errors_of_attempts: Mapping[str, int]
-    offered_bytes: int
-    retried_bytes: int
+    offered_bytes: int | None
+    retried_bytes: int | None
     new_connections: int | None
     read_amplification: float | None
 
@@ -60,10 +60,12 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
     good
         Which operations succeeded and count, shape ``(operations,)``.
     """
-    measured = measured_operations(run)[run.operation_rows(run.attempts)]
+    rows = run.operation_rows(run.attempts)
+    measured = measured_operations(run)[rows]
     attempts = {name: run.attempts[name][measured] for name in ("bytes", "error", "reused")}
     failed = ~is_text(attempts["error"], None)
     moved = attempts["bytes"]
+    is_seen = not (failed & unseen_attempts(run)[rows[measured]]).any()
     throttled = throttles_per_s(run)
     by_prefix = {prefix: int(counts.sum()) for prefix, counts in throttled.items()}
     return AttemptStats(
@@ -73,8 +75,8 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
         throttled_peak_per_s=int(np.max(sum(throttled.values(), np.zeros(1, dtype=np.int64)))),
         throttled_by_prefix=by_prefix,
         errors_of_attempts=dict(Counter(attempts["error"][failed]).most_common()),
-        offered_bytes=int(moved.sum()),
-        retried_bytes=int(moved[failed].sum()),
+        offered_bytes=int(moved.sum()) if is_seen else None,
+        retried_bytes=int(moved[failed].sum()) if is_seen else None,
         new_connections=int((attempts["reused"] == 0).sum())
         if Shown.CONNECTION in shown(run)
         else None,

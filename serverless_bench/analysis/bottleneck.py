@@ -48,6 +48,7 @@ from serverless_bench.analysis.network_bucket import (
 )
 from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.analysis.visibility import unacknowledged
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -110,7 +111,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
         return Bottleneck()
     launch, share = _launch_share(run, rows), _client_share(run, rows)
     sample = sample_of(len(rows))
-    buckets = bucket_fits(run, good, rows, sample)
+    buckets = bucket_fits(run, good & ~unacknowledged(run), rows, sample)
     limited = limited_functions(buckets, run.functions["memory_mib"][rows])
     cause = _causes(run, rows, launch, share)
     found = Counter(cause.tolist())
@@ -148,7 +149,7 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     if not len(rows):
         return rows, np.empty(0, dtype=np.str_)
     sample = sample_of(len(rows))
-    buckets = bucket_fits(run, good, rows, sample)
+    buckets = bucket_fits(run, good & ~unacknowledged(run), rows, sample)
     limited = limited_functions(buckets, run.functions["memory_mib"][rows])
     cause = _causes(run, rows, _launch_share(run, rows), _client_share(run, rows))
     by_network = is_among(np.arange(len(rows)), sorted(limited))

@@ -15,6 +15,7 @@ import numpy as np
 from serverless_bench.analysis.clock_offsets import stepped
 from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
 from serverless_bench.analysis.timeline import counted
+from serverless_bench.analysis.visibility import SENT
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_rate
@@ -24,7 +25,6 @@ _TOLERANCE: Final = 0.02
 _WHOLE: Final = frozenset({"get", "put"})
 """Kinds that move the bytes of their object, no more and no fewer."""
 _RANGES: Final = frozenset({"get_range"})
-_SENT: Final = frozenset({"append_array", "put", "write_array"})
 _RECEIVED: Final = frozenset({"get", "get_range", "read_array"})
 
 
@@ -132,11 +132,12 @@ def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     """A link carries its rate in each direction at once."""
     link = facts.run.job.link_bytes_per_s
     together = (facts.throughput.whole, facts.throughput.peak_1s)
-    if link is None or max(rate or 0.0 for rate in together) <= link:
+    # Of writes that nobody saw arrive there is no peak; what was read then may have one.
+    if link is None or (None not in together and max(rate or 0.0 for rate in together) <= link):
         return
     kinds = facts.run.operations["kind"]
     rates = {
-        "sent": (whole_and_peak(facts.run, is_one_of(kinds, _SENT)), link),
+        "sent": (whole_and_peak(facts.run, is_one_of(kinds, SENT)), link),
         "received": (whole_and_peak(facts.run, is_one_of(kinds, _RECEIVED)), link),
         # Which way the bytes of a user's own function went is not known.
         "both ways": (together, 2 * link),

@@ -48,8 +48,9 @@ from serverless_bench.analysis.timeline import (
     good_operations,
     measured_operations,
 )
-from serverless_bench.analysis.visibility import not_shown
+from serverless_bench.analysis.visibility import not_shown, shown
 from serverless_bench.job.endpoint import is_billed_by_aws
+from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -228,6 +229,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     run = aligned(run, offsets)
     measured = measured_operations(run)
     good, counts = good_operations(run), Counter(run.functions["status"])
+    attempts = attempt_stats(run, good)
     found = throughput(run, good)
     withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
     shown = Throughput(span_s=found.span_s) if withheld else found
@@ -243,7 +245,8 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         lost=counts["lost"],
         duplicate=counts["duplicate"],
         per_function_bytes_per_s=percentiles(rates),
-        attempt_stats=attempt_stats(run, good),
+        attempt_stats=attempts,
+        not_shown=not_shown(run, good, attempts.retried_bytes),
         clocks=clocks(offsets),
         gate=_gate(run),
         bottleneck=bottleneck(run, good),
@@ -348,7 +351,7 @@ def _workers(run: Run, good: Mask) -> dict[str, Any]:
 
 def _times(run: Run, good: Mask) -> dict[str, Any]:
     """Return how long the run took, and its operations."""
-    time, hidden = elapsed(run), not_shown(run, good)
+    time, seen = elapsed(run), shown(run)
 
     def durations_s(begin: str, end: str) -> dict[str, float] | None:
         start, stop = run.operations[begin], run.operations[end]
@@ -360,11 +363,10 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
         "paused_s": 0.0 if there is None else time.paused_ns(*there) / NS_PER_S,
         "makespan_s": makespan_s(run.functions, time),
         "done_s": done_s(run, good, time),
-        "ttfb_s": None if "ttfb_s" in hidden else durations_s("start_ns", "first_byte_ns"),
-        "ack_s": None if "ack_s" in hidden else durations_s("last_byte_sent_ns", "end_ns"),
+        "ttfb_s": durations_s("start_ns", "first_byte_ns") if Shown.FIRST_BYTE in seen else None,
+        "ack_s": durations_s("last_byte_sent_ns", "end_ns") if Shown.ACKNOWLEDGED in seen else None,
         "latency_s": durations_s("start_ns", "end_ns"),
         "service_s": percentiles(service_s(run, good)),
-        "not_shown": hidden,
     }
 
 

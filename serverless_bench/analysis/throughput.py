@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.timeline import measured_operations, segment_bytes, segments
+from serverless_bench.analysis.visibility import unacknowledged
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -83,10 +84,14 @@ def throughput(run: Run, good: Mask) -> Throughput:
         # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
         return found
     steady, steady_s = _steady(in_flight, running, segment_ns, planned_at_once(run))
+    if not (unacknowledged(run) & good).any():
+        found = replace(
+            found,
+            peak_1s=_best(running, took_ns, segment_ns, NS_PER_S),
+            peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
+        )
     return replace(
         found,
-        peak_1s=_best(running, took_ns, segment_ns, NS_PER_S),
-        peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
         steady=steady,
         steady_s=steady_s,
         whole=bytes_per_second(moved, at_work_ns) or None,
@@ -96,7 +101,8 @@ def throughput(run: Run, good: Mask) -> Throughput:
 def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
     """Return what some of the operations moved: over the span of all, and in the best second.
 
-    ``wanted`` has a value per operation; what failed or is of the warm-up does not count.
+    ``wanted`` has a value per operation; what failed or is of the warm-up does not count. There is
+    no best second where writes are among them that nobody saw arrive.
     """
     there = span(run)
     if there is None:
@@ -104,9 +110,10 @@ def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
     took_ns = there[1] - there[0]
     segment_ns = _step_ns(took_ns)
     running = np.concatenate(([0], np.cumsum(segment_bytes(run, wanted, segment_ns=segment_ns))))
+    is_seen = not (unacknowledged(run) & wanted).any()
     return (
         bytes_per_second(int(running[-1]), span_ns(run)),
-        _best(running, took_ns, segment_ns, NS_PER_S),
+        _best(running, took_ns, segment_ns, NS_PER_S) if is_seen else None,
     )
 
 

@@ -66,7 +66,13 @@ def open_session() -> "Session":
     return session
 
 
-def open_client(service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:  # noqa: ANN401 - botocore's
+def open_client(
+    service: str,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    **config: Any,  # noqa: ANN401 - botocore's
+) -> Any:  # noqa: ANN401 - botocore's
     """Return a botocore client with few retries and short timeouts.
 
     Parameters
@@ -77,6 +83,8 @@ def open_client(service: str, *, region: str | None = None, endpoint_url: str | 
         Where; None takes the AWS configuration's region, or ``DEFAULT_REGION``.
     endpoint_url
         None takes AWS's, or the environment's.
+    config
+        Other settings than those of all clients, as ``botocore.config.Config`` has them.
     """
     # Most commands ask nobody, and this takes a quarter of a second.
     from botocore.config import Config  # noqa: PLC0415
@@ -87,7 +95,7 @@ def open_client(service: str, *, region: str | None = None, endpoint_url: str | 
             service,
             region_name=region or session.get_config_variable("region") or DEFAULT_REGION,
             endpoint_url=endpoint_url,
-            config=Config(**_CONFIG),
+            config=Config(**{**_CONFIG, **config}),
         )
     refuse_password(client.meta.endpoint_url)
     return client

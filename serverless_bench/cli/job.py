@@ -122,6 +122,12 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.settings.names import setting_names
 
+    declared = open_workload(workload)
+    if declared.runs_code:
+        from serverless_bench.cli.own_function import load_function
+        from serverless_bench.driver.pickling import pack
+
+        flags = {**flags, "code": pack(load_function(flags["code"]))}
     output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
@@ -129,7 +135,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     # What comes now loads libraries, for which a wrong flag did not have to wait.
     from serverless_bench.executors import info_of
 
-    if not open_workload(workload).runs_code or not info_of(found.job.executor).in_process:
+    if not declared.runs_code or not info_of(found.job.executor).in_process:
         # A function of the user's own shares this process then.
         load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from serverless_bench.cli.commands.call import with_code
 from serverless_bench.cli.flags.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepare
+from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.stages import STAGES
 from serverless_bench.errors import UsageError
-from serverless_bench.job.workload import OWN_FUNCTION
+from serverless_bench.job.workload import WORKLOADS, open_workload
 
 if TYPE_CHECKING:
     from serverless_bench.driver.outlook import JobPlan
     from serverless_bench.job.spec import JobSpec
 
-COMMANDS: Final = (*STAGES, "call")
+_WORKLOADS: Final = {open_workload(name).command or name: name for name in WORKLOADS}
+"""By the command that runs each."""
+COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in _WORKLOADS)
 _ABOUT_COMMAND: Final = frozenset(
     {
         "arch",
@@ -120,5 +121,4 @@ def prepare_command(words: Sequence[str]) -> Prepared:
         parent=click.get_current_context(),
         default_map=defaults_for(command),
     ).params
-    own = name == "call"
-    return prepare(OWN_FUNCTION, with_code(flags)) if own else prepare(name, flags)
+    return prepare(_WORKLOADS[name], flags)

@@ -1,25 +1,37 @@
 """Jobs of commands that run them again and again, as a series takes them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.commands.read import command as read_command
-from serverless_bench.cli.commands.write import command as write_command
 from serverless_bench.cli.flags.from_files import check_known, flags_of
 from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.job import prepare
+from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
+from serverless_bench.cli.main import open_command
 from serverless_bench.cli.output.terminal import aside, complain, note, working
 from serverless_bench.errors import UsageError
+from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
 
 if TYPE_CHECKING:
     from serverless_bench.series.runs import Listener, Task
-COMMANDS: Final[Mapping[str, click.Command]] = {"read": read_command, "write": write_command}
-"""In this order, because of two flags of one name the help of the first is shown."""
+
+
+def commands_where(declares: Callable[[Workload], bool]) -> dict[str, click.Command]:
+    """Return the commands of workloads by their declaration."""
+    return {
+        name: open_command(name)
+        for name in WORKLOADS
+        if name in ALL_COMMANDS and declares(open_workload(name))
+    }
+
+
+COMMANDS: Final = commands_where(lambda workload: workload.deals_objects)
+"""Of those that move whole objects. Of two flags of one name the help of the first is shown."""
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
 """Parameters of these commands that whoever repeats them decides."""
 
@@ -72,7 +84,7 @@ def flags_of_job(
 
 def _overwritten(job: str) -> tuple[str, ...]:
     """Return the flags of a command that name a file which every run would write anew."""
-    return ("key_file",) if job == "write" else ()
+    return () if "key_file" in open_workload(job).settings else ("key_file",)
 
 
 def listener() -> "Listener":
@@ -99,7 +111,7 @@ def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
 def load_task(path: Path) -> "Task":
     """Return the task that a job file describes.
 
-    ``command`` is write or read, and every other key is a flag of it, spelled as in
+    ``command`` is one of ``COMMANDS``, and every other key is a flag of it, spelled as in
     sbench.toml. What the file does not say comes from the environment and sbench.toml.
 
     Raises
@@ -111,7 +123,7 @@ def load_task(path: Path) -> "Task":
     name = data.pop("command", None)
     if not isinstance(name, str) or name not in COMMANDS:
         raise UsageError(
-            f"{path}: the command is {name!r}", hint='command = "write" or command = "read"'
+            f"{path}: the command is {name!r}", hint=f"`command` is {' or '.join(COMMANDS)}"
         )
     command = COMMANDS[name]
     with located(str(path), as_key):

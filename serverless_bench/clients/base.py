@@ -1,6 +1,6 @@
 """What the body asks of a storage library, and what it hands to it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, Protocol
 
@@ -80,6 +80,9 @@ class ClientInfo:
     """Whether it makes sessions with directory buckets (S3 Express One Zone)."""
     conditional: bool = False
     """Whether it writes on conditions, and shows entity tags: see ``ConditionalClient``."""
+    control: str = ""
+    """``module:attribute`` of the class for small requests that are not measured, of a client that
+    is the default of a protocol other than S3."""
     forkable: bool = True
     """False where the library starts threads: it is opened only where nothing forks any more."""
     quirks: frozenset[Quirk] = frozenset()
@@ -89,7 +92,7 @@ class ClientInfo:
         """Return what is true with some options set: a library that splits a put hides more."""
         if not self.attempts_hidden_by & {name for name, text in options if text.lower() != "none"}:
             return self
-        return replace(self, attempts="hidden", shows=self.shows - {Shown.LAST_BYTE_SENT})
+        return replace(self, attempts="hidden", shows=self.shows - {Shown.ACKNOWLEDGED})
 
 
 class Source(Protocol):
@@ -129,12 +132,22 @@ class Exchange(Protocol):
             When the function has to stop; let it pass.
         """
 
+    def sending(self, waiting: Callable[[], int]) -> None:
+        """A body that does not go out at once (``send_queue.AT_ONCE``) is about to be sent.
+
+        From now on ``moved`` counts what the kernel takes, and ``waiting`` returns how much of
+        that the store has not acknowledged; it is called until the request is answered or over.
+        """
+
     def sent(self) -> None:
-        """The last byte of the request was handed to the network.
+        """The last byte of the request was handed to the kernel.
 
         Never later: the store's time to acknowledge would look shorter than it was. Called
         again, the last call counts.
         """
+
+    def acknowledged(self, at_ns: int) -> None:
+        """The store's kernel had the last byte at this instant of the wall clock."""
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
         """The head of the response is here; header names are lower case.

@@ -27,6 +27,8 @@ from serverless_bench.clients.library import LibraryClient, check_page, moved_en
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import check_success
+from serverless_bench.clients.send_queue import AT_ONCE
+from serverless_bench.clients.watched_pools import prepare_here, sending_here, watched
 from serverless_bench.errors import (
     AccessDenied,
     BadRequest,
@@ -228,29 +230,20 @@ class Boto3Client(LibraryClient[Boto3Options]):
             ),
         )
         endpoint: Any = self._client._endpoint  # type: ignore[attr-defined]  # noqa: SLF001
+        pools = endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001
+        pools.update({scheme: watched(pool) for scheme, pool in pools.items()})
         endpoint.http_session = _BoundedSession(endpoint.http_session, self._sending)
         events = self._client.meta.events
         # Following a redirect is another attempt, and attempts are the body's to make.
         events.register_last("before-parameter-build.s3", _never_redirect)
-        events.register("before-send.s3", self._start_sending)
 
-    def _start_sending(self, event_name: str, **_: object) -> None:
-        """The passes over the body before this one were for checksums and signature."""
-        if event_name.endswith(".CreateSession"):
-            # Of a directory bucket, before the request itself.
-            return
-        body = getattr(self._sending, "body", None)
-        if body is not None:
-            body.sending = True
-
-    @contextmanager
-    def _body(self, source: Source, exchange: Exchange) -> Iterator[io.BufferedReader]:
-        raw = self._sending.body = _CountedFile(source, exchange)
-        try:
-            # Buffered, because urllib3 asks for 16 KiB at a time.
-            yield io.BufferedReader(raw, max(self._transfer.block_bytes, MIB))
-        finally:
-            self._sending.body = None
+    def _body(self, source: Source, exchange: Exchange) -> io.BufferedReader:
+        # It is read for checksums and signature first.
+        prepare_here()
+        # Buffered, because urllib3 asks for 16 KiB at a time.
+        return io.BufferedReader(
+            _CountedFile(source, exchange), max(self._transfer.block_bytes, MIB)
+        )
 
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
         """Make one request about the bucket, and report its response."""
@@ -327,21 +320,25 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
 
 class _CountedFile(KeystreamFile):
-    """A request body that reports to the exchange how far botocore has read it."""
+    """A request body that reports to the exchange how much of it botocore has sent."""
 
     def __init__(self, source: Source, exchange: Exchange) -> None:
         super().__init__(source, source.size)
         self._exchange = exchange
-        self.sending = False
+        self._handed: int | None = None
+        """Bytes that were read last, and sent when more is read."""
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer``."""
         count = super().readinto(buffer)
-        if self.sending:
-            if count:
-                self._exchange.moved(count)
-            else:
-                # More is requested when all that there is was sent.
+        connection = sending_here()
+        if connection is not None:
+            if self._handed:
+                self._exchange.moved(self._handed)
+            elif self._handed is None and self._size > AT_ONCE:
+                self._exchange.sending(connection.waiting())
+            self._handed = count
+            if not count:
                 self._exchange.sent()
         return count
 

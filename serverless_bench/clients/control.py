@@ -4,8 +4,10 @@ It is the same whatever client is measured: the thin one for S3, obstore for ano
 """
 
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Protocol, cast
 
+from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import Client, Exchange, Source
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.job.target import StoreProtocol, Target
@@ -52,7 +54,6 @@ def open_control_client(
     target = replace(target, client="", options=())
     if target.protocol is StoreProtocol.S3:
         return s3(target, transfer, called=called)
-    from serverless_bench.clients.clouds.control import CloudControl  # noqa: PLC0415
-
     # It has no parts, which nobody asks for here.
-    return cast("ControlClient", CloudControl(target, transfer, called=called))
+    own = resolve_name(CLIENTS.load(target.client).info.control)
+    return cast("ControlClient", own(target, transfer, called=called))

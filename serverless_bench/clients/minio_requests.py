@@ -17,6 +17,8 @@ from urllib3.exceptions import TimeoutError as Urllib3Timeout
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.library import read_text
 from serverless_bench.clients.s3_http import check_success
+from serverless_bench.clients.send_queue import AT_ONCE
+from serverless_bench.clients.watched_pools import sending_here, watched
 from serverless_bench.errors import (
     BadRequest,
     BadResponse,
@@ -73,6 +75,8 @@ class CountedPool(urllib3.PoolManager):
 
     def __init__(self, *, block_bytes: int, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
         super().__init__(**settings)
+        pools = self.pool_classes_by_scheme.items()
+        self.pool_classes_by_scheme = {scheme: watched(pool) for scheme, pool in pools}
         self._block_bytes = block_bytes
         self._here = threading.local()
 
@@ -135,6 +139,8 @@ class CountedPool(urllib3.PoolManager):
 
     def _counted(self, body: bytes, exchange: Exchange) -> Iterator[memoryview]:
         view = memoryview(body)
+        if len(view) > AT_ONCE and (connection := sending_here()) is not None:
+            exchange.sending(connection.waiting())
         for offset in range(0, len(view), self._block_bytes):
             block = view[offset : offset + self._block_bytes]
             yield block

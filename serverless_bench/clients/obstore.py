@@ -84,6 +84,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
     """Requests through ``obstore.store.S3Store``, or the store of another cloud."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
+        control="serverless_bench.clients.obstore_control:CloudControl",
         attempts="hidden",
         progress="none",
         shows=frozenset({Shown.CONTENT_RANGE}),

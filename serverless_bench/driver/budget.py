@@ -9,7 +9,7 @@ from serverless_bench.aws.account import read_function
 from serverless_bench.aws.cost.bill import outcome_usage
 from serverless_bench.aws.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB, CostConditions
-from serverless_bench.aws.cost.prices import format_money, needed_prices, price, price_note
+from serverless_bench.aws.cost.prices import needed_prices, price, price_note
 from serverless_bench.driver.cost_limit import CostLimit
 from serverless_bench.driver.link import mean_declared
 from serverless_bench.errors import CostError, ExecutorError, UsageError
@@ -95,9 +95,9 @@ class Budget:
             committed = self._probe + self.spent + flying * each
             waiting = len(self._done) + flying < self._job.invocations
             if committed > self._limit:
-                self._stop(f"with the {flying} under way about {self._money(committed)}")
+                self._stop(f"with the {flying} under way about {self._prices.money(committed)}")
             if waiting and not flying and not live.limit:
-                self._stop(f"and one more could come to {self._money(self._most)}")
+                self._stop(f"and one more could come to {self._prices.money(self._most)}")
 
         live.limit = self._may_fly()
         return on_outcome
@@ -107,8 +107,8 @@ class Budget:
 
     def _stop(self, why: str) -> NoReturn:
         raise CostError(
-            f"stopped: {self._arrived} functions cost {self._money(self.spent)}, {why}, more than"
-            f" {self.limit_text}",
+            f"stopped: {self._arrived} functions cost {self._prices.money(self.spent)}, {why},"
+            f" more than {self.limit_text}",
             hint="the report has what had arrived; functions under way are billed, too",
         )
 
@@ -128,7 +128,7 @@ class Budget:
     def _check(self, function_s: float | None) -> None:
         limit = f"{self.limit_text}; nothing was started"
         if function_s is not None and self.foreseen > self._limit:
-            about = self._money(self.foreseen)
+            about = self._prices.money(self.foreseen)
             raise CostError(
                 f"this job would cost about {about}, more than {limit}",
                 hint="sbench plan shows what costs how much",
@@ -137,10 +137,10 @@ class Budget:
         out = min(job.concurrency, job.invocations)
         at_once = self._probe + out * self._most
         if at_once > self._limit:
-            foreseen = f"is expected to cost {self._money(self.estimate)}, but "
+            foreseen = f"is expected to cost {self._prices.money(self.estimate)}, but "
             about = "" if function_s is None else foreseen
             raise CostError(
-                f"this job {about}could cost {self._money(at_once)} if the"
+                f"this job {about}could cost {self._prices.money(at_once)} if the"
                 f" {out} functions that are out at once ran until their `deadline` of"
                 f" {job.deadline_s:g} s, more than {limit}",
                 hint=self._advice(out, function_s),
@@ -167,12 +167,11 @@ class Budget:
     @property
     def limit_text(self) -> str:
         """The limit, in words."""
-        earlier = f", of which {self._money(self._earlier)} is spent" if self._earlier else ""
-        limit = self._money(self._limit + self._earlier)
+        earlier = (
+            f", of which {self._prices.money(self._earlier)} is spent" if self._earlier else ""
+        )
+        limit = self._prices.money(self._limit + self._earlier)
         return f"`max_cost` {limit}{earlier}{price_note(self._prices, self._job)}"
-
-    def _money(self, amount: float) -> str:
-        return format_money(amount, self._prices.currency)
 
 
 def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostConditions:

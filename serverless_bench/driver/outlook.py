@@ -15,7 +15,6 @@ from serverless_bench.aws.cost.prices import (
     BilledUsage,
     Dollars,
     Prices,
-    format_money,
     needed_prices,
     origin,
     price,
@@ -149,14 +148,16 @@ class JobPlan(Printed):
             yield "a function takes", f"{format_seconds(expected.function_s)}, billed"
             yield "requests", f"{usage.puts:,} of the PUT class, {usage.gets:,} of the GET class"
             parts = {name: getattr(dollars, name) for name in asdict(dollars)}
-            shown = ", ".join(f"{name} {self._money(part)}" for name, part in parts.items() if part)
-            yield "expected", f"{self._money(dollars.total)}: {shown}"
+            shown = ", ".join(
+                f"{name} {self.prices.money(part)}" for name, part in parts.items() if part
+            )
+            yield "expected", f"{self.prices.money(dollars.total)}: {shown}"
             if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
                 yield "transfer", moved
         each = price(self.at_most, self.prices).total
         limit = f"that runs until its --deadline of {job.deadline_s:g} s"
-        together = f"{self._money(job.concurrency * each)} for all that are out at once"
-        yield "at most", f"{self._money(each)} a function {limit}, {together}"
+        together = f"{self.prices.money(job.concurrency * each)} for all that are out at once"
+        yield "at most", f"{self.prices.money(each)} a function {limit}, {together}"
         yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
         if is_foreign(job) and not self.prices.given:
             yield "not in it", "what the store outside of AWS bills"
@@ -165,9 +166,6 @@ class JobPlan(Printed):
         keys = () if self.outlook is None else self.outlook.keys
         rows = [("job", self.job.workload), *self.rows(), *(("key like", key) for key in keys)]
         return "\n".join(f"{title:<20} {text}" for title, text in rows)
-
-    def _money(self, amount: float) -> str:
-        return format_money(amount, self.prices.currency)
 
 
 def plan(

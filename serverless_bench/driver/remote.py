@@ -22,7 +22,7 @@ NOT_FOR_ALL: Final = (
 )
 """Settings that mean something to those executors alone whose ``info`` has them."""
 _DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
-_DEPLOYED: Final = "wire"
+_DEPLOYED: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
 """The client that ``sam build`` packs."""
 _ARN_REGION: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
@@ -92,11 +92,6 @@ class Remote:
             " that is slow, and every byte is billed",
             hint=f"`function_region` {self.region} says that it is meant",
         )
-
-
-def settings_of(executor: str) -> frozenset[str]:
-    """Return the settings that mean something to an executor, and not to every other."""
-    return info_of(executor).settings
 
 
 def locate(settings: JobSettings) -> tuple[Location, Remote]:

@@ -144,13 +144,13 @@ def ensure(target: Target) -> None:
 
 
 @contextmanager
-def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterator[Target]:
+def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Target]:
     """Run the embedded store for the length of a block, and yield a bucket in it.
 
     Parameters
     ----------
     client
-        Name in ``clients.CLIENTS``.
+        As in ``Target``.
     prefix
         Goes before every new key.
 

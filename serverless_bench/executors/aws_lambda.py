@@ -8,14 +8,16 @@ What was accepted twice runs once, because the launch is claimed.
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import count
 from typing import Any, ClassVar, Final
 
+from botocore import exceptions as boto
+
+from serverless_bench.aws.account import unqualified
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
-from serverless_bench.executors.aws_lambda_limits import read_limits
 from serverless_bench.executors.aws_lambda_probe import ANSWER_S, ask, check_functions
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
@@ -29,8 +31,77 @@ PER_S: Final = 100.0
 """New environments that one function gets at once, and per second after that (AWS Lambda
 developer guide, "Lambda scaling behavior": 1,000 every 10 seconds, refilled continuously,
 what is not used does not add up)."""
+_QUOTA_UNKNOWN: Final = 1000
+"""The quota of an account that never asked for more; new accounts have less."""
 _THREADS: Final = 24
 _TIMEOUT_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrencyLimits:
+    """What bounds the functions of a job that are alive at once."""
+
+    asked: int
+    quota: int | None
+    """What the account has left for functions without a reserve; None if it does not say."""
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    """By function, for those that have a reserve."""
+    functions: int = 1
+    """How many share the load, in turns."""
+
+    @property
+    def effective(self) -> int:
+        """How many may be alive at once; below 1 if none."""
+        shares = [number * self.functions for number in self.reserved.values()]
+        if unreserved := self.functions - len(self.reserved):
+            quota = _QUOTA_UNKNOWN if self.quota is None else self.quota
+            shares.append(quota * self.functions // unreserved)
+        return min(self.asked, *shares)
+
+
+def read_limits(
+    client: Any,  # noqa: ANN401 - botocore's
+    functions: Sequence[str],
+    asked: int,
+    progress: RunProgress,
+) -> ConcurrencyLimits:
+    """Return what bounds the functions of a job; what cannot be read is noted.
+
+    Raises
+    ------
+    ExecutorError
+        If none may run.
+    """
+    unknown = "the concurrency quota is unknown ({}); 1,000 assumed"
+    account = _answer(progress, unknown, client.get_account_settings)
+    reserved: dict[str, int] = {}
+    for name in functions:
+        # A reserve is the function's, not a version's: Lambda refuses to be asked for one.
+        about = {"FunctionName": unqualified(name)}
+        unknown = f"what is reserved for {name} is unknown ({{}})"
+        answer = _answer(progress, unknown, client.get_function_concurrency, **about)
+        if (number := answer.get("ReservedConcurrentExecutions")) is not None:
+            reserved[name] = int(number)
+    limits = ConcurrencyLimits(
+        asked=asked,
+        quota=account.get("AccountLimit", {}).get("UnreservedConcurrentExecutions"),
+        reserved=reserved,
+        functions=len(functions),
+    )
+    if limits.effective < 1:
+        raise ExecutorError("the quota lets no function run", hint="raise the reserved concurrency")
+    return limits
+
+
+def _answer(
+    progress: RunProgress, unknown: str, call: Callable[..., Mapping[str, Any]], **about: str
+) -> Mapping[str, Any]:
+    """Return what AWS says; nothing, with a note on what is unknown then, if it does not."""
+    try:
+        return call(**about)
+    except (boto.BotoCoreError, boto.ClientError) as exc:
+        progress.notes.append(unknown.format(exc))
+        return {}
 
 
 class LambdaExecutor(RemoteExecutor):
@@ -50,6 +121,7 @@ class LambdaExecutor(RemoteExecutor):
         settings=frozenset(
             {"stack", "function", "function_region", "memory", "arch", "probe", "control_prefix"}
         ),
+        try_out="serverless_bench.executors.aws_lambda_checkup:answers",
     )
 
     def __init__(self, job: JobSpec) -> None:
@@ -70,24 +142,24 @@ class LambdaExecutor(RemoteExecutor):
         with closing(client):
             limits = read_limits(client.api, job.functions, asked, progress)
             self._most = limits.effective
-            said = ask(client, job.functions, probe_spec(job, run_id, keys)) if job.probe else None
-        described = {**asdict(limits), "effective": limits.effective}
+            functions, left = (
+                ask(client, job.functions, probe_spec(job, run_id, keys)) if job.probe else ((), ())
+            )
         ready = Readiness(
             concurrency=limits.effective,
-            limits=described,
-            probe=None if said is None else said.to_json(),
-            left=() if said is None else said.left,
+            limits={**asdict(limits), "effective": limits.effective},
+            probe={"functions": [one.to_json() for one in functions]} if functions else None,
+            left=left,
         )
-        if said is not None:
-            try:
-                check_functions(
-                    said.functions,
-                    job.workload,
-                    memory_mib=job.memory_mib,
-                    architecture=job.architecture,
-                )
-            except ExecutorError as exc:
-                raise NotReadyError(exc, ready) from exc
+        try:
+            check_functions(
+                functions,
+                job.workload,
+                memory_mib=job.memory_mib,
+                architecture=job.architecture,
+            )
+        except ExecutorError as exc:
+            raise NotReadyError(exc, ready) from exc
         if limits.effective < asked:
             batches = -(-job.invocations // limits.effective)
             progress.notes.append(

@@ -7,26 +7,23 @@ Backoff And Jitter").
 import random
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
 from botocore import exceptions as boto
-from botocore.config import Config
 
 from serverless_bench.aws.client import (
     CREDENTIALS,
-    DEFAULT_REGION,
     LOGIN_HINT,
     LOST_CREDENTIALS,
     credentials_error,
-    explained,
-    open_session,
+    open_client,
 )
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import NotLaunchedError
-from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.units import NS_PER_S
 
 _BASE_S: Final = 0.1
@@ -77,17 +74,17 @@ class LambdaClient:
         answer_s: float = 30.0,
         patient: bool = True,
     ) -> None:
-        self._region = region
         self._progress = progress
-        self._config = Config(
-            connect_timeout=5,
+        self._open = partial(
+            open_client,
+            "lambda",
+            region=region,
             read_timeout=answer_s,
             max_pool_connections=connections,
             # Attempts are ours to count.
             retries={"mode": "standard", "total_max_attempts": 1},
         )
-        with explained("lambda"):
-            self.api = self._open()
+        self.api = self._open()
         self._renewed_ns = 0
         self._refused_ns = 0
         """Since when the credentials have been refused or lost; 0 while they are good."""
@@ -181,15 +178,8 @@ class LambdaClient:
             self._renewed_ns = now_ns
             try:
                 self.api = self._open()
-            except boto.BotoCoreError as exc:
+            except ExecutorError as exc:
                 what = f"lost ({exc})"
             note = f"the credentials were {what}; tried again with what the profile has"
             if note not in self._progress.notes:
                 self._progress.notes.append(note)
-
-    def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
-        session = open_session()
-        region = self._region or session.get_config_variable("region") or DEFAULT_REGION
-        client = session.create_client("lambda", region_name=region, config=self._config)
-        refuse_password(client.meta.endpoint_url)
-        return client

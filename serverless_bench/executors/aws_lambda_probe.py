@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -79,21 +79,10 @@ class ProbedFunction:
         return {**asdict(self), "code": hashlib.sha256(code.encode()).hexdigest()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """What the functions of a job said."""
-
-    functions: Sequence[ProbedFunction]
-    left: tuple[str, ...]
-    """Keys of objects that it could not delete."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for ``run.json``."""
-        return {"functions": [one.to_json() for one in self.functions]}
-
-
-def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
-    """Return what functions say, all asked at once; what they wrote is deleted.
+def ask(
+    client: LambdaClient, names: Sequence[str], spec: ProbeSpec
+) -> tuple[Sequence[ProbedFunction], tuple[str, ...]]:
+    """Return what functions say, all asked at once, and the keys that they could not delete.
 
     Raises
     ------
@@ -106,11 +95,11 @@ def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
             found = list(threads.map(partial(_ask, client), names, specs))
     finally:
         left = tidy(specs)
-    return Probe(functions=found, left=left)
+    return found, left
 
 
 def check_functions(
-    found: Sequence[ProbedFunction],
+    functions: Iterable[ProbedFunction],
     workload: str,
     *,
     memory_mib: int | None = None,
@@ -120,7 +109,7 @@ def check_functions(
 
     Parameters
     ----------
-    found
+    functions
         What they say.
     workload
         Of the job.
@@ -133,10 +122,10 @@ def check_functions(
         With one line about the first of them.
     """
     ours = code_files()
-    for one in found:
+    for one in functions:
         unlike = _unlike(one, memory_mib, architecture)
-        if problem := next(chain(unlike, _problems(one, ours, workload)), None):
-            raise ExecutorError(f"function {one.name!r} {problem[0]}", hint=problem[1])
+        for problem, hint in chain(unlike, _problems(one, ours, workload)):
+            raise ExecutorError(f"function {one.name!r} {problem}", hint=hint)
 
 
 def _unlike(

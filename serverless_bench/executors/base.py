@@ -16,7 +16,6 @@ from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 
 if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
-    from serverless_bench.executors.findings import Finding
 
 _SPARE_FILES = 32
 """Of a driver itself, some fifteen, and of whoever imports us."""
@@ -55,9 +54,14 @@ class ExecutorInfo:
     by memory and time, as AWS Lambda does."""
     settings: frozenset[str] = frozenset()
     """Settings that mean something to it, of ``driver.remote.NOT_FOR_ALL``."""
-    examine: "Callable[[Mapping[str, Any]], Iterable[Finding]] | None" = None
-    """Looks at where functions would run, for ``sbench doctor --executor NAME``; called with
-    those of its settings that the user gave."""
+    examine: str = ""
+    """``module:attribute`` of a function that yields a ``Finding`` for each place where functions
+    would run, for ``sbench doctor --executor NAME``: called with those of its settings that the
+    user gave, by name."""
+    try_out: str = ""
+    """``module:attribute`` of a function that invokes a deployed function once and yields
+    findings, for ``sbench doctor``: called with its name, its region, and where jobs would have
+    their objects and their records, or None to try nothing there."""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,6 @@ import msgspec
 from serverless_bench.errors import ExecutorError, PluginError, UsageError, one_line
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.dask_worker import code_digest
-from serverless_bench.executors.findings import Finding
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.executors.remote.launcher import NotLaunchedError
@@ -147,13 +146,6 @@ class DaskCluster:
                 yield f"{worker.called} has {other} {worker.sbench}, here is {__version__}"
 
 
-def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
-    # Only doctor has to load this.
-    from serverless_bench.executors.dask_checkup import cluster  # noqa: PLC0415
-
-    return cluster(settings.get("scheduler"), settings.get("slots"))
-
-
 class DaskExecutor(RemoteExecutor):
     """Submits a task for each function, and finds what was measured below the control prefix.
 
@@ -167,7 +159,7 @@ class DaskExecutor(RemoteExecutor):
     info: ClassVar = ExecutorInfo(
         remote=True,
         settings=frozenset({"scheduler", "slots", "probe", "control_prefix"}),
-        examine=_examine,
+        examine="serverless_bench.executors.dask_checkup:cluster",
     )
 
     def __init__(self, job: JobSpec) -> None:
@@ -327,8 +319,7 @@ class DaskConnection(LaunchingHost):
         slots = slots or _SLOTS_PER_CPU * (os.cpu_count() or 1)
         self._submitted = 0
         try:
-            self.send(scheduler=scheduler, slots=slots)
-            found = self.await_message("workers")
+            found = self.ask("cluster", scheduler=scheduler, slots=slots)
             self.cluster = DaskCluster(
                 scheduler=found["scheduler"],
                 distributed=found["distributed"],
@@ -337,7 +328,6 @@ class DaskConnection(LaunchingHost):
         except BaseException:
             self.close()
             raise
-        self.listen()
 
     @property
     def unfinished(self) -> int:
@@ -359,13 +349,11 @@ class DaskConnection(LaunchingHost):
         ExecutorError
             If one does not answer, or answers something else.
         """
-        answer = self.ask(probe=events, rehearsal=rehearsal)
-        if "probed" not in answer:
-            raise self._failed(answer["problem"], answer["hint"])
+        answers = self.ask("probed", probe=events, rehearsal=rehearsal)
         try:
             return {
                 address: msgspec.json.decode(text, type=ProbeAnswer)
-                for address, text in answer["probed"].items()
+                for address, text in answers.items()
             }
         except msgspec.DecodeError as exc:
             raise self._failed(f"a worker answers the probe with something else: {exc}") from exc
@@ -379,10 +367,11 @@ class DaskConnection(LaunchingHost):
             If there is no cluster any more.
         """
         self._submitted += len(events)
-        answer = self.ask(submit=events, rehearsal=rehearsal)
-        if "submitted" not in answer:
+        try:
+            self.ask("submitted", submit=events, rehearsal=rehearsal)
+        except ExecutorError as exc:
             self._submitted -= len(events)
-            raise NotLaunchedError(f"the Dask cluster has gone: {answer['problem']}", 1)
+            raise NotLaunchedError(str(exc), 1) from exc
 
 
 class _Submitter:

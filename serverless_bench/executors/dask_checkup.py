@@ -19,7 +19,7 @@ _SLOTS_PER_CPU: Final = 4
 """What sbench takes by itself; with more, functions wait for processors."""
 
 
-def cluster(scheduler: str | None, slots: int | None) -> Iterator[Finding]:
+def cluster(scheduler: str | None = None, slots: int | None = None) -> Iterator[Finding]:
     """Look at a cluster that is there, or at one that is started for this.
 
     Parameters

@@ -3,7 +3,7 @@
 Driver and host talk in JSON lines, and the host ends when its standard input does::
 
     driver:  {"scheduler": null, "slots": 8}
-    host:    {"workers": [{"about": "JSON of a worker", ...}], "scheduler": "tls://...", ...}
+    host:    {"cluster": {"workers": [{"about": "JSON of a worker", ...}], "scheduler": ...}}
     driver:  {"probe": {"tls://...": "..."}, "rehearsal": "..."}     by worker, an event
     host:    {"probed": {"tls://...": "..."}}          by worker, its answer
     driver:  {"submit": [...], "rehearsal": "..."}     as often as there is more
@@ -115,11 +115,8 @@ class _Driver:
 
 def _serve(driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
     """Describe the cluster, and do what the driver wants."""
-    driver.send(
-        workers=_describe(client),
-        scheduler=client.scheduler.address,
-        distributed=version("distributed"),
-    )
+    cluster = {"workers": _describe(client), "scheduler": client.scheduler.address}
+    driver.send(cluster={**cluster, "distributed": version("distributed")})
     tasks = _Tasks(driver, client)
     rehearsal = ""
     while order := driver.receive():

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 from weakref import finalize
 
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
 from serverless_bench.executors.remote.executor import RemoteExecutor
@@ -22,7 +21,6 @@ from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process.trust import LITHOPS, doubt
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
-from serverless_bench.units import NS_PER_S
 from serverless_bench.user_files import read_text, refusing
 
 _LOCAL: Final = "localhost"
@@ -66,7 +64,6 @@ class LithopsExecutor(RemoteExecutor):
             if self._backend == _LOCAL or self.job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
-                host.listen()
                 yield from self.run_with(host, invocations, progress, refusals=host.refusals)
 
     def recover(
@@ -92,13 +89,13 @@ class LithopsExecutor(RemoteExecutor):
         most = min(job.concurrency, job.invocations)
         host = _Host(most)
         try:
-            host.send(
+            # Nothing but a complaint comes where Lithops' configuration cannot be used.
+            self._backend = host.ask(
+                "backend",
                 concurrency=most,
                 timeout_s=round(job.deadline_s + GRACE_S),
                 event_age_s=round(job.start_timeout_s),
             )
-            # Nothing but a complaint comes where Lithops' configuration cannot be used.
-            self._backend = host.await_message("backend")["backend"]
         except BaseException:
             host.close()
             raise
@@ -114,13 +111,8 @@ class LithopsExecutor(RemoteExecutor):
         host.send(invocations=[asdict(spec) for spec in waiting.values()])
         clock = progress.clock
         submitted_ns = clock.now_ns()
-        received_ns = monotonic_ns() + round(_DEPLOY_S * NS_PER_S)
-        for message in host.messages:
-            if message is None:
-                if monotonic_ns() - received_ns > timeout_s * NS_PER_S:
-                    break
-                continue
-            received_ns = monotonic_ns()
+        message = host.answer(_DEPLOY_S + timeout_s)
+        while "problem" not in message:
             progress.started = max(progress.started, message.get("started", 0))
             submitted_ns = message.get("submitted_ns", submitted_ns)
             if "index" in message:
@@ -128,6 +120,7 @@ class LithopsExecutor(RemoteExecutor):
                 yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)
             if not waiting:
                 return
+            message = host.answer(timeout_s)
         problem = host.problem
         if len(waiting) == job.invocations and problem:
             raise ExecutorError(f"Lithops could not start: {problem}", hint=host.hint)
@@ -160,9 +153,7 @@ class _Host(LaunchingHost):
         return min(wanted, self._most - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
-        answer = self.ask(launch=[asdict(spec) for spec in events()])
-        if "launched" not in answer:
-            raise self._failed(answer["problem"], answer["hint"])
+        self.ask("launched", launch=[asdict(spec) for spec in events()])
         return 0
 
 

@@ -185,6 +185,14 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         """
         workload = open_workload(self.workload)
         self._check_load()
+        part_bytes = self.transfer.part_bytes
+        whole = not workload.reads(self.load)
+        if whole and part_bytes is not None and part_bytes < MIN_PART_BYTES:
+            raise wrong(
+                "part_bytes",
+                f"must be between 5 and 5120 MiB, got {part_bytes / MIB:g}",
+                hint="S3 takes parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
+            )
         sizes = self.object_bytes or self.load.sizes
         if workload.needs_size and sizes is None:
             raise UsageError(
@@ -238,14 +246,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 hint="it is the share of the functions to wait for: `gate` 0.95",
             )
         self._check_rate()
-        part_bytes = self.transfer.part_bytes
-        whole = not self.declared.reads(self.load)
-        if whole and part_bytes is not None and part_bytes < MIN_PART_BYTES:
-            raise wrong(
-                "part_bytes",
-                f"must be between 5 and 5120 MiB, got {part_bytes / MIB:g}",
-                hint="S3 takes parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
-            )
         if self.object_bytes is not None:
             at_least("object_bytes", self.object_bytes, 1)
             parts = -(-self.object_bytes // (self.transfer.part_bytes or MAX_PART_BYTES))

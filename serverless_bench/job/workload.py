@@ -62,6 +62,8 @@ class Workload:
     """Bytes that one of its requests moves at most, if the job's objects do not say it."""
     uses_store = True
     """Whether it makes any request."""
+    command = ""
+    """Its command, behind ``sbench``, if that has another name than the workload."""
     source = ""
     """The command, behind ``sbench``, that makes what it reads."""
     not_again = ""

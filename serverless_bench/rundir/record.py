@@ -40,8 +40,8 @@ class Shown(StrEnum):
 
     CONNECTION = "connection"
     """Where the request went, and whether it had to open a connection."""
-    LAST_BYTE_SENT = "last_byte_sent"
-    """The instant at which the last byte of a put was handed to the network."""
+    ACKNOWLEDGED = "acknowledged"
+    """How much of a put the store's kernel has; and the last byte's instant, where it is known."""
     FIRST_BYTE = "first_byte"
     """The instant at which the first byte of a body was here."""
     CONTENT_RANGE = "content_range"
@@ -99,7 +99,8 @@ class Attempt:
     reused: bool
     """Whether the connection had carried an earlier request; False if that is not shown."""
     bytes: int
-    """Bytes of the body that this attempt moved."""
+    """Bytes of the body that this attempt moved; of an upload that failed those that the store's
+    kernel acknowledged, if the client shows that."""
     answered_ns: int | None = None
     """When the head of the answer was here; None when there was none."""
     date_s: int | None = None
@@ -133,8 +134,8 @@ class OperationRecord:
     """When the first byte of the object arrived; None for writes, and if the client does not show
     it (``Shown``)."""
     last_byte_sent_ns: int | None
-    """When the last byte of the object was handed to the network; None for reads, and if the client
-    does not show it."""
+    """When the store's kernel had the last byte of the object, or, of one that goes out at once,
+    when it went out; None for reads, and if it is not known."""
     bytes: int
     """Bytes moved by the attempts that succeeded."""
     verified_bytes: int

@@ -16,6 +16,8 @@ class Meaning:
     _: KW_ONLY
     own: bool = False
     """Whether only jobs of workloads that declare it have it."""
+    section: str = "Functions"
+    """Of help, for a flag that has no place of its own there; of an ``own`` one, Workload."""
     also: str = ""
     """The field of a specification that it becomes, if that has another name."""
     of_field: Callable[[Any], object] | None = None

@@ -14,7 +14,6 @@ ENOUGH: Final = 0.9
 MOST_ROUNDS: Final = 200
 UPPER: Final = 0.8
 """Confidence of the upper limit of a spread for which numbers of runs are advised."""
-_STEP: Final = 1.15
 _GRID: Final = (np.arange(400) + 0.5) / 400
 """Shares at which the distribution of a standard deviation is taken."""
 
@@ -64,13 +63,7 @@ def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> i
         error = sd / sqrt(rounds)
         return found_share(error, rounds - 1, tests, ratio=ratio, threshold=threshold) >= ENOUGH
 
-    rounds = last = 2
-    while rounds <= MOST_ROUNDS:
-        if enough(rounds):
-            # Between the last step and this one.
-            return next(number for number in range(last, rounds + 1) if enough(number))
-        last, rounds = rounds + 1, max(rounds + 1, round(rounds * _STEP))
-    return None
+    return next((number for number in range(2, MOST_ROUNDS + 1) if enough(number)), None)
 
 
 def runs_for_same(variance: float, limit: float) -> int:

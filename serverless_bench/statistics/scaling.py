@@ -273,3 +273,38 @@ def _draws(number: Floats, y: Floats, resamples: int, seed: int) -> list[Floats]
     rng = np.random.default_rng(seed)
     picks = begins + rng.integers(counts[group], size=(resamples, len(y)))
     return list(np.exp(means[group] + deviations[picks]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawKnee:
+    """From which level on more brings no more, by the two laws of ``sbench scale``."""
+
+    capped: float | None
+    """Where the line meets the cap; None if no level has met it."""
+    usl: float | None
+    """Where the universal scalability law has its maximum; None beyond the law's reach."""
+    most_per_s: float
+    """Operations per second at the best level."""
+
+
+def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
+    """Return where more brings no more, by both laws; None if there are too few numbers.
+
+    Parameters
+    ----------
+    rates
+        Of the runs, by number or level.
+    """
+    if len(rates) < MIN_NUMBERS:
+        return None
+    scaling = fit_scaling(rates, resamples=0)
+    reach = REACH * max(rates)
+
+    def within(value: float) -> float | None:
+        return None if value in {inf, 0.0} or value > reach else value
+
+    return LawKnee(
+        capped=within(scaling.capped.law.knee),
+        usl=within(scaling.usl.law.knee),
+        most_per_s=max(row.median for row in scaling.rows),
+    )

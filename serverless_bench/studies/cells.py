@@ -8,10 +8,11 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from serverless_bench.driver.remote import settings_of
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import StoreProtocol
+from serverless_bench.process import cpus as cpu_count
 from serverless_bench.settings.schema import located
 from serverless_bench.studies.definition import (
     Axis,
@@ -21,7 +22,7 @@ from serverless_bench.studies.definition import (
     Settings,
     Value,
 )
-from serverless_bench.studies.settings import check_settings, merged, processors
+from serverless_bench.studies.settings import check_settings, merged
 
 CELL: Final = "cell"
 """What the names of cells are called where an axis is expected."""
@@ -207,11 +208,11 @@ def _lacking(settings: Settings) -> str:
     cpus, executor = settings.get("cpus"), str(settings.get("executor", DEFAULT_EXECUTOR))
     if not isinstance(cpus, int):
         return ""
-    if "control_prefix" in settings_of(executor):
+    if "control_prefix" in info_of(executor).settings:
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"
-    there = processors()
+    there = cpu_count()
     return f"{cpus} processors, there are {there}" if cpus > there else ""
 
 

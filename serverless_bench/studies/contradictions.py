@@ -34,6 +34,10 @@ ROUNDING: Final = 0.02
 _TIMES: Final = frozenset({"s", "ms"})
 
 
+_Finding = tuple[Sequence[PublishedRow], Sequence[str], str]
+"""Rows, the metrics in doubt, and what is wrong with the last row."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
     """What a check found."""
@@ -48,7 +52,14 @@ class Contradiction:
 def contradictions(experiment: Experiment) -> tuple[Contradiction, ...]:
     """Return all that the checks of an experiment find in its published rows, in their order."""
     return tuple(
-        found for check in experiment.checks for found in _Finder(experiment, check).found(check)
+        Contradiction(
+            check=check,
+            rows=tuple(rows),
+            metrics=tuple(metrics),
+            text=f"{rows[-1].label}: {text}",
+        )
+        for check in experiment.checks
+        for rows, metrics, text in _Finder(experiment, check).found(check)
     )
 
 
@@ -63,7 +74,6 @@ class _Finder:
 
     def __init__(self, experiment: Experiment, check: Check) -> None:
         self._experiment = experiment
-        self._check = check
         self._rows = [
             row
             for row in experiment.published
@@ -71,12 +81,12 @@ class _Finder:
         ]
 
     @singledispatchmethod
-    def found(self, check: Check) -> Iterator[Contradiction]:
+    def found(self, check: Check) -> Iterator[_Finding]:
         """Yield what a check finds."""
         raise NotImplementedError(kind_of(check))
 
     @found.register
-    def _amounts(self, check: Amount) -> Iterator[Contradiction]:
+    def _amounts(self, check: Amount) -> Iterator[_Finding]:
         unit = self._unit(check.metric) * self._unit(check.time)
         known = [
             (one, amount)
@@ -90,29 +100,34 @@ class _Finder:
             expected = check.amounts.get(str(one.at.get(check.along)), same)
             if expected > 0 and abs(amount / expected - 1) > ROUNDING:
                 true_rate = expected / amount * (_figure(one, check.metric) or 0.0)
-                yield self._found(
+                yield (
                     [one],
                     [check.metric],
-                    f"{self._shown(one, check.metric)} for {self._shown(one, check.time)} is"
-                    f" {amount:,.6g} in all, not {expected:,.6g}: that would be {true_rate:,.4g}",
+                    (
+                        f"{self._shown(one, check.metric)} for {self._shown(one, check.time)} is"
+                        f" {amount:,.6g} in all, not {expected:,.6g}:"
+                        f" that would be {true_rate:,.4g}"
+                    ),
                 )
 
     @found.register
-    def _failures(self, check: Failures) -> Iterator[Contradiction]:
+    def _failures(self, check: Failures) -> Iterator[_Finding]:
         unit = self._unit(check.failed)
         for one in self._rows:
             rate, failed = _figure(one, check.metric), _figure(one, check.failed)
             if rate is not None and failed is not None and failed * unit > FAILED:
                 left = rate * max(0.0, 1 - failed * unit)
-                yield self._found(
+                yield (
                     [one],
                     [check.metric],
-                    f"{failed * unit:.1%} of {self._shown(one, check.metric)} failed:"
-                    f" {left:,.4g} succeeded",
+                    (
+                        f"{failed * unit:.1%} of {self._shown(one, check.metric)} failed:"
+                        f" {left:,.4g} succeeded"
+                    ),
                 )
 
     @found.register
-    def _grows(self, check: Grows) -> Iterator[Contradiction]:
+    def _grows(self, check: Grows) -> Iterator[_Finding]:
         for line in self._lines(check.along):
             points = [
                 (size, value, row)
@@ -123,18 +138,20 @@ class _Finder:
             longest: tuple[float, PublishedRow] | None = None
             for _, value, row in sorted(points, key=itemgetter(0)):
                 if longest is not None and value < longest[0] * (1 - SHORTER):
-                    yield self._found(
+                    yield (
                         [row],
                         [check.metric],
-                        f"{self._shown(row, check.metric)}, and"
-                        f" {self._shown(longest[1], check.metric)}"
-                        f" with {check.along}={longest[1].at.get(check.along)}",
+                        (
+                            f"{self._shown(row, check.metric)}, and"
+                            f" {self._shown(longest[1], check.metric)}"
+                            f" with {check.along}={longest[1].at.get(check.along)}"
+                        ),
                     )
                 elif longest is None or value > longest[0]:
                     longest = value, row
 
     @found.register
-    def _link(self, check: Link) -> Iterator[Contradiction]:
+    def _link(self, check: Link) -> Iterator[_Finding]:
         metric = self._experiment.metric(check.metric)
         unit, most = UNITS[metric.unit], check.most * UNITS[check.unit]
         for one in self._rows:
@@ -148,16 +165,18 @@ class _Finder:
             elif not metric.unit:
                 rate *= size
             if rate > most > 0:
-                yield self._found(
+                yield (
                     [one],
                     [check.metric],
-                    f"{self._shown(one, check.metric)} would be"
-                    f" {rate / UNITS[check.unit]:,.4g} {check.unit} through a link of"
-                    f" {check.most:,.6g} {check.unit}",
+                    (
+                        f"{self._shown(one, check.metric)} would be"
+                        f" {rate / UNITS[check.unit]:,.4g} {check.unit} through a link of"
+                        f" {check.most:,.6g} {check.unit}"
+                    ),
                 )
 
     @found.register
-    def _order(self, check: Order) -> Iterator[Contradiction]:
+    def _order(self, check: Order) -> Iterator[_Finding]:
         for one in self._rows:
             known = [
                 (name, value * self._unit(name))
@@ -166,15 +185,17 @@ class _Finder:
             ]
             for (first, low), (second, high) in pairwise(known):
                 if low > high:
-                    yield self._found(
+                    yield (
                         [one],
                         [first, second],
-                        f"{first} of {self._shown(one, first)} is above {second} of"
-                        f" {self._shown(one, second)}",
+                        (
+                            f"{first} of {self._shown(one, first)} is above {second} of"
+                            f" {self._shown(one, second)}"
+                        ),
                     )
 
     @found.register
-    def _repeats(self, check: Repeats) -> Iterator[Contradiction]:
+    def _repeats(self, check: Repeats) -> Iterator[_Finding]:
         if check.others:
             for one in self._rows:
                 names = zip(check.metrics, check.others, strict=True)
@@ -182,28 +203,18 @@ class _Finder:
                 if len(alike) == len(check.metrics):
                     shown = ", ".join(self._shown(one, name) for name, _ in alike)
                     both = [name for pair in alike for name in pair]
-                    yield self._found([one], both, f"{shown}: all as {', '.join(check.others)}")
+                    yield ([one], both, f"{shown}: all as {', '.join(check.others)}")
             return
         for line in self._lines(check.along):
             for first, second in combinations(line, 2):
                 if all(_alike(first, name, second, name) for name in check.metrics):
                     shown = ", ".join(self._shown(second, name) for name in check.metrics)
                     other = first.at.get(check.along)
-                    yield self._found(
+                    yield (
                         [first, second],
                         check.metrics,
                         f"{shown}: all as with {check.along}={other}",
                     )
-
-    def _found(
-        self, rows: Sequence[PublishedRow], metrics: Sequence[str], text: str
-    ) -> Contradiction:
-        return Contradiction(
-            check=self._check,
-            rows=tuple(rows),
-            metrics=tuple(metrics),
-            text=f"{rows[-1].label}: {text}",
-        )
 
     def _lines(self, along: str) -> list[list[PublishedRow]]:
         """Return the rows by everything but an axis."""

@@ -118,7 +118,9 @@ def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
         "checks": _row_check,
         "controls": _cell,
         "hypotheses": partial(_made, Hypothesis),
-        "metrics": _metric,
+        "metrics": lambda table: _made(
+            Metric, {"header": table.get("name", ""), **_sized(table, "for_bytes")}
+        ),
         "published": _row,
         "unsupported": partial(_made, Unsupported),
     }
@@ -187,10 +189,6 @@ def _axis(axis: dict[str, Any]) -> Axis:
 def _cell(cell: dict[str, Any]) -> NamedCell:
     own: dict[str, Any] = {scale: cell.pop(scale) for scale in SCALES if scale in cell}
     return _made(NamedCell, cell, at=_inner(cell, "at", lambda at: _by_scale({**at, **own})))
-
-
-def _metric(table: dict[str, Any]) -> Metric:
-    return _made(Metric, {"header": table.get("name", ""), **_sized(table, "for_bytes")})
 
 
 def _row(row: dict[str, Any]) -> PublishedRow:

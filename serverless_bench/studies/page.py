@@ -9,8 +9,7 @@ from serverless_bench.reporters.page.charts import Chart, Row, colors, figure, n
 from serverless_bench.reporters.page.document import Html, Part, document, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
 from serverless_bench.studies.report import Report, head, outcome_of, tell, to_json
-from serverless_bench.studies.table import TextTable, title_of
-from serverless_bench.studies.writer import Writer
+from serverless_bench.studies.table import TextTable, Writer, title_of
 
 _DOUBTED: Final = "published, in doubt"
 _INDENT: Final = 1.4

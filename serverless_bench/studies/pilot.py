@@ -18,7 +18,6 @@ from serverless_bench.settings.names import setting_of
 from serverless_bench.statistics.stability import batch_means
 from serverless_bench.studies.definition import Setting, Settings
 from serverless_bench.studies.observations import operation_rates
-from serverless_bench.studies.settings import workload_of
 from serverless_bench.units import NS_PER_S
 
 LENGTHS: Final = "lengths.json"
@@ -106,7 +105,7 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
     took_s = len(moved) / 1000
     size = len(moved) // BATCHES
     rates = batch_means(moved[: size * BATCHES], BATCHES)
-    if run.job.workload == "array":
+    if run.job.declared.pieces(run.job.load) is not None:
         rates = operation_rates(run)
     if len(rates) < BATCHES // 2 or not rates.any():
         return took_s, None
@@ -135,4 +134,4 @@ def replace_json(path: Path, value: object) -> None:
 
 
 def _is_append(settings: Settings) -> bool:
-    return workload_of(settings) == "array" and settings.get("operation") == "append"
+    return settings.get("operation") == "append"

@@ -10,23 +10,23 @@ import orjson
 from msgspec import structs, to_builtins
 
 from serverless_bench.errors import UsageError
-from serverless_bench.statistics.knee import WITHIN, Knee
 from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.statistics.verdict import ALPHA, Interval
 from serverless_bench.studies.comparisons import Effect, Judged, Judgement, Power, Verdicts
 from serverless_bench.studies.contradictions import contradictions
 from serverless_bench.studies.definition import Experiment, Value, kind_of
 from serverless_bench.studies.hypotheses import judge
+from serverless_bench.studies.knee import WITHIN, Knee
 from serverless_bench.studies.observations import CellRuns
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.table import (
     DOUBTFUL,
     TableRow,
+    Writer,
     grid,
     left_over,
     table_rows,
 )
-from serverless_bench.studies.writer import Writer
 
 if TYPE_CHECKING:
     from serverless_bench.statistics.scaling import Usl

@@ -4,15 +4,14 @@ Settings are those of any job (docs/settings.md), by their own names or by the f
 ``JobSpec``; the entries of a table have dotted names. A few are of experiments only.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from types import NoneType
 from typing import Any, Final, get_args, get_type_hints
 
 from serverless_bench.driver.checked_job import CheckedJob, check_job
-from serverless_bench.driver.remote import settings_of
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
@@ -99,11 +98,6 @@ def merged(*tables: Settings) -> dict[str, Setting]:
     return dict(found.values())
 
 
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-
-
 def check_cell(
     settings: Settings,
     *,
@@ -150,7 +144,7 @@ def check_cell(
         given["objects"] = max(1, total // max(1, number))
     if settings.get("store") == "files":
         given.setdefault("path", ".")
-    if "function" in settings_of(given.get("executor", DEFAULT_EXECUTOR)):
+    if "function" in info_of(given.get("executor", DEFAULT_EXECUTOR)).settings:
         given["function"] = functions or ("any",)
     return check_job(given, keys)
 

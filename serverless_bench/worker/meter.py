@@ -11,15 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.clients.send_queue import AT_ONCE
+from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.errors import DeadlineExceeded
 
 STEP_NS: Final = 200_000_000
 """Distance of the points of a progress curve; Lambda refills its network every 100 ms."""
 
+_LOOK_NS: Final = 50_000_000
+"""Distance of the points of an upload whose socket is asked: in between its rate is not known."""
+
 Point = tuple[int, int]
 """An instant and the bytes moved until then."""
 
+_WITH_ANSWER_NS: Final = 1_000_000
+"""An acknowledgement this close to the answer came with it, and says nothing of its own."""
 _MOST_CHARACTERS: Final = 128
 """Of an identifier; Amazon S3's have 16 and 76."""
 _CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]{1,18})-([0-9]{1,18})|\*)/(?:([0-9]{1,18})|\*)")
@@ -57,6 +63,7 @@ class Meter:
     total_bytes: int | None = None
     """Size of the whole object, by the same header; None if it is not there."""
     bytes = 0
+    """Moved so far; of an upload whose socket is asked, taken by the kernel until it is over."""
     first_byte_ns: int | None = None
     last_byte_sent_ns: int | None = None
     end_ns = 0
@@ -64,6 +71,8 @@ class Meter:
     """What ``on_moved`` has been told."""
     shown_ns = 0
     """The time until then, since the start; 0 of most attempts."""
+    _waiting: Callable[[], int] | None = None
+    """Returns how much of an upload is not acknowledged; None if nobody has to be asked."""
 
     def __init__(
         self,
@@ -111,18 +120,36 @@ class Meter:
             if now_ns > self._deadline_ns:
                 raise DeadlineExceeded("the function's own deadline passed")
 
+    def sending(self, waiting: Callable[[], int]) -> None:
+        """Count bytes of an upload from now on when ``waiting`` says that they have arrived."""
+        self._waiting = waiting
+        # Nothing has moved while the library prepared the body.
+        self._point(monotonic_ns())
+
     def sent(self) -> None:
-        """Note when the last byte of the request was sent."""
-        self.last_byte_sent_ns = now_ns = monotonic_ns()
+        """Note when the last byte of the request was sent, if the network had it then."""
+        now_ns = monotonic_ns()
+        if self.bytes <= AT_ONCE:
+            self.last_byte_sent_ns = now_ns
         if self.bytes:
             if now_ns - self._moved_ns >= STEP_NS:
                 self._rested(now_ns)
             self._point(now_ns)
 
+    def acknowledged(self, at_ns: int) -> None:
+        """Note when the last byte was acknowledged, unless that came with the answer."""
+        ago_ns, now_ns = wall_ns() - at_ns, monotonic_ns()
+        if ago_ns >= _WITH_ANSWER_NS:
+            self.last_byte_sent_ns = instant_ns = now_ns - ago_ns
+            if instant_ns > self.curve[-1][0]:
+                self.curve.append((instant_ns, self.bytes))
+
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
         """Note when the head of the response came, and what it holds."""
         self.answered_ns = monotonic_ns()
         self.status = status
+        if self._waiting is not None:
+            self._end_upload(self.answered_ns, is_whole=status < 300)
         get = headers.get
         self.date = get("date")
         self.request_id = _identifier(get("x-amz-request-id"))
@@ -138,22 +165,40 @@ class Meter:
     def stop(self) -> None:
         """Note that the call into the client is over; nothing moves after this."""
         self.end_ns = now_ns = monotonic_ns()
-        if self.bytes != self.curve[-1][1]:
+        if self._waiting is not None:
+            self._end_upload(now_ns, is_whole=False)
+        elif self.bytes != self.curve[-1][1]:
             self._rested(now_ns)
             self._point(now_ns)
 
+    def _end_upload(self, now_ns: int, *, is_whole: bool) -> None:
+        """Note what of an upload has arrived when no more of it will: all, if it succeeded."""
+        if is_whole:
+            self._waiting = None
+        self._point(now_ns)
+        self.bytes, self._waiting = self.curve[-1][1], None
+
     def _rested(self, now_ns: int) -> None:
         """Note when a stall began: what moved shortly before would be spread over it."""
-        if now_ns - self._moved_ns >= STEP_NS and self.bytes != self.curve[-1][1]:
+        if (
+            self._waiting is None
+            and now_ns - self._moved_ns >= STEP_NS
+            and self.bytes != self.curve[-1][1]
+        ):
             self._point(self._moved_ns)
 
     def _point(self, now_ns: int) -> None:
-        self.curve.append((now_ns, self.bytes))
-        self._next_ns = now_ns + STEP_NS
+        if self._waiting is None:
+            self.curve.append((now_ns, self.bytes))
+            self._next_ns = now_ns + STEP_NS
+        else:
+            self.curve.append((now_ns, max(self.curve[-1][1], self.bytes - self._waiting())))
+            self._next_ns = now_ns + _LOOK_NS
 
     def _show(self, took_ns: int) -> None:
-        self._on_moved(self.bytes - self.shown_bytes, took_ns - self.shown_ns)
-        self.shown_bytes, self.shown_ns = self.bytes, took_ns
+        moved = self.curve[-1][1]
+        self._on_moved(moved - self.shown_bytes, took_ns - self.shown_ns)
+        self.shown_bytes, self.shown_ns = moved, took_ns
 
 
 def _identifier(text: str | None) -> str | None:

@@ -164,14 +164,16 @@ def _operation(
 ) -> OperationRow:
     spec = context.spec
     put = spec.kind is OperationKind.PUT
-    moved, edge_ns = 0, None
+    moved, edge_ns, is_known = 0, None, True
     for meter in done:
         moved += meter.bytes
         instant_ns = meter.last_byte_sent_ns if put else meter.first_byte_ns
-        if instant_ns and (edge_ns is None or (instant_ns > edge_ns) is put):
+        if instant_ns is None:
+            # Of a part that is not known, nobody can say whether it was the last one.
+            is_known = is_known and not put
+        elif edge_ns is None or (instant_ns > edge_ns) is put:
             edge_ns = instant_ns
-    if edge_ns is not None:
-        edge_ns += origin_ns
+    edge_ns = edge_ns + origin_ns if edge_ns is not None and is_known else None
     intended_ns = context.intended_ns
     return (
         spec.kind,

@@ -46,6 +46,6 @@ def rehearsal(job: JobSpec) -> dict[str, Any]:
     target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
     if not CLIENTS.load(target.client).info.forkable:
         # Threads do not come along into a fork: what waits for one would wait for ever.
-        target = replace(target, client="wire", protocol=StoreProtocol.S3, options=())
+        target = replace(target, client="", protocol=StoreProtocol.S3, options=())
     first = next(invocation_specs(once, run_id="", created_ns=0))
     return asdict(replace(first, target=target, not_after_ns=sys.maxsize))

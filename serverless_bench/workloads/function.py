@@ -15,6 +15,7 @@ class OwnFunction(Workload):
 
     settings = (*NEW_OBJECTS, "key_file", "code")
     load = (*CONTENT, "code")
+    command = "call"
     default_number = 4
     creates_objects = True
     runs_code = True

@@ -19,7 +19,7 @@ from serverless_bench.driver.check import audited
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.keys import object_key
-from serverless_bench.lab.audit.reported_run import ReportedRun, read_reported_run
+from serverless_bench.lab.audit.sources import ReportedRun, read_reported_run
 from serverless_bench.lab.loopback.faults import FaultKind, FaultPlan
 from serverless_bench.lab.loopback.server import LoopbackServer
 from serverless_bench.lab.loopback.witness import Witness

@@ -23,7 +23,7 @@ from serverless_bench.driver.run import resume_job, run_job
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.audit.witness import read_witness
+from serverless_bench.lab.audit.sources import read_witness
 from serverless_bench.lab.loopback.objects import StoredObject
 from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.lab.loopback.state import LoopbackSettings

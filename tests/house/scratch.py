@@ -1,4 +1,4 @@
-"""A copy of the repository from which something is taken away, with an installation of its own."""
+"""A copy of the repository in which something is changed, with an installation of its own."""
 
 import os
 import re
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.house.measures import PACKAGE, REPOSITORY
+from tests.house.measures import NAME, PACKAGE, REPOSITORY
+from tests.house.members import SCRATCH
 
-_COPIED: Final = ("serverless_bench", "tests", "docs", "examples", "requirements", "benchmarks")
-_FILES: Final = ("pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md", "Makefile")
+_MADE: Final = shutil.ignore_patterns(".*", "__pycache__", "dist", "mutants", "sbench-*")
+"""Environments, caches, and what the Makefile and the command make."""
 _TABLES: Final = (
     "pyproject.toml",
     *(path.relative_to(REPOSITORY).as_posix() for path in PACKAGE.glob("*/__init__.py")),
@@ -22,6 +23,14 @@ _TABLES: Final = (
     "serverless_bench/job/workload.py",
 )
 """Files with tables of what there is, by name."""
+_MYPY: Final = f"""
+import sys
+# An editable installation is of the repository: what this copy lacks must not be found there.
+sys.path[:] = [path for path in sys.path if path != {str(REPOSITORY)!r}]
+from mypy.__main__ import console_entry
+sys.argv = ["mypy", {NAME!r}]
+console_entry()
+"""
 _PATIENCE_S: Final = 1800
 
 
@@ -45,6 +54,10 @@ class Scratch:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "SBENCH_STORE_DIR": str(self.root / "store"),
+            # Hypothesis draws the same examples again; a make around this one says nothing here.
+            "CI": "1",
+            "MAKEFLAGS": "",
+            SCRATCH: "1",
         }
 
     def remove(self, paths: Iterable[str], table_lines: str) -> None:
@@ -70,17 +83,49 @@ class Scratch:
                 kept = [line for line in lines if not re.search(table_lines, line)]
                 table.write_text("".join(kept), "utf-8")
 
+    def insert(self, path: str, before: str, lines: str) -> None:
+        """Write lines into a file, before the only place that begins as ``before`` does."""
+        place = self.root / path
+        text = place.read_text("utf-8")
+        assert text.count(before) == 1, (path, before)
+        place.write_text(text.replace(before, lines + before), "utf-8")
+
+    def changed(self, folder: str) -> set[str]:
+        """Return the files of a folder that are not as they are in the repository."""
+        paths = {
+            path.relative_to(self.root)
+            for path in (self.root / folder).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        return {
+            path.as_posix()
+            for path in paths
+            if not (REPOSITORY / path).is_file()
+            or (REPOSITORY / path).read_bytes() != (self.root / path).read_bytes()
+        }
+
     def install(self) -> None:
         """Write the metadata of this copy: entry points are read from there."""
         install = ("uv", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation")
         self.run("-m", *install, "--python", sys.executable, "--target", "site", ".")
         # The copy itself is on the path: tests look beside the package.
-        shutil.rmtree(self.root / "site" / "serverless_bench")
+        shutil.rmtree(self.root / "site" / NAME)
+
+    def check_types(self) -> None:
+        """See that no type and no import of the package is missing."""
+        self.run("-c", _MYPY)
+
+    def make(self, *targets: str) -> None:
+        """Have the Makefile make something, by the tools of this environment."""
+        self._call("make", "-o", ".venv/dev", f"BIN={Path(sys.executable).parent}", *targets)
 
     def run(self, *arguments: str) -> str:
         """Run Python in this copy and return what it printed; fail if its exit code is not 0."""
+        return self._call(sys.executable, *arguments)
+
+    def _call(self, *command: str) -> str:
         done = subprocess.run(
-            [sys.executable, *arguments],
+            command,
             cwd=self.root,
             env=self.environment,
             capture_output=True,
@@ -88,15 +133,11 @@ class Scratch:
             timeout=_PATIENCE_S,
             check=False,
         )
-        assert done.returncode == 0, f"{arguments}: {(done.stdout + done.stderr)[-6000:]}"
+        assert done.returncode == 0, f"{command}: {(done.stdout + done.stderr)[-6000:]}"
         return done.stdout
 
 
 def scratch_copy(root: Path) -> Scratch:
-    """Copy the repository without what git ignores."""
-    skipped = shutil.ignore_patterns("__pycache__", "*.pyc")
-    for name in _COPIED:
-        shutil.copytree(REPOSITORY / name, root / name, ignore=skipped)
-    for name in _FILES:
-        shutil.copy(REPOSITORY / name, root / name)
+    """Copy the repository into a folder, without what is no source of it."""
+    shutil.copytree(REPOSITORY, root, ignore=_MADE, dirs_exist_ok=True)
     return Scratch(root)

@@ -1,29 +1,91 @@
-"""The core asks an executor what it is, and never for its name."""
+"""The core asks members of families what they are, and never for their names."""
 
 import ast
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import pytest
+
+from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.job.workload import WORKLOADS
+from serverless_bench.plugins import Registry
 from tests.house.measures import PACKAGE
 
-HOMONYMS = {
-    "dask": 1,  # a distribution
-    "lambda": 3,  # the service, as AWS calls it
-    "lithops": 4,  # a distribution, and an importer
-    "local": 1,  # the default
-    "workers": 2,  # a figure of the report
+FAMILIES: Mapping[str, Registry[Any]] = {
+    "clients": CLIENTS,
+    "executors": EXECUTORS,
+    "workloads": WORKLOADS,
 }
-"""Constants that equal the name of an executor and mean something else: how many there are."""
+TABLES = {
+    "clients": {"job/target.py"},
+    "executors": set[str](),
+    "workloads": {
+        *("job/workload.py", "cli/main.py", "lab/audit/job_check.py"),
+        *(f"cli/commands/{name}.py" for name in WORKLOADS),
+    },
+}
+"""Where names stand besides the folder of the family."""
+HOMONYMS = {
+    "clients": {
+        # Distributions and their modules, and an extra.
+        "awscrt": 1,
+        "boto3": 4,
+        "minio": 1,
+        "obstore": 3,
+        "s3dlio": 1,
+        "wire": 2,  # where a client sees progress
+    },
+    "executors": {
+        "dask": 1,  # a distribution
+        "lambda": 3,  # the service, as AWS calls it
+        "lithops": 4,  # a distribution, and an importer
+        "local": 1,  # the default
+        "workers": 2,  # a figure of the report
+    },
+    "workloads": {
+        "array": 7,  # a field of a load
+        "mixed": 5,  # results and configurations of other tools
+        "noop": 5,  # what the contract of executors runs
+    },
+}
+"""Constants that equal a name and mean something else: how many there are."""
+WORDS = {"function", "read", "write"}
+"""Names of workloads that are columns, settings and verbs, too: see the second test."""
+PHASES = {"imported.workload != 'write'", "workload == 'read'"}
+"""Comparisons with what the importers themselves have made of a phase of another tool."""
 
 
-def test_no_executor_is_known_by_its_name() -> None:
+def trees(family: str) -> Iterator[ast.Module]:
+    """Yield the modules outside of a family and its tables."""
+    for path in PACKAGE.rglob("*.py"):
+        inside = path.relative_to(PACKAGE)
+        if inside.parts[0] != family and inside.as_posix() not in TABLES[family]:
+            yield ast.parse(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_member_is_known_by_its_name(family: str) -> None:
     constants = Counter(
         node.value
-        for path in PACKAGE.rglob("*.py")
-        if not path.is_relative_to(PACKAGE / "executors")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for tree in trees(family)
+        for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
-    assert {name: constants[name] for name in EXECUTORS if constants[name]} == {
-        name: count for name, count in HOMONYMS.items() if name in EXECUTORS
+    names = set(FAMILIES[family]) - (WORDS if family == "workloads" else set())
+    assert {name: constants[name] for name in sorted(names) if constants[name]} == {
+        name: count for name, count in HOMONYMS[family].items() if name in names
     }
+
+
+def test_no_workload_is_compared_with_a_name() -> None:
+    compared = {
+        ast.unparse(node)
+        for tree in trees("workloads")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare | ast.Match)
+        and "workload" in ast.unparse(node.left if isinstance(node, ast.Compare) else node.subject)
+        and any(isinstance(n, ast.Constant) and n.value in WORKLOADS for n in ast.walk(node))
+    }
+    assert compared == PHASES

@@ -7,7 +7,13 @@ from typing import Final
 
 import pytest
 
+from serverless_bench.clients import CLIENTS
+from serverless_bench.executors import EXECUTORS
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
+from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS
 from tests.house.measures import REPOSITORY
+from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
 from tests.house.scratch import Scratch, scratch_copy
 
 
@@ -26,14 +32,22 @@ class Member:
         return sorted(path.relative_to(REPOSITORY).as_posix() for path in found)
 
 
-def _client(name: str, *more: str) -> Member:
-    paths = (f"serverless_bench/clients/{name}.py", f"tests/unit/clients/test_{name}*", *more)
-    return Member(paths, rf'"{name}": |serverless_bench\.clients\.{name}"')
+def _client(name: str) -> Member:
+    paths = (
+        *(f"serverless_bench/clients/{name}.py", f"serverless_bench/clients/{name}_*.py"),
+        f"tests/unit/clients/test_{name}*.py",
+    )
+    return Member(paths, rf'"{name}": |serverless_bench\.clients\.{name}"|^{name} = \[')
 
 
-def _executor(name: str) -> Member:
-    paths = (f"serverless_bench/executors/{name}*.py", f"tests/unit/executors/test_{name}*.py")
-    return Member(paths, rf'"{name}": "serverless_bench|serverless_bench\.executors\.{name}"')
+def _executor(name: str, module: str = "") -> Member:
+    module = module or name
+    paths = (
+        *(f"serverless_bench/executors/{module}.py", f"serverless_bench/executors/{module}_*.py"),
+        f"tests/unit/executors/test_{module}*.py",
+    )
+    lines = rf'"{name}": "serverless_bench|serverless_bench\.executors\.{module}"|^{name} = \['
+    return Member(paths, lines)
 
 
 def _wing(name: str) -> Member:
@@ -41,33 +55,42 @@ def _wing(name: str) -> Member:
     return Member(paths, rf"serverless_bench\.{name}\b|\"{name}\.")
 
 
-def _workload(name: str) -> Member:
+def _workload(name: str, command: str = "") -> Member:
+    command = command or name
     paths = (
         *(f"serverless_bench/workloads/{name}", f"serverless_bench/workloads/{name}.py"),
-        *(f"serverless_bench/cli/commands/{name}.py", f"tests/unit/workloads/{name}"),
+        *(f"serverless_bench/cli/commands/{command}.py", f"tests/unit/workloads/{name}"),
         f"tests/unit/workloads/test_{name}.py",
     )
-    return Member(paths, rf'"{name}": |serverless_bench\.workloads\.{name}\b')
+    return Member(paths, rf'"{command}": |serverless_bench\.workloads\.{name}\b|^{name} = \[')
 
 
 MEMBERS: Final = {
-    "wing lab": _wing("lab"),
-    "wing studies": _wing("studies"),
-    "client minio": _client("minio"),
-    "executor dask": _executor("dask"),
-    "executor inline": _executor("inline"),
-    "executor lithops": _executor("lithops"),
-    "executor workers": _executor("workers"),
+    **{f"wing {name}": _wing(name) for name in ("lab", "studies")},
+    **{
+        f"client {name}": _client(name)
+        for name in CLIENTS
+        if name != DEFAULT_CLIENTS[StoreProtocol.S3]
+    },
+    **{f"executor {name}": _executor(name) for name in EXECUTORS if name != DEFAULT_EXECUTOR},
+    **{f"workload {name}": _workload(name) for name in WORKLOADS if name != "write"},
+    # No module can be called lambda, and a function is called.
+    "executor lambda": _executor("lambda", "aws_lambda"),
+    f"workload {OWN_FUNCTION}": _workload(OWN_FUNCTION, "call"),
 }
-ONE_OF_EACH: Final = ("wing lab", "wing studies", "client minio", "executor dask")
-EXAMPLES: Final = {"workload array": _workload("array"), "workload contend": _workload("contend")}
-"""Members that unit tests of other rooms use as examples: commands and types do without them."""
+ONE_OF_EACH: Final = (
+    "wing lab",
+    "wing studies",
+    "client minio",
+    "executor dask",
+    "workload contend",
+)
 
 
 def _without(members: Iterable[str], root: Path) -> Scratch:
     scratch = scratch_copy(root)
     for name in members:
-        member = {**MEMBERS, **EXAMPLES}[name]
+        member = MEMBERS[name]
         scratch.remove(member.files(), member.table_lines)
     scratch.install()
     return scratch
@@ -79,11 +102,11 @@ def _check_commands_and_types(scratch: Scratch) -> None:
     job = ("--number", "2", "--mb", "1", "--run-dir", "runs")
     assert "2 of 2 functions ok" in scratch.run("-m", "serverless_bench", "write", *job)
     assert "2 of 2" in scratch.run("-m", "serverless_bench", "report", "--run-dir", "runs")
-    scratch.run("-m", "mypy", "serverless_bench")
+    scratch.check_types()
 
 
 def test_one_of_each_family_and_both_wings_can_go_together(tmp_path: Path) -> None:
-    scratch = _without([*ONE_OF_EACH, *EXAMPLES], tmp_path)
+    scratch = _without(ONE_OF_EACH, tmp_path)
     _check_commands_and_types(scratch)
     # `make full` runs them; that they can be imported shows most of what is missing.
     scratch.run("-m", "pytest", "--collect-only", "-q", "tests/unit")
@@ -97,5 +120,10 @@ def test_each_member_can_go(member: str, tmp_path: Path) -> None:
     scratch.run("-m", "pytest", "-q", "-x", "-n", "2", "tests/unit")
 
 
+def test_all_that_tests_name_are_there() -> None:
+    assert {*EVERY_CLIENT} == {f"client {name}" for name in CLIENTS}
+    assert {*EVERY_WORKLOAD} == {f"workload {name}" for name in WORKLOADS}
+
+
 def test_every_member_has_files() -> None:
-    assert all(member.files() for member in (*MEMBERS.values(), *EXAMPLES.values()))
+    assert all(member.files() for member in MEMBERS.values())

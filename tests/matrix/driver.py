@@ -9,7 +9,7 @@ from typing import Any
 
 from serverless_bench.cli import job
 from serverless_bench.cli.main import main
-from serverless_bench.executors.remote import map as remote
+from serverless_bench.executors.remote import thread_pool
 
 
 def run(workload: str, timeout_s: str, *flags: str) -> int:
@@ -20,7 +20,7 @@ def run(workload: str, timeout_s: str, *flags: str) -> int:
 
     changed: Mapping[Any, Mapping[str, object]] = {
         job: {"prepare": prepare},
-        remote: {"_TIMEOUT_S": float(timeout_s)},
+        thread_pool: {"_TIMEOUT_S": float(timeout_s)},
     }
     for module, names in changed.items():
         vars(module).update(names)

@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.reference.rows import Function, Row, S, Saved
 from tests.reference.throughput import Near
+from tests.reference.visibility import hides_writes
 
 Point = tuple[float, float]
 Bucket = tuple[float, float, float]
@@ -22,7 +23,7 @@ def bottleneck(run: Saved) -> Row:
     mine = [one for one in run.functions if one.status == "ok" and moved(one)]
     clients, locks = [client(run, one) for one in mine], [lock(run, one) for one in mine]
     launches = [launch(run, one, mine) for one in mine]
-    buckets = {n: found for n, one in enumerate(mine) if (found := bucket(one)) is not None}
+    buckets = {n: found for n, one in enumerate(mine) if (found := bucket(run, one)) is not None}
     alike = sorted(limited(mine, buckets))
     names = [
         verdict(run, one, asked, taken, tried, is_limited=number in alike)
@@ -150,10 +151,11 @@ def kept_up(one: Function) -> bool:
     return bool(last > first and 20 * late <= last - first)
 
 
-def curve(one: Function) -> list[Point]:
+def curve(run: Saved, one: Function) -> list[Point]:
     """Return seconds since the start of a function, and the bytes that had moved by then."""
     good = [op for op in one.operations if op["error"] is None and not op["warmup"]]
-    start = min(op["start_ns"] for op in good)
+    good = [op for op in good if not hides_writes(run, [op])]
+    start = min((op["start_ns"] for op in good), default=0)
     found = []
     for op in good:
         at = op["start_ns"]
@@ -167,9 +169,9 @@ def curve(one: Function) -> list[Point]:
     return points
 
 
-def bucket(one: Function) -> Bucket | None:
+def bucket(run: Saved, one: Function) -> Bucket | None:
     """Return the bucket that a curve shows, if it ends in a straight line."""
-    points = curve(one)
+    points = curve(run, one)
     total = points[-1][1]
     stop = next(at for at, there in points if there == total)
     if len(points) < 6 or not stop:

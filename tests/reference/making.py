@@ -93,7 +93,7 @@ class _Maker:
     def header(self) -> dict[str, Any]:
         client: dict[str, Any] = {"attempts": "hidden" if self.has("not exact") else "exact"}
         if not self.has("hidden"):
-            signs = ("connection", "content_range", "first_byte", "last_byte_sent")
+            signs = ("connection", "content_range", "first_byte", "acknowledged")
             client["shows"] = [
                 one for one in signs if not self.has("shows") or self.draw.random() < 0.5
             ]

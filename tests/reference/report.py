@@ -16,7 +16,7 @@ from tests.reference.invariants import wrong
 from tests.reference.latencies import latencies
 from tests.reference.rows import Function, Row, S, Saved, read
 from tests.reference.throughput import Near, peak, steady
-from tests.reference.visibility import not_shown, shown
+from tests.reference.visibility import hides_failures, hides_writes, not_shown, shown
 
 NOT_HERE: Final = ("estimate", "estimate_error", "unknown_at_most")
 """Of the bill: what is foreseen is no figure of the rows."""
@@ -56,8 +56,8 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "corrupt_objects": sum(1 for op in measured + warm if op["bad_ranges"]),
         "bad_bytes": sum(op["bad_bytes"] for op in measured + warm),
         "unknown_objects": sum(1 for op in good if is_read(op) and op["size"] is None),
-        "peak_1s_bytes_per_s": None if withheld else peak(run, S),
-        "peak_5s_bytes_per_s": None if withheld else peak(run, 5 * S),
+        "peak_1s_bytes_per_s": None if withheld or hides_writes(run, good) else peak(run, S),
+        "peak_5s_bytes_per_s": None if withheld or hides_writes(run, good) else peak(run, 5 * S),
         "steady_bytes_per_s": None if withheld else window[0],
         "steady_window_s": None if withheld else window[1],
         "whole_bytes_per_s": None if withheld else whole,
@@ -71,7 +71,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         if "first_byte" not in seen
         else percentiles(between(good, "start_ns", "first_byte_ns")),
         "ack_s": None
-        if "last_byte_sent" not in seen
+        if "acknowledged" not in seen
         else percentiles(between(good, "last_byte_sent_ns", "end_ns")),
         "latency_s": percentiles(between(good, "start_ns", "end_ns")),
         "service_s": percentiles([Fraction(service_ns(op), S) for op in good]),
@@ -80,6 +80,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "warmup_operations": len(warm),
         "warmup_bytes": sum(op["bytes"] for op in warm),
         **tries(measured, good, seen),
+        **({"offered_bytes": None, "retried_bytes": None} if hides_failures(run) else {}),
         "errors": tally(one.error for one in functions if one.status in {"failed", "lost"}),
         "cold_starts": sum(
             1 for f in functions if f.counts and f.record and f.record["cold_start"]

@@ -1,26 +1,45 @@
 """What a client showed of its requests."""
 
-from tests.reference.rows import Saved
+from collections.abc import Sequence
 
-EVERYTHING = {"connection", "content_range", "first_byte", "last_byte_sent"}
+from tests.reference.rows import Row, Saved
+
+LOGGED = {"connection", "content_range", "first_byte"}
+SENT = {"append_array", "put", "write_array"}
 
 
 def shown(run: Saved) -> set[str]:
-    """Return what was shown; by the log of another tool everything."""
+    """Return what was shown; by the log of another tool all but what had arrived."""
     client = run.header["provenance"].get("client", {})
     if "shows" in client:
         return {*client["shows"]}
-    return EVERYTHING if "source" in run.header["provenance"] else set()
+    return LOGGED if "source" in run.header["provenance"] else set()
 
 
 def not_shown(run: Saved) -> list[str]:
     """Return the fields that some operation would have had, had the client shown more."""
     seen, kinds = shown(run), {op["kind"] for op in run.good}
     found = []
+    if hides_writes(run, run.good):
+        found += ["peak_1s_bytes_per_s", "peak_5s_bytes_per_s"]
     if "first_byte" not in seen and kinds & {"get", "get_range"}:
         found.append("ttfb_s")
-    if "last_byte_sent" not in seen and "put" in kinds:
+    if "acknowledged" not in seen and "put" in kinds:
         found.append("ack_s")
+    if hides_failures(run):
+        found += ["offered_bytes", "retried_bytes"]
     if "connection" not in seen and kinds:
         found.append("new_connections")
     return found
+
+
+def hides_writes(run: Saved, ops: Sequence[Row]) -> bool:
+    """Tell whether some operations are writes of which nobody knows when bytes had arrived."""
+    return "acknowledged" not in shown(run) and any(op["kind"] in SENT for op in ops)
+
+
+def hides_failures(run: Saved) -> bool:
+    """Tell whether requests failed of which nobody knows how many bytes they had moved."""
+    blind = run.header["provenance"].get("client", {}).get("progress") == "none"
+    failed = [op for op in run.measured if any(one["error"] for one in op["attempts"])]
+    return bool(blind and failed) or hides_writes(run, failed)

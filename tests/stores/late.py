@@ -25,7 +25,10 @@ SIZE = 11 * MIB + 5
 RANGE = (MIB + 1, 2 * MIB)
 HEAD, BODY = "late-head", "late-body"
 """Prefixes of keys whose answer is late, and whose body is late although the head is there."""
+AT_ONCE = "put at once"
+"""The way whose body is small."""
 WAYS = {
+    AT_ONCE: (OperationKind.PUT, HEAD, Transfer()),
     "put": (OperationKind.PUT, HEAD, Transfer()),
     "put in parts": (OperationKind.PUT, HEAD, Transfer(part_bytes=5 * MIB, connections=2)),
     "get": (OperationKind.GET, HEAD, Transfer()),
@@ -87,8 +90,9 @@ def see(client_name: str, endpoint_url: str) -> dict[str, tuple[float | None, fl
         kind, prefix, transfer = WAYS[way]
         retrier = Retrier(client, 0, monotonic_ns() + 60 * NS_PER_S, random.Random(1))
         offset, length = RANGE if kind is OperationKind.GET_RANGE else (0, None)
-        key = f"{prefix}/{'0' * 32}.{SIZE}"
-        spec = OperationSpec(kind=kind, key=key, size=SIZE, offset=offset, length=length)
+        size = 1000 if way == AT_ONCE else SIZE
+        key = f"{prefix}/{'0' * 32}.{size}"
+        spec = OperationSpec(kind=kind, key=key, size=size, offset=offset, length=length)
         return _seen(measure(OperationContext(spec, transfer, retrier), EpochClock())[0])
 
     offered = CLIENTS.load(client_name).info.operations

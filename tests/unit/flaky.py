@@ -14,7 +14,7 @@ class FlakyClient:
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",
         progress="wire",
-        shows=frozenset({Shown.FIRST_BYTE, Shown.LAST_BYTE_SENT}),
+        shows=frozenset({Shown.FIRST_BYTE, Shown.ACKNOWLEDGED}),
         signing="none",
         checksum="none",
     )

@@ -4,7 +4,7 @@ Everything here is arithmetic on values that are passed in; only ``prices`` read
 
     prices      dollars per unit, from a dated file         Prices
                 what is paid for, and its price             BilledUsage, Dollars
-    places      regions, and which bytes leave them         leaving
+    places      regions, and which bytes leave them         placed
     forecast    from what is planned to a usage             PlannedLoad, Forecast
     bill        from what a run recorded to a usage         Bill
 

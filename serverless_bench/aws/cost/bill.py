@@ -7,7 +7,6 @@ imports took; ``CONTROL_S`` stands for the two requests around it. ``requests`` 
 requests there were. Functions that were asked before the run are billed like all others.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,7 +15,7 @@ import numpy as np
 
 from serverless_bench.aws.cost.expected import at_most, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES, VCPU_MIB, CostConditions
-from serverless_bench.aws.cost.places import leaving, regions, stores
+from serverless_bench.aws.cost.places import placed, regions
 from serverless_bench.aws.cost.prices import (
     HOURS_PER_MONTH,
     BilledUsage,
@@ -32,7 +31,6 @@ from serverless_bench.aws.cost.requests import Requests, requests_of, requests_o
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_one_of, is_text
 from serverless_bench.units import GIB, NS_PER_S
@@ -42,10 +40,6 @@ CONTROL_S: Final = 0.1
 2025, section 4.3.3, median put of 1 KiB)."""
 _NS_PER_MS: Final = 1_000_000
 _MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
-_UPLOADING: Final = ("put", "upload_part")
-_RETRIEVING: Final = "get"
-_SENDING: Final = (*_UPLOADING, "append_array", "write_array")
-_RECEIVING: Final = (_RETRIEVING, "read_array")
 _REMOVING: Final = frozenset({"delete", "delete_many"})
 
 
@@ -118,8 +112,8 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     prices = prices_for(run.job, prices)
     if prices is None:
         return None
-    requests, (moved, good) = requests_of(run), _moved(run)
-    usage = _usage(run, there, requests, moved if there.any() else Counter(), good)
+    requests = requests_of(run)
+    usage = _usage(run, there, requests)
     dollars = price(usage, prices)
     setting = _setting(run, there, usage.architecture)
     foreseen = expected(run.job, setting)
@@ -144,7 +138,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         gb_s=usage.gb_s,
         cross_region_bytes=usage.cross_region_bytes or None,
         internet_bytes=usage.internet_bytes if usage.foreign else None,
-        on_top=_on_top(run, there, _directions(moved), prices) or None,
+        on_top=_on_top(run, there, requests, prices) or None,
         requests={
             **requests.data,
             **{name: sum(counts.values()) for name, counts in requests.overhead.items()},
@@ -192,21 +186,20 @@ def outcome_usage(
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
-    columns = (column(result.attempts, name) for name in ("request", "status", "bytes"))
-    moved, good = Counter[str](), Counter[str]()
-    for request, status, count in zip(*columns, strict=True):
-        moved[request] += max(0, count)
-        good[request] += count if 0 < (status or 0) < 300 else 0
-    return BilledUsage(
+    requests = requests_of_record(result, job)
+    return replace(
+        _requests_usage(job, requests, leave=True),
         architecture=architecture,
-        **stores(job),
-        **leaving(job, **_directions(moved)),
-        **_transferred(good),
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
         log_bytes=LOG_BYTES,
-        **requests_of_record(result, job).billed(),
     )
+
+
+def _requests_usage(job: JobSpec, requests: Requests, *, leave: bool) -> BilledUsage:
+    """Return the usage of requests and their bytes, which may ``leave`` a region or AWS."""
+    sent, received = requests.sent * leave, requests.received * leave
+    return BilledUsage(**placed(job, sent=sent, received=received), **requests.billed())
 
 
 def billed_ns(run: Run, there: Mask) -> Ints:
@@ -218,31 +211,27 @@ def billed_ns(run: Run, there: Mask) -> Ints:
     return np.asarray(-(-(spent + imports + control) // _NS_PER_MS) * _NS_PER_MS, dtype=np.int64)
 
 
-def _usage(
-    run: Run, there: Mask, requests: Requests, moved: Counter[str], good: Counter[str]
-) -> BilledUsage:
+def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
     count = int(there.sum()) + len(run.probed)
     gib = run.functions["memory_mib"][there] / 1024
     probed = sum(one["billed_ms"] / 1000 * (one["memory_mib"] or 0) / 1024 for one in run.probed)
-    return BilledUsage(
+    return replace(
+        _requests_usage(run.job, requests, leave=bool(there.any())),
         architecture=_architecture(run, there),
-        **stores(run.job),
-        **leaving(run.job, **_directions(moved)),
-        **_transferred(good),
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()) + probed,
         invocations=count,
         log_bytes=LOG_BYTES * count,
-        **requests.billed(),
     )
 
 
-def _on_top(run: Run, there: Mask, moved: Mapping[str, int], prices: Prices) -> dict[str, float]:
+def _on_top(run: Run, there: Mask, requests: Requests, prices: Prices) -> dict[str, float]:
     """Return what comes on top of the total if bytes took a dearer way than is known."""
     # Whether a VPC has a gateway endpoint, which is free, or a NAT gateway does not show.
     in_vpc = there.any() and any(one.get("in_vpc") for one in run.probed)
+    moved = requests.sent + requests.received
     found = {
-        "nat": sum(moved.values()) / GIB * prices.network_nat_gb if in_vpc else 0.0,
-        "internet": 0.0 if there.any() else moved["received"] / GIB * prices.network_internet_gb,
+        "nat": moved / GIB * prices.network_nat_gb if in_vpc else 0.0,
+        "internet": 0.0 if there.any() else requests.received / GIB * prices.network_internet_gb,
     }
     return {name: amount for name, amount in found.items() if amount}
 
@@ -250,33 +239,6 @@ def _on_top(run: Run, there: Mask, moved: Mapping[str, int], prices: Prices) -> 
 def _as_billed(usage: BilledUsage, there: Mask) -> BilledUsage:
     """Return a usage without functions, if none of the run was on AWS Lambda."""
     return usage if there.any() else replace(usage, gb_s=0.0, invocations=0, log_bytes=0)
-
-
-def _moved(run: Run) -> tuple[Counter[str], Counter[str]]:
-    """Return the bytes of requests by kind: of all, and of those that succeeded."""
-    status, size = run.attempts["status"], np.maximum(run.attempts["bytes"], 0)
-    succeeded = (status < 300) & (status != ABSENT)
-    moved, good = Counter[str](), Counter[str]()
-    for kind in (*_SENDING, *_RECEIVING):
-        of_kind = is_text(run.attempts["request"], kind)
-        moved[kind], good[kind] = int(size[of_kind].sum()), int(size[of_kind & succeeded].sum())
-    return moved, good
-
-
-def _directions(moved: Mapping[str, int]) -> dict[str, int]:
-    """Return how many bytes functions sent and received, from bytes by kind of request."""
-    return {
-        "sent": sum(moved[request] for request in _SENDING),
-        "received": sum(moved[request] for request in _RECEIVING),
-    }
-
-
-def _transferred(moved: Mapping[str, int]) -> dict[str, int]:
-    """Return the two quantities of ``BilledUsage`` that bytes by kind of request make."""
-    return {
-        "uploaded_bytes": sum(moved[request] for request in _UPLOADING),
-        "retrieved_bytes": moved[_RETRIEVING],
-    }
 
 
 def _architecture(run: Run, there: Mask) -> str:
@@ -313,7 +275,7 @@ def _lost_at_most(run: Run, there: Mask, setting: CostConditions, prices: Prices
 
 def _storage_per_h(run: Run, prices: Prices) -> float:
     kept = sum(_kept(run).values()) if "key" in run.operations else _kept_at_most(run)
-    return price(BilledUsage(**stores(run.job), storage_byte_h=kept), prices).storage
+    return price(BilledUsage(**placed(run.job), storage_byte_h=kept), prices).storage
 
 
 def _kept(run: Run) -> dict[str, int]:

@@ -23,7 +23,7 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
     one_load,
 )
-from serverless_bench.aws.cost.places import leaving, stores
+from serverless_bench.aws.cost.places import placed
 from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import MOST_MBPS, function_network
 from serverless_bench.job.operations import CONTENDED, OperationKind
@@ -153,8 +153,7 @@ def _usage(
     sent, received = count * each.uploaded, count * (each.bytes - each.uploaded)
     return replace(
         functions_usage(setting, count, each.seconds, control=job.control is not None),
-        **stores(job),
-        **leaving(job, sent=sent, received=received),
+        **placed(job, sent=sent, received=received),
         uploaded_bytes=round(sent),
         retrieved_bytes=round(received),
         puts=math.ceil(count * each.puts + driver.puts),

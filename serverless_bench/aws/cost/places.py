@@ -4,8 +4,9 @@ The functions are taken to be on AWS. What they send to a store outside leaves A
 between two regions, either way, leaves one of them. What comes from outside is free.
 """
 
+from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import Final, TypedDict
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from serverless_bench.job.directory_bucket import is_directory_bucket
@@ -19,45 +20,24 @@ _OTHER_CURRENCIES: Final = {"cn": "CNY", "eusc": "EUR"}
 """Currencies of partitions that AWS does not bill in dollars, by how their regions begin."""
 
 
-class StorePlaces(TypedDict):
-    """Fields of ``BilledUsage`` that say where requests go."""
-
-    express: bool
-    foreign: bool
-    foreign_control: bool
-
-
-class Leaving(TypedDict):
-    """Fields of ``BilledUsage`` that say how many bytes leave a region, or AWS."""
-
-    cross_region_bytes: int
-    internet_bytes: int
-
-
-def stores(job: JobSpec) -> StorePlaces:
-    """Return which price list the requests of a job have."""
-    return StorePlaces(
-        express=is_directory_bucket(job.target.bucket),
-        foreign=is_foreign(job),
-        foreign_control=job.control is not None and _is_outside(job.control),
-    )
-
-
-def leaving(job: JobSpec, *, sent: float, received: float) -> Leaving:
-    """Return which bytes between functions and objects leave a region, or AWS.
+def placed(job: JobSpec, *, sent: float = 0, received: float = 0) -> Mapping[str, Any]:
+    """Return the fields of ``BilledUsage`` that say where requests go, and which bytes leave.
 
     Parameters
     ----------
     job
-        Where both are.
+        Where functions and objects are.
     sent, received
-        By the functions, retries included.
+        Bytes that the functions sent to the objects and received, retries included.
     """
     between = _is_on_aws(job.target) and job.function_region not in {None, job.target.region}
-    return Leaving(
-        cross_region_bytes=round(sent + received) if between else 0,
-        internet_bytes=round(sent) if is_foreign(job) else 0,
-    )
+    return {
+        "express": is_directory_bucket(job.target.bucket),
+        "foreign": is_foreign(job),
+        "foreign_control": job.control is not None and _is_outside(job.control),
+        "cross_region_bytes": round(sent + received) if between else 0,
+        "internet_bytes": round(sent) if is_foreign(job) else 0,
+    }
 
 
 def is_foreign(job: JobSpec) -> bool:

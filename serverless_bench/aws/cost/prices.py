@@ -15,7 +15,6 @@ from serverless_bench.units import GIB, format_size
 from serverless_bench.user_files import parse_toml, read_text, reason
 
 _BUILT_IN: Final = "aws-us-east-1.toml"
-_TEXTS: Final = ("as_of", "region", "currency")
 _MOST: Final = 64
 """Characters of such a text: a day, a region, three letters."""
 HOURS_PER_MONTH: Final = 730.0
@@ -60,6 +59,10 @@ class Prices:
     def gb_s(self, architecture: str) -> float:
         """Return what a GB-second costs on ``arm64`` or ``x86_64``."""
         return self.lambda_arm64_gb_s if architecture == "arm64" else self.lambda_x86_64_gb_s
+
+    def money(self, amount: float) -> str:
+        """Return an amount in the currency of the prices, as a reader sees it."""
+        return format_money(amount, self.currency)
 
 
 def prices_for(job: JobSpec, given: Prices | None = None) -> Prices | None:
@@ -151,11 +154,11 @@ def load_prices(path: Path | None = None) -> Prices:
         data = parse_toml(price_text(path))
     except ValueError as exc:
         raise _bad(name, f"is not TOML: {exc}") from exc
-    values: dict[str, Any] = {key: _text(name, data, key) for key in _TEXTS}
-    for field in fields(Prices):
-        if field.name not in {*_TEXTS, "given"}:
-            section, _, key = field.name.partition("_")
-            values[field.name] = _figure(name, data, section, key)
+    values: dict[str, Any] = {
+        field.name: (_text if field.type is str else _figure)(name, data, field.name)
+        for field in fields(Prices)
+        if field.name != "given"
+    }
     return Prices(**values, given=path is not None)
 
 
@@ -170,7 +173,8 @@ def _text(name: str, data: Mapping[str, Any], key: str) -> str:
     return text
 
 
-def _figure(name: str, data: Mapping[str, Any], section: str, key: str) -> float:
+def _figure(name: str, data: Mapping[str, Any], field: str) -> float:
+    section, _, key = field.partition("_")
     table = data.get(section)
     value = table.get(key) if isinstance(table, Mapping) else None
     if isinstance(value, Mapping):

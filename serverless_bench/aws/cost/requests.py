@@ -7,9 +7,11 @@ count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 p
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS
 from serverless_bench.job.operations import OperationKind
@@ -18,10 +20,14 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, is_text
+from serverless_bench.rundir.tables import ABSENT, Table, is_text
 
 _CALLS: Final = frozenset({"append_array", "create_array", "read_array", "write_array"})
 """Calls of array libraries: no requests themselves."""
+_UPLOADING: Final = ("put", "upload_part")
+_RETRIEVING: Final = ("get",)
+_SENDING: Final = (*_UPLOADING, "append_array", "write_array")
+_RECEIVING: Final = (*_RETRIEVING, "read_array")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,64 +42,103 @@ class Requests:
     and its looks at what it deletes in the end; ``probes``: the driver's looks at the store's
     clock, and what functions tried there before the run. Without parts that made none, but
     always with ``control``."""
+    moved: Mapping[str, int]
+    """Bytes of all requests for data, by kind."""
+    kept: Mapping[str, int]
+    """Bytes of those that succeeded."""
     exact: bool = True
     """Whether these are all of them: False where a library makes requests that it does not
     show, and where a driver or a function ended before it could report its own."""
 
-    def billed(self) -> dict[str, int]:
-        """Return them by price class, called as in ``BilledUsage``."""
-        found = Counter[str]()
+    @property
+    def sent(self) -> int:
+        """Bytes that functions sent, retries included."""
+        return sum(self.moved[kind] for kind in _SENDING)
+
+    @property
+    def received(self) -> int:
+        """Bytes that functions received, retries included."""
+        return sum(self.moved[kind] for kind in _RECEIVING)
+
+    def billed(self) -> dict[str, Any]:
+        """Return requests by price class and bytes of objects, called as in ``BilledUsage``."""
+        billed = Counter(
+            uploaded_bytes=sum(self.kept[kind] for kind in _UPLOADING),
+            retrieved_bytes=sum(self.kept[kind] for kind in _RETRIEVING),
+        )
         for part, counts in {"data": self.data, **self.overhead}.items():
             prefix = "control_" if part == "control" else ""
             for name, count in counts.items():
-                found[prefix + ("gets" if name in GET_CLASS else "puts")] += count
-        return dict(found)
+                billed[prefix + ("gets" if name in GET_CLASS else "puts")] += count
+        return dict(billed)
 
 
 def requests_of(run: Run) -> Requests:
     """Return the requests of the functions that left records, and of the driver."""
     gate, gate_known = _gate(run)
-    control = _control(run)
     # At its end a driver says how it looked for records.
     control_known = run.job.control is None or run.requests is not None
-    asked = _of_probe(run, "data")
     heads = (run.store_requests or {}).get("head", 0)
-    overhead = {"control": control, "gate": gate, "probes": Counter(head=heads) + asked}
-    return Requests(
-        data=_data(run),
-        overhead=_parts(overhead),
+    probes = Counter(head=heads) + _of_probe(run, "data")
+    return _requests(
+        run.job,
+        run.attempts,
+        run.operations,
+        {"control": _control(run), "gate": gate, "probes": probes},
         exact=gate_known and control_known and run.drivers_reported and _shows_all(run),
     )
 
 
 def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     """Return the requests of one function; those with which its record is found are assumed."""
-    attempts = zip(*(column(record.attempts, name) for name in ("request", "status")), strict=True)
-    data = Counter(request for request, status in attempts if (status or 0) < FREE_STATUS)
-    workload = job.declared
-    if job.load.library is not None:
-        columns = (column(record.operations, name) for name in ("kind", "size", "error"))
-        done = zip(*columns, strict=True)
-        good = ((OperationKind(kind), size) for kind, size, error in done if error is None)
-        data += workload.hidden_requests(job.load, good)
     gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
     control: dict[str, int] = {}
     if job.control is not None:
         gets = (record.control_gets or 0) + round(CONTROL_GETS)
         control = {"put": record.control_puts or 0, "get": gets}
-    return Requests(data=_some(data), overhead=_parts({"control": control, "gate": gate}))
+    attempts = _table(record.attempts, request="", status=ABSENT, bytes=0)
+    operations = _table(record.operations, kind="", size=ABSENT, error=None)
+    return _requests(job, attempts, operations, {"control": control, "gate": gate})
 
 
-def _data(run: Run) -> dict[str, int]:
-    attempts, operations = run.attempts, run.operations
-    billed = attempts["status"] < FREE_STATUS
-    found = Counter(map(str, attempts["request"][billed]))
-    workload, load = run.job.declared, run.job.load
-    if load.library is not None:
+def _table(rows: Sequence[object], **absent: object) -> Table:
+    """Return columns of rows, with other values in the place of None."""
+    return {
+        name: np.array([other if value is None else value for value in column(rows, name)], object)
+        for name, other in absent.items()
+    }
+
+
+def _requests(
+    job: JobSpec,
+    attempts: Table,
+    operations: Table,
+    overhead: Mapping[str, Mapping[str, int]],
+    *,
+    exact: bool = True,
+) -> Requests:
+    """Count attempts, the requests that a library hides behind operations, and bytes."""
+    requests, status = attempts["request"], attempts["status"]
+    size = np.maximum(attempts["bytes"], 0)
+    succeeded = (status < 300) & (status != ABSENT)
+    moved, kept = dict[str, int](), dict[str, int]()
+    for kind in (*_SENDING, *_RECEIVING):
+        of_kind = is_text(requests, kind)
+        moved[kind], kept[kind] = int(size[of_kind].sum()), int(size[of_kind & succeeded].sum())
+    data = Counter(map(str, requests[status < FREE_STATUS]))
+    if job.load.library is not None:
         good = is_text(operations["error"], None)
         rows = zip(operations["kind"][good], operations["size"][good].tolist(), strict=True)
-        found += workload.hidden_requests(load, ((OperationKind(k), size) for k, size in rows))
-    return _some(found)
+        done = ((OperationKind(name), count) for name, count in rows)
+        data += job.declared.hidden_requests(job.load, done)
+    parts = {part: _some(counts) for part, counts in overhead.items()}
+    return Requests(
+        data=_some(data),
+        overhead={part: some for part, some in parts.items() if some or part == "control"},
+        moved=moved,
+        kept=kept,
+        exact=exact,
+    )
 
 
 def _gate(run: Run) -> tuple[dict[str, int], bool]:
@@ -138,14 +183,6 @@ def _shows_all(run: Run) -> bool:
     kinds = run.operations["kind"]
     hidden = run.provenance.get("client", {}).get("attempts") != "exact"
     return not (hidden or is_text(kinds, OperationKind.CALL).any())
-
-
-def _parts(overhead: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    return {
-        part: some
-        for part, counts in overhead.items()
-        if (some := _some(counts)) or part == "control"
-    }
 
 
 def _some(counts: Mapping[str, int]) -> dict[str, int]:

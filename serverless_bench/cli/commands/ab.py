@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.commands.compare import compare_options, conclude
+from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     DEFAULT_RUN_DIR,
     FOLDER,
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from serverless_bench.series.runs import Task
 
 series_options = group(
-    harmless("--seed", type=int, default=0, help="Of the order of the runs."),
+    settings(
+        *("seed", "name"),
+        seed="Of the order of the runs.",
+        name="Name of the series; a time stamp without it.",
+    ),
     keep_option,
     option(
         "--run-dir",
@@ -33,7 +38,6 @@ series_options = group(
         default=DEFAULT_RUN_DIR,
         help="Directory that the series goes into.",
     ),
-    harmless("--name", help="Name of the series; a time stamp without it."),
 )
 
 

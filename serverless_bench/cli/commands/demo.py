@@ -6,12 +6,7 @@ from typing import Any
 import click
 
 from serverless_bench.cli.commands.plot import require_plots, save_figure
-from serverless_bench.cli.flags.of_jobs import (
-    run_options,
-    settings,
-    target_options,
-    transfer_options,
-)
+from serverless_bench.cli.flags.of_jobs import common_options, settings
 from serverless_bench.cli.flags.options import check_one_document, harmless, keep_option, new_name
 from serverless_bench.cli.job import perform, prepare
 from serverless_bench.cli.output.terminal import say, working
@@ -23,9 +18,7 @@ from serverless_bench.units import format_count
 @settings("number", "mb", "prefix")
 @harmless("--read-times", type=int, default=4, help=meanings()["read_times"].what)
 @keep_option
-@target_options
-@transfer_options
-@run_options
+@common_options
 def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Write objects, read them back, report on both and draw them.
 

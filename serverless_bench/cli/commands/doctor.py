@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Any, Final
 
 import click
@@ -22,8 +23,8 @@ from serverless_bench.cli.checkup.base import (
 from serverless_bench.cli.checkup.buckets import look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.names import with_flags
-from serverless_bench.cli.flags.of_jobs import settings
-from serverless_bench.cli.flags.options import PluginName, choose_format, harmless, option
+from serverless_bench.cli.flags.of_jobs import executor_type, settings
+from serverless_bench.cli.flags.options import choose_format, harmless, option
 from serverless_bench.cli.output.terminal import say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.errors import UsageError
@@ -42,21 +43,19 @@ _PLACE: Final = ("scheduler", "slots")
 
 
 @click.command("doctor")
-@option("--stack", help="What `sam deploy` made.")
-@option("--bucket", help="Bucket to look at.")
-@option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
-@option("--function", multiple=True, help="Deployed function to look at.")
-@option("--region", help="Where they are.")
+@settings(
+    *("stack", "bucket", "endpoint_url", "function", "region", "probe", *_PLACE),
+    stack="What `sam deploy` made.",
+    bucket="Bucket to look at.",
+    endpoint_url="Of the store that has the bucket; AWS without it.",
+    function="Deployed function to look at.",
+    region="Where they are.",
+    probe="Whether to invoke each function once, which says what it is and may do.",
+)
 @option(
     "--executor",
-    type=PluginName(EXECUTORS.names),
+    type=executor_type,
     help="Look at where it runs functions: every worker of a Dask cluster.",
-)
-@settings(*_PLACE)
-@harmless(
-    "--probe/--no-probe",
-    default=True,
-    help="Whether to invoke each function once, which says what it is and may do.",
 )
 @option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
 @harmless(
@@ -73,8 +72,8 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
     """
     from rich.console import Console
 
-    if flags["executor"] and info_of(flags["executor"]).examine is None:
-        looked_at = " or ".join(executors_where(lambda info: info.examine is not None))
+    if flags["executor"] and not info_of(flags["executor"]).examine:
+        looked_at = " or ".join(executors_where(lambda info: bool(info.examine)))
         raise UsageError(
             f"there is nothing to look at for --executor {flags['executor']}",
             hint=f"--executor {looked_at}, or none",
@@ -118,9 +117,10 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield network_quota(patient)
     for name in patient.functions:
         yield from unless_it_fails(f"function {name}", function(name, patient))
-    if flags["probe"] and patient.functions:
-        yield from _probed(flags, patient)
-    for bucket in _buckets(flags["bucket"], flags["endpoint_url"], patient.stack):
+    buckets = list(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack))
+    for name in patient.functions if flags["probe"] else ():
+        yield from unless_it_fails(f"function {name}", _answers(name, patient, *buckets[:1]))
+    for bucket in buckets:
         yield from look_at(bucket, patient, write_test=flags["write_test"])
 
 
@@ -131,8 +131,8 @@ def _place(flags: Mapping[str, Any]) -> Iterator[Finding]:
     if given and not names:
         names = executors_where(lambda info: not info.settings.isdisjoint(given))
     for name in names:
-        examine = info_of(name).examine
-        yield from () if examine is None else unless_it_fails(name, examine(given))
+        if examine := info_of(name).examine:
+            yield from unless_it_fails(name, resolve_name(examine)(**given))
 
 
 def _credentials(
@@ -147,13 +147,20 @@ def _credentials(
         yield from unless_it_fails("credentials", credentials(patient))
 
 
-def _probed(flags: Mapping[str, Any], patient: Patient) -> Iterator[Finding]:
-    # What invokes functions is loaded where there are some.
-    from serverless_bench.cli.checkup.probe import answers
+def _answers(name: str, patient: Patient, target: Target | None = None) -> Iterator[Finding]:
+    """Have a function invoked once, and say what it is and may do where jobs have objects."""
+    from serverless_bench.driver.target import resolve
 
-    target = next(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack), None)
-    for name in patient.functions:
-        yield from unless_it_fails(f"function {name}", answers(name, patient, target))
+    control = None
+    if target is not None:
+        target = resolve(target, region=patient.region)
+        control = replace(target, prefix=CONTROL_PREFIX)
+        if patient.stack is not None:
+            own = Target(bucket=patient.stack.control_bucket, prefix=CONTROL_PREFIX)
+            control = resolve(own, region=patient.stack.region)
+    region = patient.region or (target and target.region)
+    for try_out in filter(None, (info_of(executor).try_out for executor in EXECUTORS)):
+        yield from resolve_name(try_out)(name, region, target, control)
 
 
 def _buckets(named: str | None, url: str | None, stack: Stack | None) -> Iterator[Target]:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.cli.commands.ab import series_options
-from serverless_bench.cli.commands.mixed import command as mixed_command
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import choose_format, group, harmless, new_name
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
+    commands_where,
     flags_of_job,
     job_parameters,
     listener,
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from serverless_bench.series.limit.block import Block, Objective
     from serverless_bench.series.runs import Task
 
-_JOBS: Final = {**COMMANDS, "mixed": mixed_command}
+_JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.settings)
+"""Of workloads whose operations may be due at a rate."""
 _DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed", "until_stable"}
 """Parameters of the jobs that this command has itself."""
 _OVER: Final = ("rate", "number", "connections", "threads")

@@ -1,10 +1,9 @@
 """``sbench plan``."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -30,18 +29,16 @@ from serverless_bench.aws.cost.places import regions
 from serverless_bench.aws.cost.prices import (
     Dollars,
     Prices,
-    format_money,
     needed_prices,
     origin,
     price,
     price_text,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.template import ARCHITECTURES, DeployedFunction, choose
+from serverless_bench.aws.stack.template import DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.of_jobs import settings, transfer_options
+from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
-    Choice,
     harmless,
     network_quota_option,
     option,
@@ -49,17 +46,12 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.escaping import for_terminal
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.types import at_least
 from serverless_bench.plugins import TOOLS
 from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
-_LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
 _ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
@@ -127,36 +119,42 @@ class _Plan:
             "traps": {trap.name: trap.amount for trap in self.traps},
         }
 
-    def money(self, amount: float) -> str:
-        """Return an amount in the currency of the prices."""
-        return format_money(amount, self.prices.currency)
-
 
 @click.command("plan", context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND ...]")
-@settings("number", "mb", "size", "objects", "read_times", "client")
+@settings(
+    *("number", "mb", "size", "objects", "read_times", "client"),
+    *(
+        "connections",
+        "part_mb",
+        "block_kib",
+        "verify",
+        "retries",
+        "timeout",
+        "min_split_mb",
+        "stat",
+    ),
+    *("memory", "arch", "stack", "region"),
+    memory=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]",
+    arch="Processor of the functions.  [default: the stack's first, or arm64]",
+    stack="Ask this stack and its account for memory, processor and quota.",
+    region="Where the stack is.",
+)
 @harmless(
     "--workload",
     type=click.Choice(["write", "read", "both"]),
     default="both",
     help="What to plan.",
 )
-@transfer_options
 @harmless(
-    "--memory", type=int, help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]"
+    "--quota",
+    type=click.IntRange(1),
+    help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]",
 )
-@harmless(
-    "--arch",
-    type=Choice(ARCHITECTURES),
-    help="Processor of the functions.  [default: the stack's first, or arm64]",
-)
-@harmless("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
 @network_quota_option
-@option("--stack", help="Ask this stack and its account for memory, processor and quota.")
-@option("--region", help="Where the stack is.")
 @harmless(
     "--function-mb-s",
-    type=float,
+    type=click.FloatRange(min=0, min_open=True),
     help="MB/s (10**6) of one function, if you have measured it; a model without it.",
 )
 @harmless(
@@ -167,7 +165,7 @@ class _Plan:
 )
 @harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
 @harmless("--cross-region", is_flag=True, help="The bucket is in another region; a stack says so.")
-@harmless("--keep", type=float, default=1.0, help="Hours the objects stay.")
+@harmless("--keep", type=click.FloatRange(0), default=1.0, help="Hours the objects stay.")
 @prices_option
 @harmless("--show-prices", is_flag=True, help="Write the price file and stop.")
 @harmless(
@@ -211,11 +209,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     check_flags(words)
     _check_simulation(words, flags)
     check_memory(flags["memory"])
-    for name in ("quota",) if words else _LEAST:
-        value, least = flags[name], _LEAST[name]
-        if value is not None and value < least:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
+    at_least("read_times", flags["read_times"], 1)
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
     setups = _setups(stack, functions)
@@ -345,49 +339,30 @@ def _quota(
 
 
 def _show(plan: _Plan) -> None:
-    from rich.console import Console
-
-    console = Console(
-        file=sys.stdout,
-        width=None if sys.stdout.isatty() else _WIDTH,
-        highlight=False,
-        markup=False,
-    )
     load = plan.phases[0].load
     functions = format_count(load.functions, "function")
     connections = format_count(load.transfer.connections, "connection")
-    console.print(
+    say(
         f"{functions}, {load.objects} x {load.object_bytes / MIB:g} MiB each, {connections},"
         f" {load.memory_mib} MB on {load.architecture}",
-        style="bold",
-        soft_wrap=True,
+        f"at once: {load.quota} ({plan.quota_from})",
+        "",
+        *_aligned(list(_expectations(plan))),
+        "",
+        *_aligned(list(_costs(plan))),
+        "",
     )
-    console.print(for_terminal(f"at once: {load.quota} ({plan.quota_from})"), soft_wrap=True)
-    with console.capture() as captured:
-        for rows in (_expectations(plan), _costs(plan)):
-            console.print()
-            console.print(_table(list(rows)))
-    # A table fills its lines with blanks.
-    console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
-    console.print()
-    for text in plan.warnings:
-        console.print(for_terminal(f"warning: {text}"), style="yellow", soft_wrap=True)
-    console.print("on top of that would come", soft_wrap=True)
-    for trap in plan.traps:
-        line = f"  {trap.text}: {plan.money(trap.amount)}"
-        console.print(for_terminal(line), soft_wrap=True)
+    say(*(f"warning: {text}" for text in plan.warnings), fg="yellow")
+    extra = (f"  {trap.text}: {plan.prices.money(trap.amount)}" for trap in plan.traps)
+    say("on top of that would come", *extra)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column(rows[0][0], style="dim", no_wrap=True)
-    for name in rows[0][1:]:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows[1:]:
-        table.add_row(*map(for_terminal, row))
-    return table
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines, the first column to the left and all others to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for title, *cells in rows:
+        shown = (cell.rjust(width) for cell, width in zip(cells, others, strict=True))
+        yield "  ".join((title.ljust(first), *shown)).rstrip()
 
 
 def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
@@ -422,8 +397,8 @@ def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
     for component, name in _COMPONENTS.items():
         amounts = [getattr(one, component) for one in dollars]
         shown = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
-        yield (shown, *(plan.money(amount) for amount in (*amounts, sum(amounts))))
+        yield (shown, *(plan.prices.money(amount) for amount in (*amounts, sum(amounts))))
     totals = [one.total for one in dollars]
-    yield ("total", *(plan.money(amount) for amount in (*totals, plan.total)))
+    yield ("total", *(plan.prices.money(amount) for amount in (*totals, plan.total)))
     whose = origin(plan.prices.as_of, plan.prices.region, plan.regions)
     yield (f"prices {whose}", *("" for _ in totals), "")

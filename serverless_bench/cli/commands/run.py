@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.of_jobs import (
-    load_options,
-    run_options,
-    target_options,
-    transfer_options,
-)
+from serverless_bench.cli.flags.of_jobs import common_options, settings
 from serverless_bench.cli.flags.options import (
     FILE,
     check_one_document,
@@ -27,6 +22,7 @@ from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.output.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, SbenchError
+from serverless_bench.job.workload import PACED
 from serverless_bench.settings.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.units import format_count
 
@@ -40,11 +36,9 @@ _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 @click.command("run")
 @click.argument("file", type=FILE, metavar="FILE.toml")
 @harmless("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
-@target_options
 @option("--prefix", help="Goes before every new key.")
-@transfer_options
-@load_options
-@run_options
+@settings(*PACED)
+@common_options
 def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     """Run the stages of a job file one after the other, each into a run directory.
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from serverless_bench.cli.flags.of_jobs import addressing_options
+from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import harmless, option
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.output.terminal import aside, say
@@ -31,8 +31,10 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
     metavar="s3://BUCKET/PREFIX",
     help="Where its events are: the --control-prefix of the driver; also az:// and gs://.",
 )
-@option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
-@addressing_options
+@settings(
+    *("endpoint_url", "region", "addressing"),
+    endpoint_url="Of the store that has the bucket; AWS without it.",
+)
 @harmless(
     "--idle",
     type=click.FloatRange(min=0),

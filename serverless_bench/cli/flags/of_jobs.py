@@ -92,21 +92,6 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click ta
     return Choice([each.value for each in kind]) if issubclass(kind, Enum) else kind
 
 
-bucket_option = settings("bucket")
-addressing_options = settings("region", "addressing")
-target_options = settings(*TARGET)
-transfer_options = settings(
-    *("connections", "part_mb", "block_kib", "verify", "retries", "timeout", "min_split_mb", "stat")
-)
-load_options = settings("threads", "rate", "arrivals")
-"""How a function goes through its operations."""
-remote_options = settings(
-    *("stack", "memory", "arch", "function", "function_region", "probe"),
-    *("scheduler", "slots"),
-    *("control_prefix", "start_timeout"),
-)
-"""For executors whose functions are remote."""
-
 _outcome_options = group(
     run_dir_option,
     *display_options,
@@ -115,21 +100,17 @@ _outcome_options = group(
     prices_option,
     format_option,
 )
-run_options = group(
+common_options = group(
     settings(
-        "executor",
-        "concurrency",
-        "deadline",
-        "duration",
-        "until_stable",
-        "warm_up",
-        "gate",
-        "gate_timeout",
+        *(
+            name
+            for name, what in meanings().items()
+            if not what.own and name not in {"workload", "number", "objects"}
+        )
     ),
-    settings("link", "seed", "name"),
-    remote_options,
     _outcome_options,
 )
+"""Settings of every job, but for how much it does, and what becomes of its run."""
 
 report_options = group(
     option("--pickle", type=FILE, help="Also write PyWren's list of (start, stop, MB/s)."),

@@ -1,6 +1,5 @@
 """Help that can be read: flags stand in sections, those that are used most first."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -10,9 +9,7 @@ MANY: Final = 9
 REST: Final = "Help"
 """The section of flags that stand in no table: ``--help``."""
 
-_Sections = Mapping[str, str]
-
-SECTIONS: Final[_Sections] = {
+SECTIONS: Final = {
     "Objective": "p99 errors over lowest highest precision budget block",
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold tolerance power allow resume report",
@@ -33,21 +30,21 @@ SECTIONS: Final[_Sections] = {
     "Output": "name format run-dir dry-run keep pickle plot ceiling progress metrics",
 }
 """Which flags stand together, and in which order."""
-_SERVE: Final[_Sections] = {
+_SERVE: Final = {
     "Server": "port host tls check express strict witness log",
     "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
     " short stale flip flip-bits racy-conditions seed",
     "Speed and limits": "latency queue connection-rate function-burst function-rate"
     " function-memory network-quota function-scale put-limit get-limit stall clock-skew",
 }
-_LAMBDA_HOST: Final[_Sections] = {
+_LAMBDA_HOST: Final = {
     "Server": "port region log-dir duration scripted",
     "Functions": "function code layer handler preload memory timeout fresh share-packages pass",
     "Limits": "concurrency reserved request-rate burst launch-rate launch-burst event-retries"
     " event-age retry-delay init-timeout cpu-limit cpus no-memory-limit",
     "Faults": "throttle cut duplicate late drop kill late-s seed",
 }
-_OWN: Final[Mapping[str, _Sections]] = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}
+_OWN: Final = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}
 """Commands whose flags mean other things than those of a run."""
 
 
@@ -56,11 +53,18 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
     options = [param for param in command.params if isinstance(param, click.Option)]
     named = {max(option.opts, key=len).removeprefix("--"): option for option in options}
     tables = _OWN.get(command.name or "", SECTIONS)
-    made = [
-        (title, [named.pop(name) for name in names.split() if name in named])
+    made = {
+        title: [named.pop(name) for name in names.split() if name in named]
         for title, names in tables.items()
-    ]
-    return [(title, found) for title, found in [*made, (REST, list(named.values()))] if found]
+    }
+    if named and tables is SECTIONS:
+        from serverless_bench.settings.names import meanings
+
+        for name, setting in meanings().items():
+            if option := named.pop(name.replace("_", "-"), None):
+                made["Workload" if setting.own else setting.section].append(option)
+    made[REST] = list(named.values())
+    return [(title, options) for title, options in made.items() if options]
 
 
 class Command(click.Command):

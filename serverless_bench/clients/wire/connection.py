@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from urllib.parse import SplitResult
 
 from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.send_queue import AT_ONCE, STAMPED_FROM, SendQueue
 from serverless_bench.clients.wire.connect import (
     TICK_S,
     authorization,
@@ -90,6 +91,7 @@ class WireConnection:
         connect_s = min(timeout_s, _CONNECT_S)
         try:
             self._socket = connect(url, proxy, connect_s)
+            self._queue = SendQueue(self._socket)
             self._stream: socket.socket | TlsStream = self._socket
             try:
                 if url.scheme == "https":
@@ -116,7 +118,8 @@ class WireConnection:
         return bool(self._poll.poll(0))
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the socket; what of an upload has arrived by then can be asked later."""
+        self._queue.look()
         self._socket.close()
 
     def send_request(
@@ -151,6 +154,8 @@ class WireConnection:
         except OSError as exc:
             raise _lost(exc) from exc
         response = self._response(method, exchange, self._timeout_s)
+        if self._queue.is_stamped and (instant_ns := self._queue.take_stamp()) is not None:
+            exchange.acknowledged(instant_ns)
         if response.length == 0:
             self.is_reusable = self._begin == self._end and not response.will_close
         return response
@@ -206,14 +211,21 @@ class WireConnection:
         if len(head) > _HEAD_BYTES:
             self._send_all(head, len(head), exchange)
             head = b""
+        if body.size > AT_ONCE:
+            exchange.sending(self._queue.look)
         buffer, first = self._buffer, len(head)
         buffer[:first] = head
+        is_stamped = body.size >= STAMPED_FROM
         for offset in range(0, body.size or 1, self._block_bytes):
             end = first + min(self._block_bytes, body.size - offset)
             if end > first:
                 body.readinto_at(offset, buffer[first:end])
+            if is_stamped and offset + self._block_bytes >= body.size:
+                self._queue.stamp(on=True)
             self._send_all(buffer[:end], first, exchange)
             first = 0
+        if is_stamped:
+            self._queue.stamp(on=False)
 
     def _send_all(self, data: bytes | memoryview, uncounted: int, exchange: Exchange) -> None:
         """Send ``data``, of which the first ``uncounted`` bytes are of no object."""

@@ -114,18 +114,24 @@ class Aside:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
-    def connected(self, remote: str, *, reused: bool) -> None:
-        del remote, reused
-
     def moved(self, count: int) -> None:
         del count
         self._exchange.moved(0)
 
+    def connected(self, remote: str, *, reused: bool) -> None:
+        """Say nothing, as all that follow."""
+
+    def sending(self, waiting: Callable[[], int]) -> None:
+        """Say nothing."""
+
     def sent(self) -> None:
         """Say nothing."""
 
+    def acknowledged(self, at_ns: int) -> None:
+        """Say nothing."""
+
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        del status, headers
+        """Say nothing."""
 
     def first_byte(self) -> None:
         """Say nothing."""

@@ -77,8 +77,8 @@ class CostSoFar:
             return self._functions
         if (prices := self._prices) is None:
             return None
-        from serverless_bench.aws.cost.places import stores  # noqa: PLC0415
+        from serverless_bench.aws.cost.places import placed  # noqa: PLC0415
         from serverless_bench.aws.cost.prices import BilledUsage, price  # noqa: PLC0415
 
-        usage = BilledUsage(**stores(self._job), puts=totals.puts, gets=totals.gets)
+        usage = BilledUsage(**placed(self._job), puts=totals.puts, gets=totals.gets)
         return price(usage, prices).total

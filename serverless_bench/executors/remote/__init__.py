@@ -1,7 +1,7 @@
 """Remote functions: launched by another service, found in the store.
 
 ``executor`` is what the executors inherit, ``launcher`` what hands invocations over, ``view``
-what the driver sees of the control prefix, ``thread_pool`` waits for the network,
-``requested_records`` are those that were found already, and ``map`` decides; ``refusals`` is the
-same where functions say why they did not run. ``probing`` is what they are asked to try before.
+what the driver sees of the control prefix and has requested of it, ``thread_pool`` waits for the
+network, and ``map`` decides.
+``probing`` is what functions are asked to try before.
 """

@@ -1,14 +1,15 @@
 """What executors share whose functions leave everything below the control prefix."""
 
 from collections.abc import Callable, Collection, Generator, Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, Refusal
-from serverless_bench.executors.remote.refusals import PolledMap, RefusableMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.map import RemoteMap
+from serverless_bench.executors.remote.view import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.worker.claims import RecordKey
 
 
 class RemoteExecutor:
@@ -24,7 +25,6 @@ class RemoteExecutor:
 
     def __init__(self, job: JobSpec) -> None:
         self.job = job
-        self._maps = PolledMap if self.info.polled else RefusableMap
         self._seen = RequestedRecords(job.invocations)
 
     def recover(
@@ -34,8 +34,9 @@ class RemoteExecutor:
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        remote = self._maps(self.job, None, progress, self._seen, since_ns=since_ns, known=known)
-        return remote.run(invocations)
+        for index, delivery in known:
+            self._seen.add(RecordKey(index, 0, delivery))
+        return self._map(None, progress, since_ns=since_ns).run(invocations)
 
     def run_with(
         self,
@@ -53,7 +54,10 @@ class RemoteExecutor:
         invocations, progress
             As in ``map``.
         refusals
-            As in ``RefusableMap``.
+            As in ``RemoteMap``.
         """
-        remote = self._maps(self.job, launcher, progress, self._seen, refusals=refusals)
-        return remote.run(invocations)
+        return self._map(launcher, progress, refusals=refusals).run(invocations)
+
+    def _map(self, launcher: Launcher | None, progress: RunProgress, **how: Any) -> RemoteMap:  # noqa: ANN401
+        polled = self.info.polled
+        return RemoteMap(self.job, launcher, progress, seen=self._seen, polled=polled, **how)

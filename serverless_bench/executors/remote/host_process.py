@@ -6,14 +6,14 @@ when its input does: then the driver is gone, or wants no more.
 
 import json
 import pickletools
-import selectors
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter
+from itertools import takewhile
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from typing import Any, Final, cast
 
 from serverless_bench.errors import ExecutorError, one_line
@@ -30,8 +30,6 @@ _PLUMBING: Final = frozenset(
 
 class LaunchingHost:
     """The driver's end: it has events launched, and hears later which of them were refused.
-
-    Its messages come by ``messages`` until ``listen`` is called.
 
     Parameters
     ----------
@@ -59,109 +57,81 @@ class LaunchingHost:
         )
         self._stdin = cast("BufferedWriter", self._process.stdin)
         self._stdout = cast("BufferedReader", self._process.stdout)
-        self.messages = self._read()
-        """The messages of the host, and None whenever it was silent for a second."""
         self.problem = ""
         """Why the host ended before its time; empty as long as it did not."""
         self.hint = ""
         self.finished = 0
         """Events that are over, as far as the host says so."""
-        self._reader: Thread | None = None
         self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._refusals: SimpleQueue[Refusal] = SimpleQueue()
+        # A daemon: Ctrl-C must not wait for a cluster.
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def close(self) -> None:
         """End the host, if it has not ended, and wait until it has."""
         # What was not sent because it has died need not be.
         with suppress(BrokenPipeError):
             self._stdin.close()
-        if self._reader is not None:
-            # It reads until the host has ended.
-            self._reader.join()
+        # It reads until the host has ended.
+        self._reader.join()
         self._stdout.close()
         self._process.wait()
 
     def send(self, **order: Any) -> None:  # noqa: ANN401 - JSON
         """Send the host a message."""
-        # If it has died, `messages` shows it.
+        # If it has died, its answer says so.
         with suppress(BrokenPipeError):
             self._stdin.write(json.dumps(order).encode() + b"\n")
             self._stdin.flush()
 
-    def await_message(self, word: str) -> dict[str, Any]:
-        """Return the next message of the host with ``word`` in it.
-
-        Raises
-        ------
-        ExecutorError
-            If it ends, complains, or is silent for too long.
-        """
-        silent_s = 0
-        for message in self.messages:
-            if message is None:
-                silent_s += 1
-                if silent_s > self._timeout_s:
-                    break
-            elif word in message:
-                return message
-            elif "problem" in message:
-                raise self._failed(message["problem"], message["hint"])
-        raise self._failed(self.problem or f"no answer for {self._timeout_s:g} s")
-
-    def listen(self) -> None:
-        """Have a thread read what the host says from now on."""
-        # A daemon: Ctrl-C must not wait for a cluster.
-        self._reader = Thread(target=self._listen, daemon=True)
-        self._reader.start()
-
-    def ask(self, **order: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        """Send an order and return its answer, which has ``problem`` and ``hint`` if it failed."""
-        self.send(**order)
+    def answer(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Return the next message of the host, with ``problem`` and ``hint`` if there is none."""
+        timeout_s = timeout_s or self._timeout_s
         try:
-            answer = self._answers.get(timeout=self._timeout_s)
+            answer = self._answers.get(timeout=min(timeout_s, TIMEOUT_MAX))
         except Empty:
-            return {"problem": f"no answer for {self._timeout_s:g} s", "hint": ""}
+            return {"problem": f"no answer for {timeout_s:g} s", "hint": ""}
         if "ended" in answer:
             self._answers.put(answer)
         return answer
 
+    def ask(self, word: str, **order: Any) -> Any:  # noqa: ANN401 - JSON
+        """Send an order and return what its answer has for ``word``.
+
+        Raises
+        ------
+        ExecutorError
+            If the host ends, complains, or is silent for too long.
+        """
+        self.send(**order)
+        answer = self.answer()
+        if word not in answer:
+            raise self._failed(answer["problem"], answer.get("hint", ""))
+        return answer[word]
+
     def refusals(self) -> Iterator[Refusal]:
         """Yield which events were refused since it was asked last."""
-        with suppress(Empty):
-            while True:
-                yield self._refusals.get_nowait()
+        while not self._refusals.empty():
+            yield self._refusals.get()
 
-    def _listen(self) -> None:
-        for message in filter(None, self.messages):
+    def _read(self) -> None:
+        # A host that is killed may leave a line without its end.
+        for line in takewhile(lambda line: line.endswith(b"\n"), self._stdout):
+            message = json.loads(line)
             if "refused" in message:
                 self._refusals.put(Refusal(**message["refused"]))
             elif "finished" in message:
                 self.finished += message["finished"]
             else:
+                self.problem = message.get("problem", self.problem)
+                self.hint = message.get("hint", self.hint)
                 self._answers.put(message)
+        self.problem = self.problem or f"its host process ended with {self._process.wait()}"
         self._answers.put({"problem": self.problem, "hint": self.hint, "ended": True})
 
     def _failed(self, problem: str, hint: str = "") -> ExecutorError:
         return ExecutorError(f"{self._failure}: {problem}", hint=hint)
-
-    def _read(self) -> Iterator[dict[str, Any] | None]:
-        unread = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stdout, selectors.EVENT_READ)
-            while True:
-                if not selector.select(1.0):
-                    yield None
-                    continue
-                data = self._stdout.read1()
-                if not data:
-                    break
-                *lines, unread = (unread + data).split(b"\n")
-                for line in lines:
-                    message = json.loads(line)
-                    self.problem = message.get("problem", self.problem)
-                    self.hint = message.get("hint", self.hint)
-                    yield message
-        self.problem = self.problem or f"its host process ended with {self._process.wait()}"
 
 
 def pickled_texts(data: bytes) -> list[str]:

@@ -1,11 +1,13 @@
-"""What hands invocations over, and how fast it may."""
+"""What hands invocations over, how fast it may, and what is known of each afterwards."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import InvocationSpec
+
+_NEVER_NS: Final = 1 << 62
 
 
 class NotLaunchedError(SbenchError):
@@ -33,6 +35,27 @@ class Refusal:
     cause: str
     permanent: bool = False
     """Whether the next launch would be refused, too."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Pending:
+    """One attempt in flight."""
+
+    index: int
+    launch: int
+    submitted_ns: int
+    late_ns: int = 0
+    """When the latest event that was sent for it may begin no more; 0 if none was sent."""
+    check_ns: int = _NEVER_NS
+    """When to check whether it has begun, or why it is silent."""
+    refusals: int = 0
+    began: bool = False
+    busy: bool = False
+    """A thread is checking on it."""
+    problem: str = ""
+    """Why it was not launched."""
+    failures: int = 0
+    """Times that its claim could not be looked at, or made."""
 
 
 class Launcher(Protocol):

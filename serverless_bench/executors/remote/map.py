@@ -5,25 +5,24 @@ flight on; an attempt that has not begun in time is taken back by claiming it; o
 went silent is lost when its own time is over.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import OperationError
+from serverless_bench.clock import sleep
+from serverless_bench.errors import ExecutorError, OperationError
 from serverless_bench.executors.base import GRACE_S, RunProgress
-from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
-from serverless_bench.executors.remote.patience import Patience
-from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError, Pending, Refusal
 from serverless_bench.executors.remote.thread_pool import (
     Completions,
+    PatientPool,
     ThreadPool,
     handle_completions,
 )
-from serverless_bench.executors.remote.view import SKEW_S, ControlView
+from serverless_bench.executors.remote.view import SKEW_S, ControlView, RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
@@ -40,35 +39,9 @@ _FETCHERS: Final = 32
 place is taken."""
 _AHEAD: Final = 4
 """Launches that wait for a thread, per thread."""
-_TIMEOUT_S: Final = 300.0
-"""How long the control prefix may be out of reach before the driver gives up."""
 _MOST_FAILURES: Final = 5
 """Times that reading a record, or taking back an attempt, may fail while the store answers other
 requests; each is tried for a minute."""
-_NEVER_NS: Final = 1 << 62
-
-T = TypeVar("T")
-
-
-@dataclass(slots=True, kw_only=True)
-class _Pending:
-    """One attempt in flight."""
-
-    index: int
-    launch: int
-    submitted_ns: int
-    late_ns: int = 0
-    """When the latest event that was sent for it may begin no more; 0 if none was sent."""
-    check_ns: int = _NEVER_NS
-    """When to check whether it has begun, or why it is silent."""
-    refusals: int = 0
-    began: bool = False
-    busy: bool = False
-    """A thread is checking on it."""
-    problem: str = ""
-    """Why it was not launched."""
-    failures: int = 0
-    """Times that its claim could not be looked at, or made."""
 
 
 class RemoteMap:
@@ -86,8 +59,10 @@ class RemoteMap:
         When the earliest of the invocations may have been launched, on the driver's clock.
     seen
         What an earlier wave of the same driver has found.
-    known
-        Index and delivery of records that are saved already.
+    refusals
+        Returns what functions have said since its last call about events that they did not run.
+    polled
+        Whether another worker may run what one has refused: it is taken back in its time.
     """
 
     def __init__(
@@ -98,7 +73,8 @@ class RemoteMap:
         *,
         since_ns: int | None = None,
         seen: RequestedRecords | None = None,
-        known: Collection[tuple[int, str]] = (),
+        refusals: Callable[[], Iterable[Refusal]] = tuple,
+        polled: bool = False,
     ) -> None:
         self._job = job
         self._launcher = launcher
@@ -106,25 +82,34 @@ class RemoteMap:
         self._clock = progress.clock
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
         self._completions: Completions = SimpleQueue()
-        self._in_flight: dict[int, _Pending] = {}
+        self._in_flight: dict[int, Pending] = {}
         self._seen = RequestedRecords(job.invocations) if seen is None else seen
-        for index, delivery in known:
-            self._seen.add(RecordKey(index, 0, delivery))
         self._launching = self._fetching = 0
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
-        self._patience = Patience(progress, _TIMEOUT_S)
         self._ahead_ns = 0
+        self._new_refusals = refusals
+        self._is_final = not polled
+        self._refusals: dict[int, Refusal] = {}
+        """By index."""
+        self._hopeless: set[bool] = set()
+        """Whether what was lost had been refused for good."""
 
     def run(self, invocations: Iterable[InvocationSpec]) -> Generator[Outcome, None, None]:
-        """Yield one outcome per invocation, and one per further record of it."""
+        """Yield one outcome per invocation, and one per further record of it.
+
+        Raises
+        ------
+        ExecutorError
+            At the end, if every function was refused for good: no further launch would help.
+        """
         waiting = iter(invocations)
         first = next(waiting, None)
         if first is None or self._job.control is None:
             return
         self._view = ControlView(self._job.control, first.run_id)
         launcher = self._launcher
-        self._fetchers = ThreadPool(_FETCHERS, self._completions)
+        self._fetchers = PatientPool(_FETCHERS, self._completions, self._progress, self._view.renew)
         self._launchers = ThreadPool(0 if launcher is None else launcher.threads, self._completions)
         try:
             self._ahead_ns = self._view.reach(self._clock)
@@ -146,6 +131,13 @@ class RemoteMap:
                 launcher.close()
             self._view.close()
             self._progress.requests.update(self._view.requests)
+        if self._hopeless == {True} and not self._seen.any_ran:
+            cause = next(iter(self._refusals.values())).cause
+            raise ExecutorError(
+                f"no function can run: {cause}",
+                hint="functions have the credentials and the network of where they run;"
+                " sbench resume launches them again",
+            )
 
     # Launching
 
@@ -155,7 +147,7 @@ class RemoteMap:
         if launcher is None:
             # What another driver may have launched is taken back, if possible.
             for spec in waiting:
-                self._in_flight[spec.index] = _Pending(
+                self._in_flight[spec.index] = Pending(
                     index=spec.index,
                     launch=spec.launch,
                     submitted_ns=self._since_ns,
@@ -174,7 +166,7 @@ class RemoteMap:
                 return False
             room -= len(batch)
             sent = [
-                _Pending(index=spec.index, launch=spec.launch, submitted_ns=self._clock.now_ns())
+                Pending(index=spec.index, launch=spec.launch, submitted_ns=self._clock.now_ns())
                 for spec in batch
             ]
             self._in_flight |= {pending.index: pending for pending in sent}
@@ -188,7 +180,7 @@ class RemoteMap:
         return True
 
     def _launch(
-        self, launcher: Launcher, batch: Sequence[InvocationSpec], sent: Sequence[_Pending]
+        self, launcher: Launcher, batch: Sequence[InvocationSpec], sent: Sequence[Pending]
     ) -> int:
         now_ns = self._clock.now_ns()
         for pending in sent:
@@ -196,7 +188,7 @@ class RemoteMap:
         return launcher.launch(partial(self._events, batch, sent))
 
     def _events(
-        self, batch: Sequence[InvocationSpec], sent: Sequence[_Pending]
+        self, batch: Sequence[InvocationSpec], sent: Sequence[Pending]
     ) -> Iterator[InvocationSpec]:
         """Yield the events of one attempt, which may begin late by its own time."""
         late_ns = self._clock.now_ns() + round(self._job.start_timeout_s * NS_PER_S)
@@ -205,16 +197,18 @@ class RemoteMap:
             # By the store's clock, which workers' clocks are nearer to than ours may be.
             yield replace(spec, not_after_ns=late_ns - self._ahead_ns)
 
-    def _on_launched(self, sent: Sequence[_Pending], refusals: int) -> None:
+    def _on_launched(self, sent: Sequence[Pending], refusals: int) -> None:
         # One that has begun may be silent for its whole time; only then it is checked.
         over_ns = self._clock.now_ns() + round((self._job.deadline_s + GRACE_S) * NS_PER_S)
         self._launching -= len(sent)
         for pending in sent:
             pending.refusals = refusals
-            pending.check_ns = min(pending.late_ns, over_ns)
+            # Its function may have been quicker than the answer to its launch.
+            is_refused = pending.index in self._refusals and self._is_final
+            pending.check_ns = 0 if is_refused else min(pending.late_ns, over_ns)
         self._progress.started += len(sent)
 
-    def _on_refused(self, sent: Sequence[_Pending], error: NotLaunchedError) -> None:
+    def _on_refused(self, sent: Sequence[Pending], error: NotLaunchedError) -> None:
         self._launching -= len(sent)
         for pending in sent:
             pending.refusals, pending.problem, pending.check_ns = error.refusals, str(error), 0
@@ -222,13 +216,15 @@ class RemoteMap:
     # Finding records
 
     def _poll(self) -> None:
+        for refusal in self._new_refusals():
+            self._note(refusal)
         now_ns = self._clock.now_ns()
         if not self._listing and now_ns >= self._next_list_ns and self._in_flight:
             targets = sorted(i for i, pending in self._in_flight.items() if not pending.busy)
             if targets:
                 self._listing = True
                 records = partial(self._view.records, targets)
-                self._request(records, self._on_listed, self._pause_listing)
+                self._fetchers.ask(records, self._on_listed, self._on_not_listed)
         if now_ns >= self._next_check_ns:
             self._next_check_ns = now_ns + round(_CHECK_S * NS_PER_S)
             for pending in self._in_flight.values():
@@ -236,24 +232,22 @@ class RemoteMap:
                     pending.busy = True
                     self._check(pending)
 
-    def _request(
-        self,
-        task: Callable[[], T],
-        on_result: Callable[[T], Outcome | None],
-        after_error: Callable[[], Outcome | None],
-    ) -> None:
-        """Have a thread ask the store, which may refuse for a while."""
-
-        def on_error(error: OperationError) -> Outcome | None:
-            self._tolerate(error)
-            return after_error()
-
-        self._fetchers.submit(task, on_result, OperationError, on_error)
+    def _note(self, refusal: Refusal) -> None:
+        pending = self._in_flight.get(refusal.index)
+        if pending is not None and pending.launch == refusal.launch:
+            self._refusals[refusal.index] = refusal
+            if self._is_final:
+                pending.problem, pending.check_ns = refusal.cause, 0
+            elif (note := f"a worker cannot claim: {refusal.cause}") not in self._progress.notes:
+                self._progress.notes.append(note)
 
     def _on_listed(self, keys: Iterable[RecordKey]) -> None:
-        self._patience.answered()
         self._pause_listing()
         self._take(keys)
+
+    def _on_not_listed(self, error: OperationError, _: bool) -> None:  # noqa: FBT001 - a callback
+        self._fetchers.tolerate(error)
+        self._pause_listing()
 
     def _pause_listing(self) -> None:
         self._listing = False
@@ -271,32 +265,35 @@ class RemoteMap:
         return len(new)
 
     def _fetch(self, key: RecordKey, failures: int = 0, pause_s: float = 0.0) -> None:
-        asked_ns = monotonic_ns()
-
         def record() -> InvocationRecord | Lost:
             sleep(pause_s)
             return self._view.fetch(key)
 
-        def on_error(error: OperationError) -> Outcome | None:
-            more = failures + (self._patience.answered_since(asked_ns) or not self._in_flight)
+        def on_error(error: OperationError, others_answered: bool) -> Outcome | None:  # noqa: FBT001
+            more = failures + (others_answered or not self._in_flight)
             if more > _MOST_FAILURES:
                 cause = f"its record cannot be read: {error}"
                 return self._on_fetched(key, Lost(index=key.index, launch=key.launch, cause=cause))
-            self._tolerate(error)
+            self._fetchers.tolerate(error)
             self._fetch(key, more, _POLL_S)
             return None
 
-        self._fetchers.submit(record, partial(self._on_fetched, key), OperationError, on_error)
+        self._fetchers.ask(record, partial(self._on_fetched, key), on_error)
 
     def _on_fetched(self, key: RecordKey, result: InvocationRecord | Lost) -> Outcome | None:
         self._fetching -= 1
-        self._patience.answered()
+        if isinstance(result, Lost) and result.never_began:
+            self._note(
+                Refusal(index=key.index, launch=key.launch, cause=result.cause, permanent=True)
+            )
+            return None
         now_ns = self._clock.now_ns()
         pending = self._in_flight.get(key.index)
         if pending is not None and pending.launch != key.launch:
             pending = None
         if isinstance(result, Lost):
             return None if pending is None else self._report_lost(pending, result.cause)
+        self._seen.any_ran = True
         if pending is not None and not result.duplicate:
             del self._in_flight[key.index]
         return Outcome(
@@ -318,26 +315,25 @@ class RemoteMap:
 
     # Silence
 
-    def _check(self, pending: _Pending) -> None:
+    def _check(self, pending: Pending) -> None:
         """Find out why an attempt is silent, and take it back if it has not begun."""
-        again = partial(self._on_unknown, pending, monotonic_ns())
+        again = partial(self._on_unknown, pending)
         if pending.began:
             records = partial(self._view.records_of, pending.index)
-            self._request(records, partial(self._on_silent, pending), again)
+            self._fetchers.ask(records, partial(self._on_silent, pending), again)
         else:
             holder = partial(self._find_holder, pending)
-            self._request(holder, partial(self._on_holder, pending), again)
+            self._fetchers.ask(holder, partial(self._on_holder, pending), again)
 
-    def _find_holder(self, pending: _Pending) -> Mapping[str, Any] | None:
+    def _find_holder(self, pending: Pending) -> Mapping[str, Any] | None:
         holder = self._view.holder(pending.index, pending.launch)
         now_ns = self._clock.now_ns()
         if holder is None and (pending.problem or now_ns >= pending.late_ns):
             holder = self._view.take_back(pending.index, pending.launch, now_ns)
         return holder
 
-    def _on_holder(self, pending: _Pending, holder: Mapping[str, Any] | None) -> Outcome | None:
+    def _on_holder(self, pending: Pending, holder: Mapping[str, Any] | None) -> Outcome | None:
         pending.busy = False
-        self._patience.answered()
         now_ns = self._clock.now_ns()
         if holder is None:
             pending.check_ns = pending.late_ns
@@ -353,10 +349,16 @@ class RemoteMap:
             return self._report_lost(pending, cause, never_began=True)
         return None
 
-    def _on_unknown(self, pending: _Pending, asked_ns: int) -> Outcome | None:
+    def _on_unknown(
+        self,
+        pending: Pending,
+        error: OperationError,
+        others_answered: bool,  # noqa: FBT001 - a callback
+    ) -> Outcome | None:
         """Try again, unless the time to begin is long over: workers keep to that themselves."""
+        self._fetchers.tolerate(error)
         pending.busy = False
-        pending.failures += self._patience.answered_since(asked_ns)
+        pending.failures += others_answered
         now_ns = self._clock.now_ns()
         over = now_ns >= pending.late_ns + round((SKEW_S + GRACE_S) * NS_PER_S)
         if pending.began or not over or pending.failures < _MOST_FAILURES:
@@ -365,9 +367,8 @@ class RemoteMap:
         cause = f"not begun {waited_s:.0f} s after its launch, and it cannot be taken back"
         return self._report_lost(pending, cause)
 
-    def _on_silent(self, pending: _Pending, keys: Sequence[RecordKey]) -> Outcome | None:
+    def _on_silent(self, pending: Pending, keys: Sequence[RecordKey]) -> Outcome | None:
         pending.busy = False
-        self._patience.answered()
         now_ns = self._clock.now_ns()
         mine = (pending.index, pending.launch)
         if any((key.index, key.launch) == mine for key in keys) and (
@@ -379,10 +380,14 @@ class RemoteMap:
         return self._report_lost(pending, cause)
 
     def _report_lost(
-        self, pending: _Pending, cause: str, *, never_began: bool = False
+        self, pending: Pending, cause: str, *, never_began: bool = False
     ) -> Outcome | None:
         if self._in_flight.pop(pending.index, None) is None:
             return None
+        refusal = self._refusals.get(pending.index)
+        self._hopeless.add(refusal is not None and refusal.permanent)
+        if refusal is not None and (never_began or self._is_final):
+            cause = refusal.cause
         return Outcome(
             submitted_ns=pending.submitted_ns,
             collected_ns=self._clock.now_ns(),
@@ -391,6 +396,3 @@ class RemoteMap:
             ),
             refusals=pending.refusals,
         )
-
-    def _tolerate(self, error: OperationError) -> None:
-        self._patience.tolerate(error, self._view.renew)

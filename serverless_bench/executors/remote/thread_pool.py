@@ -1,19 +1,26 @@
-"""Threads that wait for the network, so that one thread can decide."""
+"""Threads that wait for the network, so that one thread can decide, and that bear its silence."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from serverless_bench.errors import ExecutorError, SbenchError
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import AccessDenied, ExecutorError, OperationError, SbenchError
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.units import NS_PER_S
 
 T = TypeVar("T")
 E = TypeVar("E", bound=SbenchError)
 Completions = SimpleQueue[Callable[[], Outcome | None]]
 """What threads have finished, as what is to be done about it."""
+_TIMEOUT_S: Final = 300.0
+"""How long the control prefix may be out of reach before the driver gives up."""
+_RENEW_NS: Final = NS_PER_S
+"""Least time between two looks for other credentials."""
 
 
 class ThreadPool:
@@ -28,7 +35,7 @@ class ThreadPool:
     """
 
     def __init__(self, threads: int, completions: Completions) -> None:
-        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._completions = completions
         self._over = Event()
         self._threads = threads
@@ -37,10 +44,7 @@ class ThreadPool:
             Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
-        while True:
-            task = self._tasks.get()
-            if self._over.is_set():
-                return
+        while (task := self._tasks.get()) is not None and not self._over.is_set():
             task()
 
     def submit(
@@ -78,7 +82,83 @@ class ThreadPool:
         """Start nothing more; what is under way is not waited for."""
         self._over.set()
         for _ in range(self._threads):
-            self._tasks.put(lambda: None)
+            self._tasks.put(None)
+
+
+class PatientPool(ThreadPool):
+    """Threads of one driver that ask for its control prefix.
+
+    Time in which this machine was suspended does not count as silence: nothing was asked then.
+
+    Parameters
+    ----------
+    threads, completions
+        As in ``ThreadPool``.
+    progress
+        Is told when the store did not answer.
+    renew
+        Looks for credentials again; called once a second at most.
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        completions: Completions,
+        progress: RunProgress,
+        renew: Callable[[], None],
+    ) -> None:
+        super().__init__(threads, completions)
+        self._progress = progress
+        self._renew = renew
+        self._answered_ns = monotonic_ns()
+        self._renewed_ns = 0
+
+    def ask(
+        self,
+        task: Callable[[], T],
+        on_result: Callable[[T], Outcome | None],
+        on_error: Callable[[OperationError, bool], Outcome | None],
+    ) -> None:
+        """Have a thread ask the store, which may refuse for a while.
+
+        Parameters
+        ----------
+        task, on_result
+            As in ``submit``.
+        on_error
+            Called with an error of the store, and whether it has answered another request since.
+        """
+        asked_ns = monotonic_ns()
+
+        def answered(result: T) -> Outcome | None:
+            self._answered_ns = monotonic_ns()
+            return on_result(result)
+
+        def failed(error: OperationError) -> Outcome | None:
+            return on_error(error, self._answered_ns > asked_ns)
+
+        self.submit(task, answered, OperationError, failed)
+
+    def tolerate(self, error: OperationError) -> None:
+        """Tolerate a request that failed; credentials may be renewed.
+
+        Raises
+        ------
+        ExecutorError
+            If the store has been out of reach for too long.
+        """
+        now_ns = monotonic_ns()
+        if (now_ns - self._answered_ns) / NS_PER_S > _TIMEOUT_S:
+            hint = "functions go on by themselves; sbench resume DIR finds their records"
+            if isinstance(error, AccessDenied):
+                hint = f"log in again; {hint}"
+            raise ExecutorError(f"the control prefix cannot be read: {error}", hint=hint)
+        note = f"the control prefix could not be read for a while: {error}"
+        if note not in self._progress.notes:
+            self._progress.notes.append(note)
+        if now_ns - self._renewed_ns > _RENEW_NS:
+            self._renewed_ns = now_ns
+            self._renew()
 
 
 def handle_completions(completions: Completions, timeout_s: float) -> Iterator[Outcome]:

@@ -1,5 +1,9 @@
-"""The control prefix of a run as its driver sees it; every method waits for the network."""
+"""The control prefix of a run as its driver sees it; every method waits for the network.
 
+Beside it, which records the driver has requested.
+"""
+
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -30,6 +34,9 @@ _RECORD_BYTES: Final = 512 * MIB
 _REFUSAL_BYTES: Final = 4 * KIB
 _REQUEST_S: Final = 60.0
 """How long one request may take, with its attempts."""
+_MOST_FURTHER: Final = 100_000
+"""Deliveries besides the first of each index: no queue delivers so often, but anybody may write
+records who may write there."""
 SKEW_S: Final = 2.0
 """What a clock may be off without a word about it."""
 
@@ -140,3 +147,37 @@ class ControlView(ObjectIO):
 
 def _parsed(names: Iterable[str]) -> list[RecordKey]:
     return [key for name in names if (key := parse_record(name))]
+
+
+class RequestedRecords:
+    """The records of a run that have been requested; one for all of a run's waves.
+
+    By index it keeps the digits of one delivery, and the few further ones apart: a set of
+    keys would grow to tens of MB with 100,000 functions.
+
+    Parameters
+    ----------
+    invocations
+        Of the run.
+    """
+
+    def __init__(self, invocations: int) -> None:
+        self._first = array("Q", bytes(8 * invocations))
+        self._further: set[tuple[int, int]] = set()
+        self.any_ran = False
+        """Whether one of them is what a function measured, and no refusal."""
+
+    def add(self, key: RecordKey) -> bool:
+        """Note a record, and return whether it is one of the run that was not noted yet."""
+        index = key.index
+        if index >= len(self._first):
+            return False
+        digits = int(key.delivery[:16], 16)
+        if not self._first[index]:
+            self._first[index] = digits
+            return True
+        other = (index, digits)
+        room = len(self._further) < _MOST_FURTHER
+        if is_new := room and self._first[index] != digits and other not in self._further:
+            self._further.add(other)
+        return is_new

@@ -1,13 +1,55 @@
 """Attempts against requests, and the bytes of operations against the bytes of requests."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
-from serverless_bench.lab.audit.byte_ranges import coverage, describe, segments
-from serverless_bench.lab.audit.matching import Matches, requests_of
-from serverless_bench.lab.audit.reported_run import ReportedFunction, ReportedRun, Row
-from serverless_bench.lab.audit.run_requests import MARGIN_NS, RunRequests, at_work
-from serverless_bench.lab.audit.witness import StoreRequest, by_key
+from serverless_bench.lab.audit.matching import (
+    MARGIN_NS,
+    Matches,
+    RunRequests,
+    at_work,
+    requests_of,
+)
+from serverless_bench.lab.audit.sources import (
+    ReportedFunction,
+    ReportedRun,
+    Row,
+    by_key,
+)
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
+
+Range = tuple[int, int]
+"""From a byte on, to before another one."""
+
+
+def coverage(ranges: Iterable[Range]) -> dict[int, int]:
+    """Return from which byte on how many ranges hold it: 0 before the first, and in the end."""
+    steps: dict[int, int] = {}
+    for begin, end in ranges:
+        if end > begin:
+            steps[begin] = steps.get(begin, 0) + 1
+            steps[end] = steps.get(end, 0) - 1
+    count, found = 0, {}
+    for at in sorted(steps):
+        count += steps[at]
+        found[at] = count
+    return found
+
+
+def segments(*each: dict[int, int]) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield every stretch in which several coverages stay what they are, and what they are."""
+    borders = sorted({at for one in each for at in one})
+    counts = [0] * len(each)
+    for begin, end in pairwise(borders):
+        counts = [one.get(begin, count) for one, count in zip(each, counts, strict=True)]
+        yield begin, end, list(counts)
+
+
+def describe(begin: int, end: int) -> str:
+    """Return a range as a sentence has it."""
+    return f"byte {begin}" if end == begin + 1 else f"bytes {begin} to {end - 1}"
+
 
 _READS = frozenset({"get", "get_range"})
 

@@ -11,11 +11,11 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
-from serverless_bench.lab.audit.byte_ranges import coverage, describe, segments
-from serverless_bench.lab.audit.matching import Matches, requests_of
-from serverless_bench.lab.audit.reported_run import ReportedRun, declared_size
-from serverless_bench.lab.audit.run_requests import RunRequests
-from serverless_bench.lab.audit.witness import StoreRequest, by_key
+from serverless_bench.job.workload import OWN_FUNCTION
+from serverless_bench.lab.audit.bytes_check import coverage, describe, segments
+from serverless_bench.lab.audit.matching import Matches, RunRequests, requests_of
+from serverless_bench.lab.audit.sources import ReportedRun, by_key, declared_size
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _WRITES: Final = frozenset({"put", "complete_multipart"})
@@ -28,7 +28,7 @@ def check_job(run: ReportedRun, requests: RunRequests, matches: Matches) -> Disc
     only what is too much can be said.
     """
     for one in requests.other_keys:
-        if run.job["workload"] != "function":
+        if run.job["workload"] != OWN_FUNCTION:
             yield Discrepancy("asked", f"{one.operation} of a key that nobody asked for", one.key)
     for one in requests.unrecorded:
         if not run.lost and not run.again:

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from serverless_bench.lab.audit.matching import Matches, requests_of
-from serverless_bench.lab.audit.reported_run import ReportedFunction, ReportedRun, Row
-from serverless_bench.lab.audit.run_requests import MARGIN_NS, RunRequests
-from serverless_bench.lab.audit.witness import StoreRequest
+from serverless_bench.lab.audit.matching import MARGIN_NS, Matches, RunRequests, requests_of
+from serverless_bench.lab.audit.sources import ReportedFunction, ReportedRun, Row
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _SLACK_NS: Final = 1_000_000

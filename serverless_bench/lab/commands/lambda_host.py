@@ -17,9 +17,15 @@ from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.lambda_host.faults import FaultRule, InvokeFault
 from serverless_bench.lab.lambda_host.functions import LambdaFunction
-from serverless_bench.lab.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, HostSettings, arn
+from serverless_bench.lab.lambda_host.settings import (
+    MAX_TIMEOUT_S,
+    MEMORY_MIB,
+    FaultRule,
+    HostSettings,
+    InvokeFault,
+    arn,
+)
 from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
 from serverless_bench.worker.rehearsal import rehearsal
@@ -37,6 +43,11 @@ _FIRST_JOB: Final = JobSpec(
     target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
 )
 """Like every first job in what its functions do besides their transfer."""
+_SETTINGS: Final = (
+    *("port", "region", "fresh", "preload", "share_packages", "concurrency", "burst"),
+    *("launch_burst", "event_retries", "cpus", "seed", "late_s"),
+)
+"""Flags that are settings of a host as they are."""
 _BANNER: Final = """\
 lambda host at {url}
 {limits}
@@ -186,28 +197,17 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
     if flags["duration"] < 0 or (flags["reserved"] or 0) < 0:
         raise UsageError("--duration and --reserved are not negative")
     return HostSettings(
-        port=flags["port"],
-        region=flags["region"],
+        **{name: flags[name] for name in _SETTINGS},
         logs=None if logs is None else logs.resolve(),
-        fresh=flags["fresh"],
-        preload=flags["preload"],
-        share_packages=flags["share_packages"],
         passed=flags["pass"],
-        concurrency=flags["concurrency"],
         request_per_s=flags["request_rate"],
-        burst=flags["burst"],
         launch_per_s=flags["launch_rate"],
-        launch_burst=flags["launch_burst"],
-        event_retries=flags["event_retries"],
         event_age_s=flags["event_age"],
         retry_delay_s=flags["retry_delay"],
         init_s=flags["init_timeout"],
         limit_cpu=flags["cpu_limit"] or flags["cpus"] is not None,
-        cpus=flags["cpus"],
         limit_memory=not flags["no_memory_limit"],
         rules={kind: _rule(kind, flags[kind]) for kind in InvokeFault if flags[kind] is not None},
-        seed=flags["seed"],
-        late_s=flags["late_s"],
     )
 
 
@@ -244,7 +244,7 @@ def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaF
 def _scripted(flags: Mapping[str, Any]) -> "Deliver | None":
     if not flags["scripted"]:
         return None
-    from serverless_bench.lab.lambda_host.scripted import Scripted
+    from serverless_bench.lab.lambda_host.host import Scripted
     from serverless_bench.worker.delivery import handle_delivery
 
     return Scripted(handle_delivery, flags["duration"])

@@ -12,12 +12,14 @@ from serverless_bench.cli.flags.options import FILE, harmless, option, port_opti
 from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.output.terminal import aside, say
 from serverless_bench.lab.lambda_host.settings import HostSettings
-from serverless_bench.lab.localstack.environment import (
+from serverless_bench.lab.localstack.server import (
+    CREDENTIALS,
+    REGION,
     LocalStackInstallation,
     default_directory,
     prepare,
+    started,
 )
-from serverless_bench.lab.localstack.server import CREDENTIALS, REGION, started
 from serverless_bench.plugins import extra
 
 _BANNER: Final = """\

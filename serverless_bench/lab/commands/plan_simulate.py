@@ -1,11 +1,16 @@
-"""``sbench plan --simulate COMMAND``: a run directory of what a command would do."""
+"""``sbench plan --simulate COMMAND``: a run directory of what a command would do.
+
+Where many requests are refused, a run ends when the longest wait that somebody drew is over: one
+simulation is one draw, as one run is. So several say between which values another run lies.
+"""
 
 import json
+import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.exit_codes import ExitCode
@@ -14,6 +19,7 @@ from serverless_bench.cli.job import Prepared
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.cli.plan_job import job_of, prepare_command
 from serverless_bench.errors import UsageError
+from serverless_bench.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.summary import Summary
@@ -21,6 +27,22 @@ if TYPE_CHECKING:
     from serverless_bench.lab.simulation.limits import Deployed
     from serverless_bench.lab.simulation.model import Model
     from serverless_bench.rundir.run import Run
+
+
+_FIGURES: Final[Mapping[str, "Callable[[Summary], float | None]"]] = {
+    "whole_bytes_per_s": lambda one: one.whole_bytes_per_s,
+    "peak_1s_bytes_per_s": lambda one: one.peak_1s_bytes_per_s,
+    "t50_s": lambda one: one.done_s["t50"],
+    "t99_s": lambda one: one.done_s["t99"],
+    "span_s": lambda one: one.span_s,
+    "throttled": lambda one: one.attempt_stats.throttled,
+}
+FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
+    "whole_bytes_per_s": format_rate,
+    "peak_1s_bytes_per_s": format_rate,
+    "throttled": "{:.0f}".format,
+}
+"""Of the others: seconds."""
 
 
 def simulate_command(
@@ -79,8 +101,6 @@ def _several(
     prepared: Prepared, flags: Mapping[str, Any], model: "Model", deployed: "Deployed"
 ) -> int:
     """Simulate a job with one seed after the other, and say between which values it lies."""
-    from serverless_bench.lab.simulation.spread import chance_between, spreads
-
     job, root, count = job_of(prepared), prepared.directory, flags["runs"]
     in_json = "json" in {flags["format"], prepared.output.format}
     jobs = [replace(job, seed=job.seed + number) for number in range(count)]
@@ -91,25 +111,37 @@ def _several(
         _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
         summaries.append(summary)
         code = code or exit_code_of(summary)
-    found, chance = spreads(summaries), chance_between(count)
+    found = spreads(summaries)
+    # How likely another run of the same kind lies between the lowest and the highest.
+    chance = (count - 1) / (count + 1)
     if in_json:
         document = {
             "simulated": model.name,
             "runs": count,
             "first_seed": job.seed,
             "between": chance,
-            "figures": {
-                one.name: {"low": one.low, "median": one.median, "high": one.high} for one in found
-            },
+            "figures": found,
         }
         say_json(json.dumps(document))
         return code
     say(f"{job.workload}: SIMULATED with the model {model.name}, seeds from {job.seed} on")
     say(f"{'':<20}{'lowest':>14}{'median':>14}{'highest':>14}")
-    for one in found:
-        say(f"{one.name:<20}{''.join(f'{cell:>14}' for cell in one.cells())}")
+    for name, spread in found.items():
+        shown = FORMATS.get(name, format_seconds)
+        say(f"{name:<20}{''.join(f'{shown(value):>14}' for value in spread.values())}")
     say(f"{chance:.0%} of further runs lie between the lowest and the highest")
     return code
+
+
+def spreads(summaries: "Sequence[Summary]") -> dict[str, dict[str, float]]:
+    """Return lowest, median and highest of the figures that all runs have."""
+    found = {}
+    for name, figure_of in _FIGURES.items():
+        values = [value for value in map(figure_of, summaries) if value is not None]
+        if len(values) == len(summaries):
+            middle = statistics.median(values)
+            found[name] = {"low": min(values), "median": middle, "high": max(values)}
+    return found
 
 
 def _simulated(

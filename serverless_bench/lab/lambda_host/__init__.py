@@ -7,7 +7,7 @@ own under ``awslambdaric``, the runtime client that runs inside AWS Lambda::
                                                                            | Runtime API
     fork server, one per function's code --forks--> process: awslambdaric + handler
 
-``settings`` is what the command line sets, ``faults`` what goes wrong on purpose,
-``limits`` what a process may use, ``control`` the calls that create functions,
-``admin_api`` what tests read and set while it runs, and ``server`` listens.
+``settings`` is what the command line sets, and what goes wrong on purpose, ``limits`` what a
+process may use, ``control`` the calls that create functions, ``admin_api`` what tests and
+LocalStack ask for besides, and ``server`` listens.
 """

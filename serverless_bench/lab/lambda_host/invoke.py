@@ -11,12 +11,11 @@ from typing import Final
 from aiohttp import web
 
 from serverless_bench.clock import monotonic_ns, wall_ns
-from serverless_bench.lab.lambda_host.concurrency import RATE
+from serverless_bench.lab.lambda_host.counters import RATE
 from serverless_bench.lab.lambda_host.environment import InvokeRequest
-from serverless_bench.lab.lambda_host.events import Event
-from serverless_bench.lab.lambda_host.faults import InvokeFault
-from serverless_bench.lab.lambda_host.host import LambdaHost
+from serverless_bench.lab.lambda_host.host import Event, LambdaHost
 from serverless_bench.lab.lambda_host.responses import ApiError, outcome, too_many
+from serverless_bench.lab.lambda_host.settings import InvokeFault
 
 _TOO_LARGE: Final = {
     "Event": (

@@ -13,14 +13,13 @@ from typing import Final
 from aiohttp import web
 
 from serverless_bench.errors import PluginError
-from serverless_bench.lab.lambda_host.callers import is_page
 from serverless_bench.lab.lambda_host.environment import (
     MAX_RESPONSE_BYTES,
     Environment,
     InvokeResponse,
     failed,
 )
-from serverless_bench.process.callers import OwnListener
+from serverless_bench.process.callers import OwnListener, from_a_page
 
 _ROOT: Final = "/2018-06-01/runtime/"
 _NET: Final = 127 << 24 | 1 << 16
@@ -103,6 +102,11 @@ class RuntimeApi:
                 return web.json_response(
                     {"errorType": "NotFound", "errorMessage": request.path}, status=404
                 )
+
+
+def is_page(request: web.BaseRequest) -> bool:
+    """Tell whether a web page makes a request."""
+    return from_a_page(request.headers.get("Host", ""), request.headers.get("Origin"))
 
 
 async def _next(environment: Environment) -> web.Response:

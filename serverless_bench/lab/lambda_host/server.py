@@ -1,29 +1,34 @@
-"""Listens for Lambda's clients."""
+"""Listens for Lambda's clients: for those that know the token it made at its start, and no page.
+
+Whoever may invoke a function runs code as this user. So the host accepts connections of this
+user alone (``OwnListener``), and a path begins with the token, which only those know who were
+given the host's address. The functions' own requests have no token, because the runtime client
+knows no path: there the kernel's word alone counts, and the address that a connection came to.
+"""
 
 import asyncio
+import secrets
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from serverless_bench.errors import UsageError
 from serverless_bench.lab.lambda_host.admin_api import AdminApi
-from serverless_bench.lab.lambda_host.callers import Callers
-from serverless_bench.lab.lambda_host.control import ControlApi
+from serverless_bench.lab.lambda_host.control import ControlApi, Layers
 from serverless_bench.lab.lambda_host.counters import HostCounters
-from serverless_bench.lab.lambda_host.environments import EnvironmentsApi
 from serverless_bench.lab.lambda_host.functions import PACKAGES, LambdaFunction, make_runtime
 from serverless_bench.lab.lambda_host.host import Deliver, LambdaHost
 from serverless_bench.lab.lambda_host.invoke import InvokeApi
-from serverless_bench.lab.lambda_host.layers import Layers
 from serverless_bench.lab.lambda_host.limits import EnvironmentLimits
 from serverless_bench.lab.lambda_host.pool import Shared
 from serverless_bench.lab.lambda_host.responses import ApiError, reply
-from serverless_bench.lab.lambda_host.runtime_api import BACKLOG, RuntimeApi
+from serverless_bench.lab.lambda_host.runtime_api import BACKLOG, RuntimeApi, is_page
 from serverless_bench.lab.lambda_host.settings import HostSettings
 from serverless_bench.process import allow_open_files
 from serverless_bench.process.callers import OwnListener, report_unless_shortage
@@ -62,7 +67,7 @@ async def serving(
     """
     allow_open_files(settings.concurrency * _FILES_EACH + _SPARE_FILES)
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-") as scratch:
-        callers = Callers()
+        token = secrets.token_urlsafe(24)
         runtime_api = RuntimeApi()
         if scripted is None:
             make_runtime(Path(scratch, PACKAGES))
@@ -80,38 +85,51 @@ async def serving(
         host = LambdaHost(settings, shared, scripted)
         for function in functions:
             host.install(function)
-        lent = EnvironmentsApi(host)
+        own = AdminApi(host)
         layers = Layers(settings.region, Path(scratch, "layers"))
         control = ControlApi(host, layers, Path(scratch))
-        apis = (InvokeApi(host), control, layers, AdminApi(host), lent)
+        apis = (InvokeApi(host), control, layers, own)
         routes = [route for api in apis for route in api.routes]
-        runner = await _listen(settings.port, callers, routes)
-        host.url = "http://{}:{}".format(*runner.addresses[0]) + callers.path
+        runner = await _listen(settings.port, token, routes)
+        host.url = "http://{}:{}/{}".format(*runner.addresses[0], token)
         sweeping = asyncio.create_task(_drop_expired(host))
         try:
             yield host
         finally:
             sweeping.cancel()
             await runner.cleanup()
-            await lent.stop()
+            await own.stop()
             await host.stop()
             await runtime_api.stop()
 
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+def _guard(token: str) -> Middleware:
+    """Return what refuses pages and requests without the token, and answers in Lambda's words."""
+
+    @web.middleware
+    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            _check_caller(request, token)
+            return await handler(request)
+        except ApiError as exc:
+            return exc.response()
+        except ConnectionError:
+            # The client went away in the middle of its request; this response is not read.
+            return reply(400, {"Message": "the request came to no end"})
+        except web.HTTPException as exc:
+            kind = {"x-amzn-ErrorType": "UnknownOperation"}
+            return reply(exc.status, {"Message": exc.reason}, kind)
+
+    return answer
 
 
-@web.middleware
-async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except ApiError as exc:
-        return exc.response()
-    except ConnectionError:
-        # The client went away in the middle of its request; this response is not read.
-        return reply(400, {"Message": "the request came to no end"})
-    except web.HTTPException as exc:
-        return reply(exc.status, {"Message": exc.reason}, {"x-amzn-ErrorType": "UnknownOperation"})
+def _check_caller(request: web.Request, token: str) -> None:
+    if is_page(request):
+        raise ApiError(403, "AccessDeniedException", "this host answers no web page")
+    given = request.path.partition("/")[2].partition("/")[0]
+    if not secrets.compare_digest(given.encode(), token.encode()):
+        why = "the token is missing: AWS_ENDPOINT_URL_LAMBDA has to be as the host says it"
+        raise ApiError(403, "AccessDeniedException", why)
 
 
 async def _drop_expired(host: LambdaHost) -> None:
@@ -121,10 +139,11 @@ async def _drop_expired(host: LambdaHost) -> None:
         host.events.pump()
 
 
-async def _listen(port: int, callers: Callers, routes: Iterable[web.RouteDef]) -> web.AppRunner:
-    checks = [_errors, callers.middleware()]
-    app = web.Application(middlewares=checks, client_max_size=_MAX_BODY)
-    app.add_routes(callers.behind_token(routes))
+async def _listen(port: int, token: str, routes: Iterable[web.RouteDef]) -> web.AppRunner:
+    app = web.Application(middlewares=[_guard(token)], client_max_size=_MAX_BODY)
+    app.add_routes(
+        web.route(one.method, f"/{token}{one.path}", one.handler, **one.kwargs) for one in routes
+    )
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
     await runner.setup()
     try:

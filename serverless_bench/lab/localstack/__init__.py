@@ -7,7 +7,7 @@ So a plugin of ours goes into it, and asks sbench's own Lambda host for processe
     sam, boto3, sbench --> LocalStack (own environment, own Python packages)
                               executor.py --HTTP--> sbench lambda-host --> processes
 
-``environment`` installs it, ``server`` runs it; ``executor`` and ``gateway`` are the plugins,
+``server`` installs and runs it; ``executor`` and ``gateway`` are the plugins,
 which are never imported here. It is no store to measure against: it is slow, keeps nothing,
 and is wanted for everything but its store.
 """

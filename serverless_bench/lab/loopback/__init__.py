@@ -16,8 +16,7 @@ whether a byte is right. From the top down, each module imports only those below
     shaping     how long a request waits                 Shaper
     faults      which request fails, and how             FaultPlan
     process     the store as a process of its own        served
-    google      what Google Cloud Storage's requests have that S3's have not
-    s3          requests, errors and documents of S3     S3Request
+    s3          requests, errors and documents of S3 and of Google Cloud Storage   S3Request
 
 docs/loopback.md is for users. ``sbench serve`` runs it, tests run it as a thread.
 """

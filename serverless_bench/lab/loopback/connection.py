@@ -26,7 +26,7 @@ from serverless_bench.lab.loopback.s3 import (
 )
 from serverless_bench.lab.loopback.shaping import Pace
 from serverless_bench.lab.loopback.state import StoreState
-from serverless_bench.lab.loopback.witness import WitnessedRequest
+from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.process.callers import from_a_page, is_loopback
 from serverless_bench.process.threaded_server import FIRST_REQUEST_S
 from serverless_bench.units import NS_PER_S
@@ -138,10 +138,17 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.body: Body | None = None
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.s3_request = parse_request(self.command, self.path, headers)
-        self.witnessed = WitnessedRequest(
-            self.number, self._connection_number, self.s3_request, self._received_ns
+        request = self.s3_request
+        self.witnessed = StoreRequest(
+            request=self.number,
+            connection=self._connection_number,
+            worker=request.function,
+            bucket=request.bucket,
+            key=request.key or request.query.get("prefix", ""),
+            part=request.part,
+            head_ns=self._received_ns,
         )
-        return self.s3_request
+        return request
 
     def open_body(self) -> Body:
         """Return the body of the request, and have the client send it.
@@ -205,7 +212,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         """Wait as long as ``count`` bytes take this connection and its function."""
         shaper, now_ns = self.state.shaper, monotonic_ns()
         wait_ns = 0 if self._pace is None else self._pace.wait_ns(count, now_ns)
-        name = self.s3_request.function or "{}:{}".format(*self.client_address)
+        name = self.witnessed.worker or "{}:{}".format(*self.client_address)
         bucket = shaper.function(name, upload=upload, now_ns=now_ns)
         if bucket is not None:
             wait_ns = max(wait_ns, bucket.wait_ns(count, now_ns))

@@ -1,7 +1,6 @@
 """What S3 lists: objects, open uploads, buckets."""
 
 from serverless_bench.lab.loopback.connection import S3Connection
-from serverless_bench.lab.loopback.google import version_elements
 from serverless_bench.lab.loopback.s3 import Element, S3Error, spelled
 
 
@@ -27,7 +26,11 @@ def list_objects(connection: S3Connection) -> None:
                 ("ETag", one.etag),
                 ("Size", str(one.size)),
                 ("StorageClass", "STANDARD"),
-                *(version_elements(one.version) if request.google else ()),
+                *(
+                    [("Generation", str(one.version)), ("MetaGeneration", "1")]
+                    if request.google
+                    else ()
+                ),
             ],
         )
         for one in found

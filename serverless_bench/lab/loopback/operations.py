@@ -7,7 +7,6 @@ from typing import Final
 from serverless_bench.clock import sleep, utc_stamp, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.transfer import MAX_PARTS
-from serverless_bench.lab.loopback import google
 from serverless_bench.lab.loopback.bodies import TELLING_BYTES
 from serverless_bench.lab.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.lab.loopback.faults import FaultKind, PlannedFault
@@ -134,7 +133,7 @@ def _delete(connection: S3Connection) -> None:
     if request.google:
         # S3 deletes what is not there, too, and looks at no condition.
         _find(connection)
-    required = google.required_version(request)
+    required = request.required_version()
     if not objects.delete(request.bucket, request.key, if_version=required):
         raise _precondition_failed()
     connection.reply(204)
@@ -143,7 +142,7 @@ def _delete(connection: S3Connection) -> None:
 def _copy(connection: S3Connection) -> None:
     """Make an object of another one's bytes; only Google's clients get here."""
     request, objects = connection.s3_request, connection.state.objects
-    found = objects.find(*google.copy_source(request))
+    found = objects.find(*request.copy_source())
     if found is None:
         raise S3Error(*REFUSALS[FaultKind.MISSING])
     headers = _commit(connection, found.copy_to(request.key), _required_version(connection))
@@ -179,7 +178,7 @@ def _required_version(connection: S3Connection) -> int | None:
         If it has another one already.
     """
     request, objects = connection.s3_request, connection.state.objects
-    required = google.required_version(request)
+    required = request.required_version()
     if (wanted := request.headers.get("if-match")) is not None:
         there = objects.find(request.bucket, request.key, written=True)
         required = there.version if there is not None and there.etag == wanted else NO_VERSION
@@ -220,7 +219,10 @@ def _commit(
 def _identity(connection: S3Connection, content: StoredObject) -> dict[str, str]:
     found = {"ETag": content.etag}
     if connection.s3_request.google:
-        found |= google.version_headers(content.version, content.size)
+        found["x-goog-generation"] = str(content.version)
+        # Of the metadata, which nobody changes here.
+        found["x-goog-metageneration"] = "1"
+        found["x-goog-stored-content-length"] = str(content.size)
     return found
 
 
@@ -236,7 +238,7 @@ def _find(connection: S3Connection) -> StoredObject:
     content = connection.state.objects.find(request.bucket, request.key)
     if content is None:
         raise S3Error(*REFUSALS[FaultKind.MISSING])
-    if google.required_version(request) not in {None, content.version}:
+    if request.required_version() not in {None, content.version}:
         raise _precondition_failed()
     return content
 
@@ -330,4 +332,4 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "put": _put,
     "upload_part": _upload_part,
 }
-"""By the words of ``S3Request.operation`` and ``google.operation``."""
+"""By the words of ``S3Request.operation``."""

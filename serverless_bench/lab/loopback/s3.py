@@ -1,4 +1,10 @@
-"""S3's language: requests taken apart, documents in XML, errors."""
+"""S3's language, and Google Cloud Storage's: requests taken apart, documents in XML, errors.
+
+Google's XML API has S3's requests, listings and uploads in parts, and headers of its own. Each
+write gives an object another generation, which conditions name: here ``StoredObject.version``, as
+the generation of a keystream is something else (Google Cloud Storage documentation, "XML API
+overview", "HTTP headers and query string parameters for XML API" and "Request preconditions").
+"""
 
 import re
 import xml.etree.ElementTree as ET
@@ -119,6 +125,12 @@ _ON_BUCKET: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 
+_IF_GENERATION: Final = "x-goog-if-generation-match"
+_COPY_SOURCE: Final = "x-goog-copy-source"
+_CONDITIONAL: Final = frozenset({"copy", "delete", "get", "head", "put"})
+"""Requests that Google documents this condition for; it has none for uploads in parts."""
+_CONDITION: Final = re.compile(r"(x-goog-(copy-source-)?)?if-.*")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Request:
@@ -133,7 +145,7 @@ class S3Request:
     headers: Mapping[str, str]
     """Names in lower case."""
     google: bool
-    """Whether it is Google Cloud Storage's language; see ``google``."""
+    """Whether it is Google Cloud Storage's language."""
 
     @property
     def part(self) -> int | None:
@@ -158,7 +170,8 @@ class S3Request:
         Raises
         ------
         S3Error
-            If it is one that this server does not know.
+            If it is one that this server does not know, or has a condition of Google's that it
+            would not check.
         """
         unknown = [name for name in self.query if name not in _KNOWN and name[:6] != "X-Amz-"]
         if not self.query.get("delimiter"):
@@ -169,9 +182,34 @@ class S3Request:
             table = {"GET": (("session", "create_session"), ("", "list_buckets"))}
         choices = table.get(self.method, ())
         found = next((name for flag, name in choices if not flag or flag in self.query), "")
+        if self.google:
+            if _COPY_SOURCE in self.headers:
+                found = "copy" if found == "put" else ""
+            known = {_IF_GENERATION} if found in _CONDITIONAL else set()
+            unknown += set(filter(_CONDITION.fullmatch, self.headers)) - known
         if unknown or not found or "x-amz-copy-source" in self.headers:
             raise S3Error(501, "NotImplemented", "the loopback store does not do this")
         return found
+
+    def required_version(self) -> int | None:
+        """Return the version that Google's condition wants of the object; None for any.
+
+        Raises
+        ------
+        S3Error
+            If that is no number.
+        """
+        text = self.headers.get(_IF_GENERATION)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdecimal()):
+            raise S3Error(400, "InvalidArgument", f"{_IF_GENERATION} is no number")
+        return int(text)
+
+    def copy_source(self) -> tuple[str, str]:
+        """Return the bucket and the key that are to be copied."""
+        bucket, _, key = self.headers[_COPY_SOURCE].removeprefix("/").partition("/")
+        return unquote(bucket), unquote(key)
 
     def extent(self, size: int) -> tuple[int, int] | None:
         """Return the range ``[first, end)`` that is requested; None for the whole object.
@@ -198,6 +236,8 @@ def parse_request(method: str, target: str, headers: Mapping[str, str]) -> S3Req
     """Return what a request line and its headers ask for; the bucket stands in the path."""
     path, _, query = target.partition("?")
     bucket, _, key = path.removeprefix("/").partition("/")
+    # S3 has no tokens, and no such headers.
+    bearer = headers.get("authorization", "").partition(" ")[0].lower() == "bearer"
     return S3Request(
         method=method,
         path=path,
@@ -205,14 +245,8 @@ def parse_request(method: str, target: str, headers: Mapping[str, str]) -> S3Req
         key=unquote(key),
         query=dict(parse_qsl(query, keep_blank_values=True)),
         headers=headers,
-        google=_is_google(headers),
+        google=bearer or any(name.startswith("x-goog-") for name in headers),
     )
-
-
-def _is_google(headers: Mapping[str, str]) -> bool:
-    """Tell whether a client of Google's sent this: S3 has no tokens, and no such headers."""
-    scheme = headers.get("authorization", "").partition(" ")[0]
-    return scheme.lower() == "bearer" or any(name.startswith("x-goog-") for name in headers)
 
 
 def http_date(seconds: float) -> str:

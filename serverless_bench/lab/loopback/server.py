@@ -10,7 +10,6 @@ from typing import Final
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import UsageError
-from serverless_bench.lab.loopback import google
 from serverless_bench.lab.loopback.connection import S3Connection
 from serverless_bench.lab.loopback.operations import OPERATIONS
 from serverless_bench.lab.loopback.s3 import STATISTICS, S3Error
@@ -34,7 +33,7 @@ class LoopbackConnection(S3Connection):
             return
         self.state.witness.start(self.witnessed)
         try:
-            name = google.operation(request) if request.google else request.operation()
+            name = request.operation()
             self.witnessed.operation = name
             self.state.counters.count("requests", name)
             self.state.sessions.check(request, name, wall_ns())
@@ -89,7 +88,8 @@ class LoopbackServer(ThreadedServer):
 
     def server_bind(self) -> None:
         """Bind, with small buffers where bytes are to be slow."""
-        # The kernel would take megabytes at once, and a client's progress would not show the rate.
+        # Bytes count when our kernel has acknowledged them: where it takes megabytes that we
+        # have not read, a client sees the kernel's rate and not the one that was asked for.
         if self.state.settings.shape.slows_bytes:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self.socket.setsockopt(socket.SOL_SOCKET, option, SHAPED_BLOCK)

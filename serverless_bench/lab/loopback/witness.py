@@ -9,43 +9,47 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import Final, TextIO
 
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.errors import UsageError
-from serverless_bench.lab.loopback.s3 import S3Request
 from serverless_bench.units import NS_PER_S
 from serverless_bench.version import __version__
 
 FORMAT: Final = 1
+INSTANTS: Final = ("first_in_ns", "last_in_ns", "answered_ns", "first_out_ns", "last_out_ns")
+"""Columns that are nanoseconds after ``head_ns``."""
 COLUMNS: Final = (
     *("request", "connection", "worker", "operation", "bucket", "front", "tail", "part"),
     *("size", "offset", "length", "in_bytes", "out_bytes"),
-    *("head_ns", "first_in_ns", "last_in_ns", "answered_ns", "first_out_ns", "last_out_ns"),
+    *("head_ns", *INSTANTS),
     *("status", "fault", "keys"),
 )
 """Of a request's line, in this order."""
+_encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _TAIL: Final = 48
 """Characters of a key that differ from request to request; what is before them has a name."""
-_MOST_AGENTS: Final = 10_000
 _KEPT: Final = 256
 _CLOCK_EVERY_NS: Final = NS_PER_S
 _TIMEOUT_S: Final = 2.0
 
 
-@dataclass(slots=True)
-class WitnessedRequest:
-    """One request as the store sees it; instants are monotonic nanoseconds, None for never."""
+@dataclass(slots=True, kw_only=True)
+class StoreRequest:
+    """One request as the store sees it; instants are nanoseconds, None for never."""
 
-    number: int
+    request: int
+    """The store's number of it, which clients see as the request id, in hexadecimal."""
     connection: int
-    request: S3Request
-    head_ns: int
-    """When its first line was there."""
+    worker: str | None
+    """Who sent it, if the user agent names it."""
     operation: str | None = None
     """In the words of ``S3Request.operation``; None for what the store does not know."""
+    bucket: str
+    key: str
+    """Of the object; the prefix of a listing."""
+    part: int | None
     size: int | None = None
     """Of the object that was requested."""
     offset: int | None = None
@@ -55,6 +59,8 @@ class WitnessedRequest:
     in_bytes: int = 0
     out_bytes: int = 0
     """Bytes of the object that came and went."""
+    head_ns: int
+    """When its first line was there."""
     first_in_ns: int | None = None
     last_in_ns: int | None = None
     """When the store had its first byte, and all that came."""
@@ -67,6 +73,22 @@ class WitnessedRequest:
     fault: str | None = None
     keys: Sequence[str] = ()
     """What was deleted, of many."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the store did what was requested, as far as it can tell."""
+        return self.status is not None and self.status < 300
+
+    @property
+    def sent_range(self) -> tuple[int, int]:
+        """Which bytes of the object went out: from the first to before the last."""
+        begin = self.offset or 0
+        return begin, begin + self.out_bytes
+
+    @property
+    def request_id(self) -> str:
+        """What clients know it by."""
+        return f"{self.request:016X}"
 
     def received(self, count: int) -> None:
         """Note that bytes of the object came just now."""
@@ -100,13 +122,12 @@ class Witness:
 
     def __init__(self, path: Path | None) -> None:
         self._lock = threading.Lock()
-        self._finished: deque[WitnessedRequest] = deque()
+        self._finished: deque[StoreRequest] = deque()
         """Requests that wait to be written, which is cheaper for many at once."""
         self._open: set[int] = set()
         self._settled: threading.Event | None = None
         self._lines: list[str] = []
         self._names: dict[str, int] = {}
-        self._workers: dict[str, int | str] = {}
         self._origin_ns = monotonic_ns()
         self._clock_ns = self._origin_ns - _CLOCK_EVERY_NS
         self._file: TextIO | None = None
@@ -120,18 +141,18 @@ class Witness:
         self._lines.append(json.dumps(head))
         self.flush()
 
-    def start(self, witnessed: WitnessedRequest) -> None:
+    def start(self, witnessed: StoreRequest) -> None:
         """Take note of a request that is under way."""
         if self._file is not None:
-            self._open.add(witnessed.number)
+            self._open.add(witnessed.request)
 
-    def finish(self, witnessed: WitnessedRequest) -> None:
+    def finish(self, witnessed: StoreRequest) -> None:
         """Take note of a request that is over."""
         if self._file is None:
             return
         # Both are atomic, and in this order nothing is forgotten.
         self._finished.append(witnessed)
-        self._open.discard(witnessed.number)
+        self._open.discard(witnessed.request)
         if len(self._finished) >= _KEPT:
             self.flush()
         # Read once: whoever settles may have had enough meanwhile.
@@ -152,7 +173,7 @@ class Witness:
             if now_ns - self._clock_ns >= _CLOCK_EVERY_NS:
                 # The wall clock may be set; these lines say when, within seconds.
                 self._clock_ns = now_ns
-                self._lines.append(f'{{"clock":[{now_ns - self._origin_ns},{wall_ns()}]}}')
+                self._lines.append(_encode({"clock": [now_ns - self._origin_ns, wall_ns()]}))
             self._file.write("\n".join(self._lines) + "\n")
             self._file.flush()
             self._lines.clear()
@@ -176,45 +197,28 @@ class Witness:
                 self._file.close()
             self._file = None
 
-    def _row(self, witnessed: WitnessedRequest) -> str:
-        request, head_ns = witnessed.request, witnessed.head_ns
-        key = request.key or request.query.get("prefix", "")
-        # Texts of our own making: only a key can hold what JSON has to quote.
-        who = (
-            f"[{witnessed.number},{witnessed.connection},{self._worker(request)},"
-            f"{_text(witnessed.operation)},{self._name(request.bucket)},{self._name(key[:-_TAIL])},"
+    def _row(self, seen: StoreRequest) -> str:
+        head_ns = seen.head_ns
+        instants = (
+            *(seen.first_in_ns, seen.last_in_ns, seen.answered_ns),
+            *(seen.first_out_ns, seen.last_out_ns),
         )
-        what = (
-            f"{request.part},{witnessed.size},{witnessed.offset},{witnessed.length},"
-            f"{witnessed.in_bytes},{witnessed.out_bytes},{head_ns - self._origin_ns},"
-            f"{_since(head_ns, witnessed.first_in_ns)},{_since(head_ns, witnessed.last_in_ns)},"
-            f"{_since(head_ns, witnessed.answered_ns)},{_since(head_ns, witnessed.first_out_ns)},"
-            f"{_since(head_ns, witnessed.last_out_ns)},{witnessed.status},"
-        ).replace("None", "null")
-        keys = json.dumps(list(witnessed.keys)) if witnessed.keys else "null"
-        return f"{who}{quoted(key[-_TAIL:])},{what}{_text(witnessed.fault)},{keys}]"
-
-    def _worker(self, request: S3Request) -> int | str:
-        agent = request.headers.get("user-agent", "")
-        known = self._workers.get(agent)
-        if known is None:
-            function = request.function
-            known = "null" if function is None else self._name(function)
-            if len(self._workers) < _MOST_AGENTS:
-                self._workers[agent] = known
-        return known
+        return _encode(
+            [
+                *(seen.request, seen.connection),
+                None if seen.worker is None else self._name(seen.worker),
+                seen.operation,
+                *(self._name(seen.bucket), self._name(seen.key[:-_TAIL]), seen.key[-_TAIL:]),
+                *(seen.part, seen.size, seen.offset, seen.length, seen.in_bytes, seen.out_bytes),
+                head_ns - self._origin_ns,
+                *(None if instant is None else instant - head_ns for instant in instants),
+                *(seen.status, seen.fault, seen.keys or None),
+            ]
+        )
 
     def _name(self, text: str) -> int:
         number = self._names.get(text)
         if number is None:
             number = self._names[text] = len(self._names)
-            self._lines.append(f'{{"name":[{number},{quoted(text)}]}}')
+            self._lines.append(_encode({"name": [number, text]}))
         return number
-
-
-def _text(word: str | None) -> str:
-    return "null" if word is None else f'"{word}"'
-
-
-def _since(begin_ns: int, instant_ns: int | None) -> int | None:
-    return None if instant_ns is None else instant_ns - begin_ns

@@ -15,7 +15,6 @@ from serverless_bench.lab.simulation.demand import Demand
 from serverless_bench.lab.simulation.launch import SimulatedLauncher
 from serverless_bench.lab.simulation.limits import FunctionLimits
 from serverless_bench.lab.simulation.model import Model
-from serverless_bench.lab.simulation.retries import Retries
 from serverless_bench.lab.simulation.state import (
     BODY,
     COMPLETE,
@@ -26,8 +25,13 @@ from serverless_bench.lab.simulation.state import (
     SimulationState,
     groups_of,
 )
-from serverless_bench.lab.simulation.steps import MOST_S, short_step_s, usual_step_s
-from serverless_bench.lab.simulation.store import SharedStore
+from serverless_bench.lab.simulation.store import (
+    MOST_S,
+    Retries,
+    SharedStore,
+    short_step_s,
+    usual_step_s,
+)
 from serverless_bench.rundir.tables import Floats, Ints
 
 _PIECES: Final = 16
@@ -207,27 +211,9 @@ class Engine:
         size = np.where(is_body, np.maximum(size, 0), 0).astype(np.float64)
         for name, values in (("now_s", after), ("piece_s", after), ("size", size), ("left", size)):
             getattr(lanes, name)[found] = values
-        lanes.piece[found], lanes.unseen[found] = 0, size
-        self._buffer(found[late])
+        lanes.piece[found] = 0
         lanes.moving[found] = True
         self._finish(found[size == 0])
-
-    def _buffer(self, found: Ints) -> None:
-        """Note what the kernel takes of a put before it is on its way: workers count it then."""
-        limits, lanes = self._limits, self._lanes
-        taken = np.minimum(lanes.size[found], limits.buffer_bytes)
-        found, taken = found[taken > 0], taken[taken > 0]
-        begin = lanes.now_s[found]
-        self._curve(found, begin, begin + taken / limits.line, taken)
-
-    def _curve(self, found: Ints, begin: Floats, end: Floats, moved: Floats) -> None:
-        """Note stretches of curves, as far as they are not noted yet."""
-        new = self._lanes.unseen[found] > 0
-        found, begin, end, moved = found[new], begin[new], end[new], moved[new]
-        seen = np.minimum(moved, self._lanes.unseen[found])
-        self._lanes.unseen[found] -= seen
-        operation = self._groups.operation[found // self._demand.lanes]
-        self._pieces.add(found, operation, begin, begin + (end - begin) * seen / moved, seen)
 
     def _latency(self, count: int) -> Floats:
         store = self._model.store
@@ -275,7 +261,8 @@ class Engine:
         share = lanes.piece[found] >= lanes.size[found] / self._cuts
         ready = through | (share & (at - lanes.piece_s[found] >= _PIECE_S))
         noted = found[ready]
-        self._curve(noted, lanes.piece_s[noted], at[ready], lanes.piece[noted])
+        operation = self._groups.operation[noted // self._demand.lanes]
+        self._pieces.add(noted, operation, lanes.piece_s[noted], at[ready], lanes.piece[noted])
         lanes.piece_s[noted], lanes.piece[noted] = at[ready], 0
         self._finish(found[through])
 

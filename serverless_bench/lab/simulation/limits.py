@@ -35,8 +35,6 @@ class FunctionLimits:
     """Of its network after the burst; infinite for no limit, as the others."""
     line: float
     """Of its network, and of its processor, at any time."""
-    buffer_bytes: float
-    """Of a put, that its kernel takes at once."""
     connection: Floats
     """Of each of its connections; shape ``(functions,)``."""
     claim: Floats
@@ -100,7 +98,6 @@ def limits_of(
         burst_bytes=burst,
         bytes_per_s=rate,
         line=top,
-        buffer_bytes=function.buffer_bytes,
         connection=connection,
         claim=np.exp(model.store.share_sigma * rng.standard_normal(demand.functions)),
         core_s_per_gib=core_s,

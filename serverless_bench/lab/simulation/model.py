@@ -16,7 +16,6 @@ from serverless_bench.aws.cost.forecast import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.units import MIB
 from serverless_bench.user_files import read_text
 
 _PUT, _GET = OperationKind.PUT, OperationKind.GET
@@ -71,8 +70,6 @@ class FunctionModel:
     connection_put_sigma: _Sigma = 0.0
     connection_get_sigma: _Sigma = 0.0
     """How much connections of different functions differ (log-normal)."""
-    buffer_bytes: _Amount = 0.0
-    """Of a put, that the kernel takes before they are on their way; a worker counts them then."""
     core_s_per_gib: _Amount | None = None
     """Processor time; None: as measured of the client over https."""
     on_lambda: bool = False
@@ -111,10 +108,6 @@ class Model:
     launch: Launch = field(default_factory=Launch)
     function: FunctionModel = field(default_factory=FunctionModel)
     store: Store = field(default_factory=Store)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what a run directory says of it."""
-        return asdict(self)
 
 
 AWS_LAMBDA: Final = Model(
@@ -177,14 +170,13 @@ store
 LOOPBACK: Final = Model(
     name="loopback",
     launch=Launch(setup_s=0.003, finish_s=0.001, collect_s=0.001),
-    function=FunctionModel(core_s_per_gib=0.5, buffer_bytes=4 * MIB),
+    function=FunctionModel(core_s_per_gib=0.5),
     store=Store(put_s=0.0015, put_sigma=0.3, get_s=0.0015, get_sigma=0.3, share_sigma=0.1),
 )
 """Functions and ``sbench serve`` on one machine, where nothing is limited but what a file says.
 
-All workers stand before the first one begins, so launching takes no time. Latency, set-up,
-core-seconds and the kernel's buffer of a connection are rounded figures of single functions on a
-machine with two processors.
+All workers stand before the first one begins, so launching takes no time. Latency, set-up and
+core-seconds are rounded figures of single functions on a machine with two processors.
 """
 MODELS: Final[Mapping[str, Model]] = {one.name: one for one in (AWS_LAMBDA, LOOPBACK)}
 _PARTS: Final = ("launch", "function", "store")

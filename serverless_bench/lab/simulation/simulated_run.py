@@ -21,8 +21,8 @@ from serverless_bench.lab.simulation.launch import SimulatedLauncher
 from serverless_bench.lab.simulation.limits import Deployed, limits_of
 from serverless_bench.lab.simulation.model import AWS_LAMBDA, Model, load_model
 from serverless_bench.lab.simulation.records import CREATED_NS, outcomes
-from serverless_bench.lab.simulation.retries import Retries
 from serverless_bench.lab.simulation.state import SimulationState
+from serverless_bench.lab.simulation.store import Retries
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
@@ -159,7 +159,7 @@ def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
 
 def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
     return {
-        **model.to_json(),
+        **asdict(model),
         **({"deployed": asdict(deployed)} if model.function.on_lambda else {}),
     }
 
@@ -173,7 +173,7 @@ def _run_id(job: JobSpec, model: Model, deployed: Deployed, keys: Sequence[str])
 
 
 def _provenance(model: dict[str, Any]) -> dict[str, Any]:
-    shows = (Shown.CONNECTION, Shown.FIRST_BYTE, Shown.LAST_BYTE_SENT)
+    shows = (Shown.CONNECTION, Shown.FIRST_BYTE, Shown.ACKNOWLEDGED)
     return {
         "sbench": __version__,
         "payload": "none: simulated",

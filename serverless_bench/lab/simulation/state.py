@@ -44,13 +44,11 @@ class Lanes:
     """Where the stretch of its curve began that is not noted yet."""
     piece: Floats
     """Bytes of that stretch."""
-    unseen: Floats
-    """Bytes that its curve does not have yet."""
 
     @classmethod
     def of(cls, count: int) -> "Lanes":
         """Return lanes with nothing to do."""
-        zeros = [np.zeros(count) for _ in range(9)]
+        zeros = [np.zeros(count) for _ in range(8)]
         return cls(
             now_s=np.full(count, np.inf),
             moving=np.zeros(count, dtype=np.bool_),
@@ -65,7 +63,6 @@ class Lanes:
             until_s=np.full(count, np.inf),
             piece_s=zeros[6],
             piece=zeros[7],
-            unseen=zeros[8],
         )
 
 

@@ -1,12 +1,42 @@
-"""What the store gives to all functions together: requests per second, bytes per second."""
+"""What the store gives to all functions together, and how long clients wait that it refuses.
 
+A worker draws its jitter from its seed, so a job that runs twice draws the same waits twice, and
+the longest of them ends the run. A simulation that drew others would be of another job.
+"""
+
+import random
 from typing import Final
 
 import numpy as np
 
+from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.model import Store
-from serverless_bench.rundir.tables import Floats
+from serverless_bench.rundir.tables import Floats, Ints
+from serverless_bench.worker.retry import THROTTLED_S, drawn_wait_s, jitter_of
+
+LEAST_S, MOST_S = 0.001, 0.1
+_STEPS: Final = 20
+"""In the time that a function takes."""
+_MOST_STEPS: Final = 2000
+"""The same where it takes long."""
+_IN_TURN: Final = 8
+"""In the time of a request, where requests compete."""
+
+
+def usual_step_s(function_s: float) -> float:
+    """Return how long a step is as long as the store refuses nothing."""
+    most_s = max(MOST_S, function_s / _MOST_STEPS)
+    return float(np.clip(function_s / _STEPS, LEAST_S, most_s))
+
+
+def short_step_s(latency_s: float, usual_s: float) -> float:
+    """Return how long a step is while it does.
+
+    Requests come in the order of their instants from step to step, and not within one.
+    """
+    return float(np.clip(latency_s / _IN_TURN, LEAST_S, usual_s))
+
 
 _ROUNDS: Final = 30
 _CALM_S: Final = 1.0
@@ -89,3 +119,35 @@ class SharedStore:
                 break
             share = raised
         return share
+
+
+class Retries:
+    """The waits of all groups; each has a source of its own, once it needs one.
+
+    Parameters
+    ----------
+    seed
+        Of the job.
+    threads
+        Of each function.
+    retries
+        As in ``Transfer``.
+    """
+
+    def __init__(self, seed: int, threads: int, retries: int) -> None:
+        self.budget_s = retries * THROTTLED_S
+        """For how long a request is tried again, from its first refusal on."""
+        self._seed, self._threads = seed, threads
+        self._of: dict[int, random.Random] = {}
+
+    def waits_s(self, groups: Ints, failed: Ints) -> Floats:
+        """Draw a wait for each request of these groups, of which so many attempts failed."""
+        pairs = zip(groups.tolist(), failed.tolist(), strict=True)
+        return np.array([drawn_wait_s(self._source(group), number) for group, number in pairs])
+
+    def _source(self, group: int) -> random.Random:
+        found = self._of.get(group)
+        if found is None:
+            function, thread = divmod(group, self._threads)
+            found = self._of[group] = jitter_of(derive_seed(self._seed, function), thread)
+        return found

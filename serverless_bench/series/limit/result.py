@@ -12,8 +12,8 @@ from serverless_bench.reporters.text_table import table
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block, Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
-from serverless_bench.statistics.knee import LawKnee, knee_of_laws
 from serverless_bench.statistics.posterior import Posterior
+from serverless_bench.statistics.scaling import LawKnee, knee_of_laws
 from serverless_bench.units import format_count, format_per_s, format_seconds
 
 _Z: Final = 1.96

@@ -78,7 +78,7 @@ def list_command() -> int:
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
     """Show what an experiment asks and would run, or what was published; runs nothing."""
     from serverless_bench.studies.loading import load_experiment
-    from serverless_bench.studies.writer import Writer
+    from serverless_bench.studies.table import Writer
 
     experiment = load_experiment(name)
     if reference:
@@ -169,7 +169,7 @@ def run_command(
     if here and not dry_run:
         check_room(largest, "the objects of one run")
     if dry_run:
-        from serverless_bench.studies.writer import Writer
+        from serverless_bench.studies.table import Writer
 
         show_plan(plan, Writer(sys.stdout, markdown=False), cost=True)
         return ExitCode.OK

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.flags.of_jobs import (
-    addressing_options,
-    bucket_option,
-    executor_type,
-    remote_options,
-)
+from serverless_bench.cli.flags.of_jobs import executor_type, settings
 from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
@@ -25,7 +20,7 @@ from serverless_bench.user_files import parse_toml
 if TYPE_CHECKING:
     from serverless_bench.studies.definition import Experiment, Setting
     from serverless_bench.studies.plan import Plan
-    from serverless_bench.studies.writer import Writer
+    from serverless_bench.studies.table import Writer
 
 cell_options = group(
     harmless(
@@ -42,15 +37,16 @@ cell_options = group(
     click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="In every cell."),
 )
 where_options = group(
-    bucket_option,
-    option("--endpoint-url", help="Any S3-compatible store; AWS if only a bucket is named."),
-    addressing_options,
+    settings(
+        *("bucket", "endpoint_url", "region", "addressing", "stack", "memory", "arch", "function"),
+        *("function_region", "probe", "scheduler", "slots", "control_prefix", "start_timeout"),
+        endpoint_url="Any S3-compatible store; AWS if only a bucket is named.",
+    ),
     option(
         "--executor",
         type=executor_type,
         help="Where functions run.  [default: the file's, or local]",
     ),
-    remote_options,
 )
 
 

@@ -91,7 +91,10 @@ def test_verdicts_and_exit_codes(
 
 def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path) -> None:
     first, second = make_side(tmp_path / "a", BASE[:2]), make_side(tmp_path / "b", BASE[2:])
-    listed: list[str | Path | Run] = [first, str(second / "0"), load_run(second / "1")]
+    listed: list[str | Path | Run] = [
+        *(first, str(second / "0"), load_run(second / "1")),
+        *(second / "2", second / "3"),
+    ]
     other = make_side(tmp_path / "other", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
     found = compare(listed, other)
     assert [side["runs"] for side in found.to_json()["sides"]] == [6, 6]
@@ -150,7 +153,7 @@ def refusals(tmp_path: Path) -> None:
         (2, "has no ttfb_s.p50", ("a", "more", "--metric", "ttfb_s.p50", "--allow", "bytes")),
         (
             2,
-            "has no ack_s.p50: awscrt does not show when the last byte was sent\nhint: choose",
+            "has no ack_s.p50: awscrt does not show when the last byte was acknowledged\nhint:",
             ("a", "silent", "--metric", "ack_s.p50"),
         ),
         (

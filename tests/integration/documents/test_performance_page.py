@@ -2,7 +2,17 @@
 
 import pytest
 
-from docs.make_performance import PAGE, UNKNOWN, columns, main, rows, sections, texts, told
+from docs.make_performance import (
+    PAGE,
+    UNKNOWN,
+    columns,
+    main,
+    rows,
+    sections,
+    shortened,
+    texts,
+    told,
+)
 
 TABLE = """\
 | scheme | client | core-ms |
@@ -32,6 +42,12 @@ def test_a_sentence_takes_its_figures_from_the_table(sentence: str, read: str) -
 
 def test_columns_of_a_sentence_are_known() -> None:
     assert columns("{http wire|core-ms}, {1000/a b|wall s}") == {"core-ms", "wall s"}
+
+
+def test_a_table_has_no_column_that_its_title_tells() -> None:
+    table = "| client | KiB | threads |\n| --- | ---: | ---: |\n| a | 4 | 1 |\n| a | 4 | 2 |\n"
+    assert shortened(table) == "| client | threads |\n| --- | ---: |\n| a | 1 |\n| a | 2 |\n"
+    assert shortened(TABLE) == TABLE
 
 
 def test_the_page_is_what_its_texts_say() -> None:

@@ -13,7 +13,6 @@ from serverless_bench.analysis import summary
 from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.lab.audit import witness as audit_witness
 from serverless_bench.lab.loopback import witness
 from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir import run
@@ -51,10 +50,6 @@ def test_versions_of_files_are_todays() -> None:
     assert row("log of the [witness](witness.md)")[1] == str(witness.FORMAT)
     bytes_of_objects = f"`{keystream.VERSION}`, `{shaped.VERSION}`"
     assert row("objects' [bytes](keystream.md)")[1] == bytes_of_objects
-
-
-def test_both_ends_of_a_witness_mean_one_format() -> None:
-    assert audit_witness._FORMAT == witness.FORMAT
 
 
 def changed(tmp_path: Path, file: str, change: str) -> Path:

@@ -1,6 +1,6 @@
 """Credentials that have expired: one line before a run, patience in it, and a run that goes on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from serverless_bench.errors import AccessDenied, ExecutorError
 from serverless_bench.executors import aws_lambda_client
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote import map as remote
+from serverless_bench.executors.remote import thread_pool
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.lab.loopback.server import serving
@@ -118,7 +118,9 @@ class Silent:
 
     def connected(self, remote: str, *, reused: bool) -> None: ...
     def moved(self, count: int) -> None: ...
+    def sending(self, waiting: Callable[[], int]) -> None: ...
     def sent(self) -> None: ...
+    def acknowledged(self, at_ns: int) -> None: ...
     def answered(self, status: int, headers: Mapping[str, str]) -> None: ...
     def first_byte(self) -> None: ...
 
@@ -220,7 +222,7 @@ def test_a_run_whose_credentials_stay_expired_is_resumed_with_others(
 ) -> None:
     environment = {**host.environment, **expiring(sbench, records=4, times=10**9)}
     with monkeypatch.context() as patch:
-        patch.setattr(remote, "_TIMEOUT_S", 1.0)
+        patch.setattr(thread_pool, "_TIMEOUT_S", 1.0)
         done = sbench(*WRITE, "--endpoint-url", store, **environment)
     assert done.code == 4, done.err
     line, hint = done.err.splitlines()[-2:]

@@ -13,8 +13,8 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import Refusal
-from serverless_bench.executors.remote.refusals import RefusableMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.map import RemoteMap
+from serverless_bench.executors.remote.view import RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -100,7 +100,7 @@ def run(
     now_ns = wall_ns()
     specs = list(invocation_specs(job, run_id=new_run_id(now_ns), created_ns=now_ns))
     outcomes = []
-    refusable = RefusableMap(job, launcher, RunProgress(), seen, refusals=launcher.refusals)
+    refusable = RemoteMap(job, launcher, RunProgress(), seen=seen, refusals=launcher.refusals)
     try:
         for outcome in refusable.run(specs):
             outcomes.append(outcome)

@@ -19,8 +19,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote import map as remote
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
-from serverless_bench.executors.remote.view import ControlView
+from serverless_bench.executors.remote.view import ControlView, RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
@@ -346,9 +345,12 @@ def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
     for spec in specs[:4]:
         assert workers.submit(handle_delivery, asdict(spec)).result(60)["ok"]
     first = run(replace(job, start_timeout_s=0.1), Here(workers, times={4: 0, 5: 0}))
-    known = {(one.index, one.delivery or "") for one in records(first) if one.index != 0}
+    seen = RequestedRecords(COUNT)
+    for one in records(first):
+        if one.index != 0:
+            seen.add(RecordKey(one.index, 0, one.delivery or ""))
     out = [replace(spec, launch=1) for spec in specs[4:]]
-    follower = RemoteMap(job, None, RunProgress(), since_ns=since_ns, known=known)
+    follower = RemoteMap(job, None, RunProgress(), since_ns=since_ns, seen=seen)
     found = list(follower.run([specs[0], *out]))
     assert [one.index for one in records(found) if not one.duplicate] == [0]
     assert {(one.index, one.never_began) for one in lost(found)} == {(4, True), (5, True)}

@@ -18,8 +18,7 @@ import psutil
 import pytest
 
 from serverless_bench.errors import StoreError
-from serverless_bench.lab.localstack.environment import LocalStackInstallation
-from serverless_bench.lab.localstack.server import started
+from serverless_bench.lab.localstack.server import LocalStackInstallation, started
 from tests.clouds.aws_clients import open_client
 from tests.clouds.localstacks import running_localstack
 from tests.clouds.sam import RUNTIME

@@ -137,7 +137,7 @@ def test_who_waits_for_a_failure_waits(tmp_path: Path) -> None:
     failed = operation(end_ns=300 * S, size=0, error="timed_out")
     outcomes.append(outcome(record(9, [replace(failed, size=10**9)], attempts=[])))
     run = saved(tmp_path / "run", outcomes)
-    run = replace(run, provenance={})
+    run = replace(run, provenance={"client": {"shows": ["acknowledged"]}})
     found = summarize(run)
     assert found.withheld == ()
     assert found.span_s == found.latencies.span_s == 300

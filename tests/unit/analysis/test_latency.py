@@ -30,6 +30,7 @@ from serverless_bench.rundir.record import OperationRecord, Usage
 from serverless_bench.rundir.run import Run
 from serverless_bench.units import GIB, KIB, MIB
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.house.members import uses
 
 MS = S // 1000
 HEADERS = {OperationKind.HEAD, OperationKind.DELETE, OperationKind.LIST, OperationKind.COPY}
@@ -322,6 +323,7 @@ def test_ranges_count_their_bytes_like_gets(tmp_path: Path) -> None:
     assert "1 ranges" in why
 
 
+@uses("workload function")
 def test_threads_are_at_work_too(tmp_path: Path) -> None:
     ops = [operation(n, end_ns=10 * S) for n in range(4)]
     one = outcome(record(0, ops))

@@ -13,9 +13,11 @@ import pytest
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.rundir.run import load_run
+from tests.house.members import uses
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 RUNS = sorted(path.parent for path in RECORDED.glob("*/run.json"))
+WORKLOADS = {run: json.loads((run / "run.json").read_text())["job"]["workload"] for run in RUNS}
 
 Place = tuple[str | int, ...]
 
@@ -46,7 +48,10 @@ def test_there_are_twenty() -> None:
     assert len(RUNS) == 20
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "run",
+    [pytest.param(run, id=run.name, marks=uses(f"workload {WORKLOADS[run]}")) for run in RUNS],
+)
 def test_a_report_is_what_it_was(run: Path, request: pytest.FixtureRequest) -> None:
     report = json.loads(json.dumps(summarize(load_run(run)).to_json(), allow_nan=False))
     golden = run / "report.json"

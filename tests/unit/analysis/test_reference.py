@@ -20,6 +20,7 @@ from docs.make_report import FIGURES
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.reporters.definitions import read
 from serverless_bench.rundir.run import load_run
+from tests.house.members import EVERY_WORKLOAD, uses
 from tests.reference.contention import CHECKED_ELSEWHERE
 from tests.reference.making import Shape, save, shapes
 from tests.reference.report import NOT_HERE, reference
@@ -86,6 +87,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return type(ours) is type(theirs) and bool(ours == theirs)
 
 
+@uses(*EVERY_WORKLOAD)
 @settings(max_examples=500)
 @given(shapes, st.booleans())
 def test_both_reducers_say_the_same(shape: Shape, with_warmup: bool) -> None:  # noqa: FBT001

@@ -11,11 +11,11 @@ import pytest
 from serverless_bench.analysis.attempt_stats import deliveries
 from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.visibility import NEEDED, SEEN, shown
+from serverless_bench.analysis.visibility import SEEN, shown
 from serverless_bench.errors import UsageError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.text import report
-from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.record import Shown, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, job, operation, outcome, record, saved
 
@@ -42,19 +42,64 @@ def text_of(summary: Summary) -> str:
     return out.getvalue()
 
 
-@pytest.mark.parametrize(("kind", "name"), [(GET, "ttfb_s"), (PUT, "ack_s")])
+PEAKS = ("peak_1s_bytes_per_s", "peak_5s_bytes_per_s")
+
+
+@pytest.mark.parametrize(
+    ("kind", "sign", "names"),
+    [
+        (GET, Shown.FIRST_BYTE, ("ttfb_s",)),
+        (PUT, Shown.ACKNOWLEDGED, (*PEAKS, "ack_s")),
+    ],
+)
 def test_what_is_not_shown_is_null_and_named(
-    tmp_path: Path, kind: OperationKind, name: str
+    tmp_path: Path, kind: OperationKind, sign: Shown, names: tuple[str, ...]
 ) -> None:
-    others = [sign.value for sign in Shown if sign is not NEEDED[name]]
+    others = [other.value for other in Shown if other is not sign]
     run = run_of(tmp_path / "run", kind, says(*others), "theirs")
     summary = summarize(run)
-    assert summary.not_shown == (name,)
-    assert summary.to_json()[name] is None
-    assert f"theirs does not show {SEEN[name]}" in text_of(summary)
-    with pytest.raises(UsageError, match=rf"has no {name}\.p50: theirs does not show") as caught:
-        measured_run(run).metric(f"{name}.p50")
-    assert "docs/clients.md" in caught.value.hint
+    assert summary.not_shown == names
+    for name in names:
+        assert summary.to_json()[name] is None
+        assert f"theirs does not show {SEEN[name]}" in text_of(summary)
+        metric = name if name in PEAKS else f"{name}.p50"
+        with pytest.raises(UsageError, match=rf"has no {metric}: theirs does not show") as caught:
+            measured_run(run).metric(metric)
+        assert "docs/clients.md" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "client", "known"),
+    [
+        (PUT, {"shows": ["acknowledged"]}, True),
+        (PUT, {"shows": ["first_byte", "last_byte_sent"]}, False),
+        (GET, {"shows": []}, True),
+        (GET, {"shows": [], "progress": "none"}, False),
+    ],
+)
+def test_bytes_of_failed_requests_that_nobody_saw_are_unknown_and_not_zero(
+    tmp_path: Path, kind: OperationKind, client: Mapping[str, Any], *, known: bool
+) -> None:
+    run = run_of(tmp_path / "run", kind, {"client": client})
+    run.attempts["error"][:] = "throttled"
+    summary = summarize(run)
+    stats = summary.attempt_stats
+    assert (stats.retried_bytes, stats.offered_bytes) == ((1000, 1000) if known else (None, None))
+    assert ("retried_bytes" in summary.not_shown) == (not known)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_write_that_nobody_saw_arrive_has_no_peak_that_a_link_could_not_carry(
+    tmp_path: Path, *, seen: bool
+) -> None:
+    # Half of it in its first second, and the rest in nine.
+    op = operation(end_ns=10 * S)
+    steps = [Step(operation=0, step_ns=n * S, step_bytes=500) for n in (1, 9)]
+    of = replace(job(invocations=1, object_bytes=1000), link_bytes_per_s=300)
+    run = saved(tmp_path / "run", [outcome(record(0, [op], steps=steps))], of=of)
+    summary = summarize(replace(run, provenance=says(*(["acknowledged"] if seen else []))))
+    assert bool(summary.withheld) == seen
+    assert summary.peak_1s_bytes_per_s is None
 
 
 def test_what_is_shown_is_there(tmp_path: Path) -> None:
@@ -68,7 +113,7 @@ def test_what_is_shown_is_there(tmp_path: Path) -> None:
 
 
 def test_connections_that_are_not_shown_are_not_counted(tmp_path: Path) -> None:
-    summary = summarize(run_of(tmp_path / "run", PUT, says("last_byte_sent"), "boto3"))
+    summary = summarize(run_of(tmp_path / "run", PUT, says("acknowledged"), "boto3"))
     assert summary.not_shown == ("new_connections",)
     assert summary.attempt_stats.new_connections is None
 
@@ -86,7 +131,8 @@ def test_only_logs_of_other_tools_show_everything_unsaid(
     tmp_path: Path, provenance: Mapping[str, Any], client: str, *, everything: bool
 ) -> None:
     run = run_of(tmp_path / "run", GET, provenance, client)
-    assert shown(run) == (frozenset(Shown) if everything else frozenset())
+    everything_said = frozenset(Shown) - {Shown.ACKNOWLEDGED}
+    assert shown(run) == (everything_said if everything else frozenset())
 
 
 def test_a_cold_start_without_its_first_byte_is_not_made_up(tmp_path: Path) -> None:

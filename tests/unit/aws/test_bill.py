@@ -16,6 +16,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.house.members import uses
 
 PRICES = load_prices()
 MONTH_GB = PRICES.s3_storage_gb_month
@@ -231,6 +232,7 @@ def test_what_ends_last_decides_what_is_kept(tmp_path: Path) -> None:
     assert kept_bytes(run) == pytest.approx(1300)
 
 
+@uses("workload mixed")
 @pytest.mark.parametrize(
     ("objects", "mix", "kept"),
     [(1, (), 2000), (2, (), 4000), (9, (), 6000), (1, (("put", 1.0),), 6000)],

@@ -24,6 +24,7 @@ from tests.data.runs import (
     outcome,
     record,
 )
+from tests.house.members import uses
 
 MIB = 1 << 20
 
@@ -170,6 +171,7 @@ def test_what_is_lost_is_billed_until_it_was_given_up() -> None:
     assert budget.spent == pytest.approx(100 * 0.0000133334, rel=0.01)
 
 
+@uses("workload noop")
 def test_a_running_job_is_cut_short_with_its_records(tmp_path: Path) -> None:
     """Through the real fan-out: no-ops that count as expensive ones."""
     of = replace(job(invocations=5, workload="noop"), executor=executor_in_process())
@@ -188,6 +190,7 @@ def test_a_running_job_is_cut_short_with_its_records(tmp_path: Path) -> None:
     assert caught.value.run.ended
 
 
+@uses("workload read")
 def test_reads_need_sizes() -> None:
     of = replace(write(), workload="read", object_bytes=None)
     keys = [f"sbench/{'0' * 32}.{MIB}"]
@@ -196,6 +199,7 @@ def test_reads_need_sizes() -> None:
         Budget(of, flags(1.0), ["report.pdf"])
 
 
+@uses("executor lambda")
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

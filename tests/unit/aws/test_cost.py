@@ -43,6 +43,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.run import load_run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.house.members import uses
 
 MIB = 1 << 20
 PRICES = load_prices()
@@ -441,6 +442,7 @@ def test_what_stays_is_what_is_there_in_the_end(tmp_path: Path) -> None:
     assert without.storage_per_h > 0
 
 
+@uses("workload array")
 @pytest.mark.parametrize("operation_kind", ["write_array", "read_array", "append_array"])
 def test_an_array_costs_a_request_for_each_of_its_chunks(
     tmp_path: Path, operation_kind: str
@@ -491,6 +493,7 @@ def test_what_moves_nothing_has_no_load() -> None:
     assert load_of(of, CostConditions(memory_mib=128, architecture="arm64"), 1) is None
 
 
+@uses("workload read")
 def test_functions_that_share_an_object_read_it_once() -> None:
     of = replace(job(invocations=2, workload="read", object_bytes=None), load=JobLoad(split=2))
     setting = CostConditions(memory_mib=1769, architecture="arm64", object_bytes=1000)

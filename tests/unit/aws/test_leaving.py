@@ -25,6 +25,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters.base import rows
 from serverless_bench.rundir.record import Attempt, Outcome
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.house.members import uses
 
 MIB, GIB = 1 << 20, 1 << 30
 PRICES = load_prices()
@@ -92,6 +93,7 @@ def test_the_limit_counts_what_leaves_the_region_or_aws(
     Budget(big(target), limit(could * 1.01))
 
 
+@uses("executor lambda")
 def test_requests_to_a_store_outside_have_no_price_unless_somebody_gives_one(
     tmp_path: Path,
 ) -> None:
@@ -212,6 +214,7 @@ jobs = st.builds(
 )
 
 
+@uses("workload read")
 @given(jobs, sizes)
 def test_no_function_is_expected_to_move_more_than_it_can(of: JobSpec, size: int) -> None:
     setting = replace(ARM, object_bytes=size)
@@ -251,6 +254,7 @@ def test_a_nat_gateway_is_named_where_there_may_be_one(tmp_path: Path) -> None:
     assert others == [None, None]
 
 
+@uses("executor lambda")
 def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> None:
     where = "us-east-1; this run: eu-west-1"
     of = replace(big(FAR), function_region=None)

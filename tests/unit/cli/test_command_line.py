@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.cli.plan_job import COMMANDS
 from serverless_bench.driver.location import check_meant
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target
 from tests.commands.command import Call
+from tests.house.members import EVERY_WORKLOAD, uses
 
 
+@uses("wing lab")
 @pytest.mark.parametrize(
     ("words", "hint", "arguments"),
     [
@@ -51,6 +54,7 @@ def test_unknown_names_in_the_users_defaults_are_refused(
     assert says in err
 
 
+@uses("wing lab")
 def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) -> None:
     # Of the shared flags, of one command alone, of a command in a group, and by old names.
     settings = 'bucket_name = "b"\npart_mb = 8\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
@@ -68,6 +72,7 @@ WARP = "warp:\n  api: v1\n  benchmark: put\n  params:\n    obj:\n      size: 1Mi
 SAI3 = "target: s3://bucket/p/\nworkload:\n  - op: get\n    path: x/*\n    weight: 1\n"
 
 
+@uses("workload mixed")
 @pytest.mark.parametrize(("tool", "text"), [("warp", WARP), ("sai3", SAI3)])
 def test_whose_configuration_it_is_shows_by_itself(
     call: Call, tmp_path: Path, tool: str, text: str
@@ -80,6 +85,7 @@ def test_whose_configuration_it_is_shows_by_itself(
     assert "neither warp nor workload" in call("convert", "theirs.yml")[2]
 
 
+@uses("workload array", "workload mixed")
 @pytest.mark.parametrize(
     "words",
     [
@@ -112,7 +118,12 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
     found = json.loads(call("plan", "--format", "json", *words)[1])
     assert found["expected"]["usage"]["puts"] == 6000
     assert call("plan", "wirte")[0] == 2
-    assert "mixed, contend, array, call" in call("plan", "wirte")[2]
+    assert ", ".join(COMMANDS) in call("plan", "wirte")[2]
+
+
+@uses(*EVERY_WORKLOAD)
+def test_the_commands_of_all_workloads_but_one_can_be_planned() -> None:
+    assert COMMANDS == ("write", "read", "mixed", "contend", "array", "call")
 
 
 @pytest.mark.parametrize("command", ["write", "plan"])

@@ -16,6 +16,7 @@ from serverless_bench.executors import EXECUTORS
 from serverless_bench.reporters import REPORTERS
 from tests.commands.command import Call
 from tests.data import runs
+from tests.house.members import EVERY_WORKLOAD, uses
 
 
 def leaves() -> dict[str, click.Command]:
@@ -33,6 +34,7 @@ def leaves() -> dict[str, click.Command]:
 LEAVES = leaves()
 
 
+@uses("wing lab", "wing studies")
 def test_commands_stand_in_groups(call: Call) -> None:
     code, out, _ = call("--help")
     assert code == 0
@@ -59,6 +61,7 @@ def test_every_flag_stands_in_a_section(name: str) -> None:
         assert set(listed) == {p for p in command.params if isinstance(p, click.Option)}
 
 
+@uses(*EVERY_WORKLOAD, "wing lab", "wing studies")
 def test_no_flag_is_listed_in_vain() -> None:
     shared = [command for name, command in LEAVES.items() if name not in {"serve", "lambda-host"}]
     flags = {flag.lstrip("-") for command in shared for p in command.params for flag in p.opts}
@@ -87,6 +90,7 @@ def test_choices_are_shown(call: Call) -> None:
         assert f"[{'|'.join(sorted(names))}]" in out
 
 
+@uses("wing lab", "workload read")
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
@@ -116,6 +120,7 @@ def complete(words: list[str], begun: str) -> list[str]:
     return [item.value for item in shell.get_completions(words, begun)]
 
 
+@uses("workload read")
 @pytest.mark.parametrize(
     ("words", "begun", "offered"),
     [

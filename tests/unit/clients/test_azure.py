@@ -3,8 +3,7 @@
 import pytest
 
 from serverless_bench.clients.clouds.azure import Azure, account_url
-from serverless_bench.clients.obstore import error_of
-from serverless_bench.errors import AccessDenied, NotFound, ServerFault, Throttled, UsageError
+from serverless_bench.errors import AccessDenied, UsageError
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 
 
@@ -63,11 +62,3 @@ def test_credentials_are_an_account_and_something_else(
     assert Azure().has_credentials()
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME")
     assert not Azure().has_credentials()
-
-
-@pytest.mark.parametrize(
-    ("code", "error"), [(404, NotFound), (403, AccessDenied), (500, ServerFault), (503, Throttled)]
-)
-def test_one_of_several_deletions_has_a_status(code: int, error: type[Exception]) -> None:
-    said = f"Bulk delete request failed for key k: Because. (code: {code})\n\nDebug source:\nX"
-    assert isinstance(error_of(said), error)

@@ -113,7 +113,7 @@ def test_the_tables_of_clients_say_what_each_declares(client: str) -> None:
     )
     assert declared[3].startswith(info.attempts)
     assert ("none" in declared[4]) == (info.progress == "none")
-    columns = (Shown.LAST_BYTE_SENT, Shown.FIRST_BYTE, Shown.CONTENT_RANGE, Shown.CONNECTION)
+    columns = (Shown.ACKNOWLEDGED, Shown.FIRST_BYTE, Shown.CONTENT_RANGE, Shown.CONNECTION)
     says = [cell.startswith("yes") for cell in shown[2:6]]
     assert says == [column in info.shows for column in columns]
 

@@ -13,6 +13,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.workload import OWN_FUNCTION
 from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 from tests.data.runs import S, job, lost, operation, outcome, record
+from tests.house.members import uses
 from tests.unit.driver.test_run_view import MB, Site
 
 HERE = job(invocations=1)
@@ -86,6 +87,7 @@ def test_rates_and_times_count_from_when_the_view_was_made() -> None:
     assert look.left_s == pytest.approx(2 * (1 - look.share) / look.share)
 
 
+@uses("workload function")
 def test_of_a_users_function_nobody_knows_who_waits() -> None:
     own = replace(job(invocations=1), workload=OWN_FUNCTION)
     own = replace(own, transfer=replace(own.transfer, connections=1))

@@ -15,11 +15,13 @@ from serverless_bench.driver.remote import parse_prefix
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import StoreProtocol
 from tests.commands.command import Call
+from tests.house.members import uses
 
 AZ, S3 = StoreProtocol.AZ, StoreProtocol.S3
 WRITE = {"workload": "write", "bucket": "az://mine", "number": 1, "size": "1KiB"}
 
 
+@uses("client obstore")
 def test_obstore_moves_the_bytes_there() -> None:
     checked = check_job(WRITE)
     assert (checked.location.bucket, checked.location.protocol) == ("mine", AZ)
@@ -27,6 +29,7 @@ def test_obstore_moves_the_bytes_there() -> None:
     assert check_job({**WRITE, "bucket": "s3://mine"}).job.target.client == "wire"
 
 
+@uses("client obstore", "executor lambda")
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -55,6 +58,7 @@ def test_what_does_not_fit_is_refused_in_a_line(call: Call, flags: list[str], sa
     assert len(err.splitlines()) <= 2
 
 
+@uses("workload array")
 def test_array_libraries_are_opened_for_s3_alone(call: Call) -> None:
     code, _, err = call("array", "write", "--bucket", "az://mine")
     assert (code, "array libraries are opened for S3 only" in err) == (2, True)
@@ -75,6 +79,7 @@ def test_control_prefixes_are_parsed_as_buckets_are(
     assert parse_prefix(text) == found
 
 
+@uses("client obstore", "executor lambda")
 def test_what_a_run_costs_there_nobody_says(call: Call) -> None:
     checked = check_job({**WRITE, "executor": "lambda", "function": "mine"})
     target = replace(checked.job.target, bucket="mine", endpoint_url="https://x.example")

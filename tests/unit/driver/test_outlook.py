@@ -7,8 +7,10 @@ from serverless_bench.driver import outlook
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
+from tests.house.members import uses
 
 
+@uses("workload read")
 def test_a_read_is_not_gone_through_for_keys_that_it_would_not_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,6 +14,7 @@ from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from tests.data.runs import job
+from tests.house.members import uses
 
 
 def planned(of: JobSpec, run_id: str = "r", keys: tuple[str, ...] = ()) -> list[InvocationSpec]:
@@ -50,6 +51,7 @@ def test_a_key_declares_its_size_and_keeps_its_prefix() -> None:
     assert declared_size(key) == 12345
 
 
+@uses("workload read")
 def test_only_what_a_run_creates_stands_in_its_ledger() -> None:
     of = job(invocations=2, workload="read", object_bytes=None)
     assert list(ledger(of, planned(of, keys=("k",)))) == []

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,12 +12,9 @@ from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.data.runs import executor_in_process
+from tests.house.members import uses
 
-NOOP = JobSpec(
-    workload="noop",
-    target=Target(bucket="b", endpoint_url="http://nowhere"),
-    invocations=3,
-)
+TARGET = Target(bucket="b", endpoint_url="http://nowhere")
 
 
 class OnEntry(Coordinator):
@@ -40,14 +36,16 @@ class OnExit(Coordinator):
         raise KeyboardInterrupt
 
 
+@uses("workload noop")
 @pytest.mark.parametrize(("coordinator", "arrived"), [(OnEntry, 0), (OnExit, 3)])
 def test_an_interrupt_at_any_moment_leaves_a_run_that_can_be_resumed(
     coordinator: type[Coordinator], arrived: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    job = JobSpec(workload="noop", target=TARGET, invocations=3, executor=executor_in_process())
     with monkeypatch.context() as patch:
         patch.setattr(fanout, "Coordinator", coordinator)
         with pytest.raises(CutShort, match="interrupted") as caught:
-            run_job(replace(NOOP, executor=executor_in_process()), tmp_path / "run")
+            run_job(job, tmp_path / "run")
     assert caught.value.exit_code == INTERRUPTED
     for command in ("resume", "clean"):
         assert f"sbench {command} {tmp_path / 'run'}" in caught.value.hint

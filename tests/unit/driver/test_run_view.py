@@ -26,6 +26,7 @@ from serverless_bench.job.target import StoreProtocol
 from serverless_bench.worker.live_board import BoardTotals, BoardWriter, LiveBoard
 from serverless_bench.worker.live_layout import AWAKE_NS, WARM_UP
 from tests.data.runs import S, attempt, executor_in_process, job, lost, operation, outcome, record
+from tests.house.members import uses
 
 MB = 10**6
 OK = outcome(record(0, [operation()]))
@@ -145,6 +146,7 @@ def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
     assert look.left_s == pytest.approx(30)
 
 
+@uses("workload mixed")
 def test_preparing_is_a_phase_of_its_own() -> None:
     of = replace(job(invocations=2, workload="mixed"), load=Load(mix=(("get", 1.0),)))
     site = Site(replace(of, duration_s=10.0), started=2)
@@ -230,6 +232,7 @@ def test_a_client_that_mostly_makes_bytes_is_said_to() -> None:
     assert site.at(2).view.look().bound == busy
 
 
+@uses("executor lambda")
 def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
     of = job(invocations=1_000, concurrency=400)
     site = Site(replace(of, executor="lambda"), told=False)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.make_settings import BEGIN, END, PAGE, table
-from serverless_bench.cli.commands.call import command as call
 from serverless_bench.cli.flags.names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import open_command
@@ -22,9 +21,14 @@ from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS, open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import make_settings, meanings, setting_names, setting_of
+from tests.house.members import EVERY_WORKLOAD, uses
 
 KIB, MIB = 1 << 10, 1 << 20
-COMMANDS = {**{name: open_command(name) for name in STAGES}, OWN_FUNCTION: call}
+COMMANDS = {
+    name: open_command(open_workload(name).command or name)
+    for name in WORKLOADS
+    if name in {*STAGES, OWN_FUNCTION}
+}
 
 
 def job_of(**settings: Any) -> JobSpec:
@@ -42,8 +46,8 @@ def refused(*, keys: list[str] | None = None, **settings: Any) -> UsageError:
 def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run(
     workload: str,
 ) -> None:
-    flags = {str(parameter.name) for parameter in COMMANDS[workload].params} - {"own"}
-    settings = set(setting_names(workload)) - {"code"}
+    flags = {str(parameter.name) for parameter in COMMANDS[workload].params}
+    settings = set(setting_names(workload))
     assert flags - set(Output.__slots__) <= settings
     assert settings <= flags
 
@@ -59,12 +63,13 @@ def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
     }
     needed = {"workload": workload, "name": "j", **more.get(workload, {})}
     command = COMMANDS[workload]
-    arguments = [{"operation": "write", "own": "f.py:f"}[name] for name in positional(command)]
+    arguments = [{"operation": "write", "code": "f.py:f"}[name] for name in positional(command)]
     flags = command.make_context("sbench", arguments).params
     from_flags = {name: flags[name] for name in setting_names(workload) if name in flags}
     assert check_job({**from_flags, **needed}).job == check_job(needed).job
 
 
+@uses(*EVERY_WORKLOAD)
 def test_the_page_has_all_settings() -> None:
     shown = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
     assert shown == table(), "make settings"
@@ -106,6 +111,7 @@ def test_options_may_be_texts_or_a_table() -> None:
     assert texts == (("payload_signing", "sha256"),)
 
 
+@uses("workload array", "workload mixed")
 def test_shapes_and_mixes_may_be_texts_or_data() -> None:
     array = {"workload": "array", "operation": "write", "name": "j"}
     assert job_of(**array, shape="512,1024") == job_of(**array, shape=[512, 1024])
@@ -113,6 +119,7 @@ def test_shapes_and_mixes_may_be_texts_or_data() -> None:
     assert job_of(**mixed, mix="get=2,put=1") == job_of(**mixed, mix={"get": 2, "put": 1.0})
 
 
+@uses("workload read")
 def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
     keys = [f"k{number}" for number in range(7)]
     for given_, functions in (({}, 7), ({"number": 0}, 7), ({"objects": 3}, 3), ({"number": 2}, 2)):
@@ -120,6 +127,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
         assert (found.job.invocations, found.keys) == (functions, keys)
 
 
+@uses("workload array", "workload function", "workload mixed", "workload read")
 @pytest.mark.parametrize(
     ("settings", "workload", "count", "mean"),
     [
@@ -138,6 +146,7 @@ def test_what_a_job_will_need_room_for_is_known(
     assert check_job({"workload": workload, **settings}).new_objects() == (count, mean)
 
 
+@uses("workload array", "workload read")
 @pytest.mark.parametrize(
     ("settings", "field", "words"),
     [

@@ -5,8 +5,7 @@ from bisect import bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.executors.remote.requested_records import RequestedRecords
-from serverless_bench.executors.remote.view import ControlView
+from serverless_bench.executors.remote.view import ControlView, RequestedRecords
 from serverless_bench.job.target import Target
 from serverless_bench.worker.claims import RecordKey, record_name
 

@@ -15,6 +15,7 @@ from serverless_bench.formats.converters import open_converter
 from serverless_bench.formats.converters.base import Converted, parse_seconds
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.settings.job_file import Setting
+from tests.house.members import uses
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -36,6 +37,7 @@ def settings(converted: Converted) -> dict[str, Setting]:
     return dict(converted.job.stages[0].settings)
 
 
+@uses("workload mixed")
 def test_a_mix_of_warp_has_its_defaults(tmp_path: Path) -> None:
     converted = warp(tmp_path, "mixed")
     assert settings(converted) == {
@@ -52,6 +54,7 @@ def test_a_mix_of_warp_has_its_defaults(tmp_path: Path) -> None:
     assert converted.job.target == {}
 
 
+@uses("workload mixed")
 def test_what_a_file_of_warp_says_is_kept(tmp_path: Path) -> None:
     converted = warp(
         tmp_path,
@@ -92,6 +95,7 @@ def test_what_a_file_of_warp_says_is_kept(tmp_path: Path) -> None:
     assert [stage.kind for stage in converted.job.stages] == ["execute"]
 
 
+@uses("workload mixed")
 @pytest.mark.parametrize(
     ("size", "sizes"),
     [
@@ -107,6 +111,7 @@ def test_sizes_of_warp(tmp_path: Path, size: str, sizes: str) -> None:
     assert parse_sizes(text) == parse_sizes(sizes)
 
 
+@uses("workload mixed")
 @pytest.mark.parametrize(
     ("benchmark", "params", "workload", "mix"),
     [
@@ -127,6 +132,7 @@ def test_benchmarks_of_warp(
     assert settings(converted).get("mix") == mix
 
 
+@uses("workload mixed")
 def test_nothing_is_dropped_in_silence_and_no_secret_is_shown(tmp_path: Path) -> None:
     converted = warp(
         tmp_path,
@@ -184,6 +190,7 @@ SAI3 = {
 }
 
 
+@uses("workload mixed")
 def test_what_a_file_of_sai3_bench_says_is_kept(tmp_path: Path) -> None:
     converted = convert(tmp_path, "sai3", SAI3)
     assert settings(converted) == {
@@ -211,12 +218,14 @@ def test_what_a_file_of_sai3_bench_says_is_kept(tmp_path: Path) -> None:
     assert "2 paths of get" in notes
 
 
+@uses("workload mixed")
 def test_sai3_bench_has_its_own_defaults(tmp_path: Path) -> None:
     workload = [{"op": "get", "path": "x/*", "weight": 1}]
     found = settings(convert(tmp_path, "sai3", {"workload": workload}))
     assert (found["number"], found["duration"], found["size"]) == (16, 60.0, "1MiB")
 
 
+@uses("workload mixed")
 def test_several_sets_of_objects_become_buckets(tmp_path: Path) -> None:
     sets = [
         {"base_uri": "s3://b/small/", "count": 90, "min_size": 4096, "max_size": 4096},
@@ -230,6 +239,7 @@ def test_several_sets_of_objects_become_buckets(tmp_path: Path) -> None:
     assert any("gs://b/ is not on S3" in note for note in converted.notes)
 
 
+@uses("workload mixed")
 def test_ratios_that_cannot_be_had_become_the_most_there_is(tmp_path: Path) -> None:
     put = {"op": "put", "object_size": 4096, "weight": 1, "compress_factor": 80, "dedup_factor": 0}
     converted = convert(tmp_path, "sai3", {"workload": [put]})
@@ -238,6 +248,7 @@ def test_ratios_that_cannot_be_had_become_the_most_there_is(tmp_path: Path) -> N
     assert "compress_factor: 80 becomes 50, the most there is here" in converted.notes
 
 
+@uses("workload mixed")
 def test_endpoints_of_sai3_bench_take_turns(tmp_path: Path) -> None:
     endpoints = ["s3://10.0.0.1:9000/b/p/", "s3://10.0.0.2:9000/b/p/"]
     workload = [{"op": "put", "path": "", "object_size": 1024, "weight": 1}]

@@ -8,6 +8,7 @@ from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import WORKLOADS, open_workload
 from tests.data.runs import TARGET
+from tests.house.members import EVERY_WORKLOAD, uses
 
 ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
 NEEDED: dict[str, dict[str, Any]] = {
@@ -46,6 +47,7 @@ def job(workload: str, **load: Any) -> JobSpec:
     )
 
 
+@uses(*EVERY_WORKLOAD)
 def test_it_is_known_what_each_field_and_each_workload_is() -> None:
     declared = {field for name in WORKLOADS for field in open_workload(name).load}
     assert declared == set(GIVEN) == {one.name for one in fields(Load)}
@@ -62,6 +64,7 @@ def test_a_job_has_nothing_that_means_nothing_to_its_workload(workload: str, nam
         job(workload, **given)
 
 
+@uses("workload array", "workload contend", "workload mixed")
 @pytest.mark.parametrize(
     ("workload", "name"), [("mixed", "mix"), ("contend", "pattern"), ("array", "array")]
 )
@@ -85,6 +88,7 @@ def test_what_no_key_could_be_made_with_is_refused_at_once(
         Load(**load)
 
 
+@uses("workload mixed")
 def test_each_thread_of_a_mix_has_an_object() -> None:
     assert replace(job("mixed"), objects=3, load=Load(threads=3, mix=GIVEN["mix"])).objects == 3
     with pytest.raises(UsageError, match="`threads` 3 need as many objects, there are 2"):

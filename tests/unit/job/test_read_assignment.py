@@ -17,6 +17,7 @@ from serverless_bench.job.read_assignment import functions_for, positions, share
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.workload import open_workload
 from tests.data.runs import job
+from tests.house.members import uses
 
 
 def keys_of(sizes: list[int]) -> list[str]:
@@ -48,6 +49,7 @@ def bytes_read(invocations: list[InvocationSpec]) -> Counter[tuple[str, int]]:
     return read
 
 
+@uses("workload read")
 @given(
     st.lists(st.integers(1, 20), min_size=1, max_size=8),
     st.integers(1, 4),
@@ -121,12 +123,14 @@ def test_shares_are_neighbours(size: int, split: int, index: int) -> None:
     assert at == size
 
 
+@uses("workload read")
 def test_an_incomplete_group_is_refused() -> None:
     with pytest.raises(UsageError, match="`invocations` 6 is no multiple of `split` 4") as caught:
         check(reading(6, split=4), keys_of([9]))
     assert "`invocations` 8" in caught.value.hint
 
 
+@uses("workload read")
 def test_an_object_of_unknown_size_is_not_shared() -> None:
     check(reading(4), ["foreign.bin"])
     with pytest.raises(UsageError, match=r"foreign\.bin"):

@@ -15,6 +15,7 @@ from serverless_bench.formats.importers import IMPORTERS
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
+from tests.house.members import uses
 
 ARRAYS: list[Registry[Any]] = (
     [import_module("serverless_bench.workloads.array.libraries").ARRAYS]
@@ -117,6 +118,7 @@ def test_no_package_may_replace_a_builtin(tmp_path: Path, monkeypatch: pytest.Mo
         WORKLOADS.load("nope")
 
 
+@uses("workload array")
 def test_an_extra_serves_a_plugin() -> None:
     extras = set(
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

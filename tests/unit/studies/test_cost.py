@@ -3,8 +3,10 @@
 from serverless_bench.job.target import Target
 from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.plan import Plan, dollars_text, planned_jobs
+from tests.house.members import uses
 
 
+@uses("workload read")
 def test_an_experiment_is_planned_with_all_its_runs() -> None:
     experiment = load_experiment("pywren-2016")
     plan = Plan(experiment=experiment, scale="paper", repeats=5)

@@ -16,12 +16,12 @@ from msgspec import structs
 
 from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
 from serverless_bench.job.target import Target
-from serverless_bench.statistics.knee import Knee, knee_test
 from serverless_bench.studies import DESIGNS, SCALES, loading
 from serverless_bench.studies.cells import Cell, make_cells, published_row
 from serverless_bench.studies.comparisons import Decision, Judged
 from serverless_bench.studies.definition import Experiment, Settings
 from serverless_bench.studies.hypotheses import judge
+from serverless_bench.studies.knee import Knee, knee_test
 from serverless_bench.studies.loading import load_experiment, names, parse
 from serverless_bench.studies.observations import (
     CellRun,
@@ -38,10 +38,10 @@ from serverless_bench.studies.plot import save_plot
 from serverless_bench.studies.report import Report, make_report, show, show_reference, to_json
 from serverless_bench.studies.runner import on_processors
 from serverless_bench.studies.settings import check_cell, job_of, merged, prepared_by
-from serverless_bench.studies.table import grid, left_over, table_rows
-from serverless_bench.studies.writer import Writer
+from serverless_bench.studies.table import Writer, grid, left_over, table_rows
 from tests.data import runs
 from tests.data.runs import S
+from tests.house.members import uses
 
 TARGET = Target(bucket="b", endpoint_url="http://store")
 
@@ -160,6 +160,7 @@ def outcomes(judged: Judged) -> dict[tuple[object, ...], Decision]:
 # Files.
 
 
+@uses("workload read")
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_experiment_has_cells_by_its_design_and_a_reference(name: str, scale: str) -> None:
@@ -172,6 +173,7 @@ def test_every_experiment_has_cells_by_its_design_and_a_reference(name: str, sca
     assert experiment.null_hypothesis in out.getvalue()
 
 
+@uses("workload read")
 def test_small_experiments_are_jobs() -> None:
     for name in names():
         experiment = load_experiment(name)
@@ -297,6 +299,7 @@ def test_only_some_cells_and_other_settings() -> None:
         make_cells(experiment, "small", changes={"bogus": 1})
 
 
+@uses("executor lambda", "workload read")
 def test_what_cannot_be_is_a_cell_with_a_reason() -> None:
     experiment = made(
         "[[unsupported]]\nat = {client = 'boto3', threads = 4}\nreason = 'no such thing'\n"
@@ -339,6 +342,7 @@ def test_published_rows_stand_beside_the_cells_that_they_are_of() -> None:
 # Jobs.
 
 
+@uses("workload array")
 def test_settings_become_the_fields_of_a_job() -> None:
     settings: Settings = {
         "workload": "array",
@@ -368,6 +372,7 @@ def test_settings_become_the_fields_of_a_job() -> None:
     assert check_cell(settings).new_objects() == (10, 64 * 64 * 4)
 
 
+@uses("workload mixed")
 def test_a_mix_is_a_table_and_names_are_those_of_fields_or_settings() -> None:
     one: Settings = {"workload": "mixed", "mix.get": 3, "operations": 5, "object_bytes": "4KiB"}
     other: Settings = {"workload": "mixed", "mix": "get=3", "operations": 5, "size": "4KiB"}
@@ -923,6 +928,7 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
         load_plan(tmp_path / "e")
 
 
+@uses("workload read")
 def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> None:
     assert plan_of(made("[settings]\nobject_bytes = '4KiB'")).check() == 3 * 4096
     assert plan_of(made("[settings]\nstore = 'loopback'")).check() == 0

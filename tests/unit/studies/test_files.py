@@ -16,6 +16,7 @@ from serverless_bench.studies.definition import Experiment, PublishedRow
 from serverless_bench.studies.loading import load_experiment, names
 from serverless_bench.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.units import MIB
+from tests.house.members import EVERY_CLIENT, skipped_without, uses
 
 NAMES = [
     "concurrency-knee",
@@ -102,11 +103,12 @@ def jobs(experiment: Experiment, scale: str) -> list[tuple[Cell, JobSpec]]:
     target = Target(bucket="any", endpoint_url="http://any")
     designs = ["full", "one-factor", *(["list"] if experiment.cells else [])]
     cells = [c for d in designs for c in make_cells(experiment, scale, design=d)]
-    return [
-        (cell, job_of(cell.settings, target, name=cell.slug))
-        for cell in cells
-        if not cell.skipped or cell.not_here
-    ]
+    with skipped_without():
+        return [
+            (cell, job_of(cell.settings, target, name=cell.slug))
+            for cell in cells
+            if not cell.skipped or cell.not_here
+        ]
 
 
 def size_of(cell: Cell) -> int:
@@ -177,6 +179,7 @@ def test_what_is_read_was_written(name: str) -> None:
             assert count >= job.invocations * job.objects or cell.name, cell.label
 
 
+@uses(*EVERY_CLIENT)
 def test_all_clients_stand_beside_each_other() -> None:
     experiment = load_experiment("s3-client-libraries")
     assert set(experiment.axis("client").values["small"]) == set(CLIENTS)
@@ -195,6 +198,7 @@ def test_clients_have_the_knobs_that_are_set() -> None:
     assert {"minio", "obstore", "awscrt"} <= controlled
 
 
+@uses("workload array")
 @pytest.mark.parametrize("name", ["zarr-writers-append", "zarr-writers-write"])
 def test_what_a_library_cannot_do_is_marked(name: str) -> None:
     experiment = load_experiment(name)

@@ -22,8 +22,8 @@ from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
-from serverless_bench.studies.table import TableRow, grid, left_over, number, title_of
-from serverless_bench.studies.writer import Writer
+from serverless_bench.studies.table import TableRow, Writer, grid, left_over, number, title_of
+from tests.house.members import uses
 
 PAGES = Path(__file__).parents[3] / "docs" / "experiments"
 Interval = tuple[float, float, float]
@@ -255,6 +255,7 @@ def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn:
     )
 
 
+@uses("workload read")
 def test_writes_are_green_and_reads_are_blue_here_too() -> None:
     drawn = picture(drawn_up("pywren-scaling", "small"))
     colors = {line.get_label(): line.get_color() for line in drawn.axes[0].lines}

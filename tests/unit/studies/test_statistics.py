@@ -22,6 +22,7 @@ from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.pilot import RunLength, length_of, rounds_within, spread_of
 from serverless_bench.studies.plan import Plan
 from tests.data.runs import S, operation, outcome, record, saved
+from tests.house.members import uses
 
 PS = st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=12)
 
@@ -212,6 +213,7 @@ def test_lengths_are_kept(tmp_path: Path) -> None:
     assert not pilot.is_fixed({"threads": 3})
 
 
+@uses("workload read")
 def test_all_experiments_fit_into_an_hour_at_their_least() -> None:
     """With 5 s for every run, and what a quiet machine of two cores takes around it."""
     around_s, total_s = 0.9, 0.0

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.clients.send_queue import AT_ONCE
 from serverless_bench.errors import DeadlineExceeded
 from serverless_bench.worker import meter as meter_module
 from serverless_bench.worker.meter import STEP_NS, Meter, Point, join_curves
@@ -234,3 +235,90 @@ def test_what_moved_before_a_stall_is_not_spread_over_it(
     during = [moved for at_ns, moved in meter.curve if at_ns > 350_000_000]
     assert all(moved - 350 <= 10 for moved in during)
     assert sum(moved for _, moved in join_curves([meter.curve], 0)) == meter.bytes
+
+
+class Uploading:
+    """A meter of an upload of 100 KiB, and what its socket answers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = Ticking(monkeypatch)
+        monkeypatch.setattr(meter_module, "wall_ns", lambda: self.clock.now_ns + 10**18)
+        self.meter, self.shown = new_meter()
+        self.waiting = 0
+        self.clock.now_ns = 10
+        self.meter.sending(lambda: self.waiting)
+
+    def go_on(self, ms: int, *, waiting: int, taken: int = 0) -> None:
+        self.clock.now_ns += ms * 1_000_000
+        self.waiting = waiting
+        self.meter.moved(taken)
+
+
+@pytest.mark.parametrize("status", [200, 503, None])
+def test_bytes_of_an_upload_count_when_its_socket_says_so(
+    monkeypatch: pytest.MonkeyPatch, status: int | None
+) -> None:
+    size = 100 * 1024
+    upload = Uploading(monkeypatch)
+    meter, clock = upload.meter, upload.clock
+    # Nobody is asked in between; the kernel takes all at once.
+    upload.go_on(49, taken=size, waiting=size)
+    upload.go_on(1, waiting=size - 1000)
+    # It knows no less than before, whatever the head of the request adds to the queue.
+    upload.go_on(50, waiting=size - 900)
+    meter.sent()
+    upload.go_on(50, waiting=size - 3000)
+    assert meter.last_byte_sent_ns is None
+    at = [10, *(10 + ms * 1_000_000 for ms in (50, 100, 100, 150))]
+    known = list(zip(at, (0, 1000, 1000, 1000, 3000), strict=True))
+    assert meter.curve == [(0, 0), *known]
+    assert sum(moved for moved, _ in upload.shown) == meter.shown_bytes == 3000
+    clock.now_ns, upload.waiting = 10**9, 500
+    if status is not None:
+        meter.answered(status, {})
+        upload.waiting = 0
+        clock.now_ns += 7
+    meter.stop()
+    moved = size if status == 200 else size - 500
+    assert meter.bytes == moved
+    assert meter.curve == [(0, 0), *known, (10**9, moved)]
+
+
+@pytest.mark.parametrize(
+    ("before_ms", "known"), [(2, True), (1, True), (0.999, False), (0, False), (-1, False)]
+)
+def test_an_acknowledgement_that_came_with_the_answer_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, before_ms: float, *, known: bool
+) -> None:
+    upload = Uploading(monkeypatch)
+    upload.go_on(10, taken=20_000, waiting=20_000)
+    upload.meter.sent()
+    upload.clock.now_ns = 10**9
+    instant_ns = 10**9 - round(before_ms * 1e6)
+    upload.meter.acknowledged(instant_ns + 10**18)
+    assert upload.meter.last_byte_sent_ns == (instant_ns if known else None)
+    upload.meter.answered(200, {})
+    upload.meter.stop()
+    assert ((instant_ns, 20_000) in upload.meter.curve) == (known or before_ms == 0)
+    assert upload.meter.curve[-1] == (10**9, 20_000)
+
+
+def test_a_stamp_before_the_last_look_adds_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    upload = Uploading(monkeypatch)
+    upload.go_on(200, taken=20_000, waiting=0)
+    upload.clock.now_ns = 10**9
+    upload.meter.acknowledged(10**8 + 10**18)
+    assert upload.meter.last_byte_sent_ns == 10**8
+    assert upload.meter.curve[-1] == (200_000_010, 20_000)
+
+
+@pytest.mark.parametrize("size", [0, 4096, AT_ONCE, AT_ONCE + 1])
+def test_only_what_goes_out_at_once_is_sent_when_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    clock = Ticking(monkeypatch)
+    meter, _ = new_meter()
+    clock.now_ns = 5
+    meter.moved(size)
+    meter.sent()
+    assert meter.last_byte_sent_ns == (5 if size <= AT_ONCE else None)

@@ -30,6 +30,7 @@ from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET, saved
+from tests.house.members import uses
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, virtual_time
 
 RATE = 100.0
@@ -107,12 +108,14 @@ def test_a_duration_ends_the_rounds() -> None:
     assert [op.warmup for op in record.operations] == [True] * 2 + [False] * 30
 
 
+@uses("workload noop")
 def test_rounds_of_nothing_end() -> None:
     record = run(replace(loop(rate_per_s=None), workload="noop"))
     assert record.ok
     assert record.operations == ()
 
 
+@uses("workload mixed")
 def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
     mix = (("get", 40.0), ("put", 30.0), ("delete", 30.0))
     job = loop(6, workload="mixed", warmup=2, mix=mix, operations=50, rate_per_s=None)
@@ -249,6 +252,7 @@ def test_an_instant_behind_the_deadline_is_not_due() -> None:
     assert len(record.operations) in {1, 2}
 
 
+@uses("workload mixed")
 def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> None:
     mix = (("get", 50.0), ("put", 25.0), ("head", 25.0))
     job = loop(4, workload="mixed", mix=mix, warmup=1)
@@ -268,6 +272,7 @@ def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> No
     assert sum(row.overdue or 0 for row in sized) == whole["get"].overdue
 
 
+@uses("workload read")
 def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -> None:
     job = replace(loop(duration_s=2), workload="read")
     found = summarize(kept(tmp_path, job, [run(job)])).latencies
@@ -366,6 +371,7 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
     assert found.latencies.overdue == 1
 
 
+@uses("workload function", "workload noop")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -381,6 +387,7 @@ def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str
         replace(loop(), load=Load(rate_per_s=rate), **of)
 
 
+@uses("workload mixed", "workload read")
 @pytest.mark.parametrize(
     ("load", "object_bytes", "keys", "warned"),
     [

@@ -16,6 +16,7 @@ from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET
+from tests.house.members import uses
 from tests.stores.virtual_time import SlowClient, virtual_time
 from tests.unit.flaky import FlakyClient
 
@@ -202,6 +203,7 @@ def test_jitter_is_of_each_thread_and_always_the_same() -> None:
     assert first == again != other
 
 
+@uses("workload mixed")
 def test_what_prepares_must_succeed() -> None:
     mix = (("get", 1.0),)
     job = replace(writes(3, workload="mixed", mix=mix, operations=5), object_bytes=100)
@@ -212,6 +214,7 @@ def test_what_prepares_must_succeed() -> None:
     assert all(op.warmup for op in record.operations)
 
 
+@uses("workload read")
 def test_sizes_from_earlier_heads_are_known_to_every_get() -> None:
     client = FlakyClient()
     client.objects["foreign"] = bytes(2 * MIB + 1)

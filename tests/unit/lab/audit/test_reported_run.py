@@ -1,6 +1,6 @@
 """What a run directory says of itself, line by line."""
 
-from serverless_bench.lab.audit.reported_run import Row, _asked_again
+from serverless_bench.lab.audit.sources import Row, _asked_again
 
 ASKED = [{"name": "f"}]
 

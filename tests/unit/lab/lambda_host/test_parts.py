@@ -12,16 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.lab.lambda_host.concurrency import (
+from serverless_bench.lab.lambda_host.counters import (
     ACCOUNT,
     RESERVED,
     SCALING,
     ConcurrencyCounters,
 )
-from serverless_bench.lab.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
-from serverless_bench.lab.lambda_host.fork_client import ForkClient
 from serverless_bench.lab.lambda_host.functions import LambdaFunction, make_runtime
-from serverless_bench.lab.lambda_host.settings import HostSettings, arn
+from serverless_bench.lab.lambda_host.pool import ForkClient
+from serverless_bench.lab.lambda_host.settings import (
+    FaultRule,
+    HostSettings,
+    InvokeFault,
+    InvokeFaultPlan,
+    arn,
+)
 from serverless_bench.units import NS_PER_S
 
 

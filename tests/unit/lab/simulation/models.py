@@ -7,7 +7,7 @@ from typing import Any
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.lab.simulation.limits import Deployed
-from serverless_bench.lab.simulation.model import LOOPBACK, FunctionModel, Launch, Model, Store
+from serverless_bench.lab.simulation.model import FunctionModel, Launch, Model, Store
 from serverless_bench.lab.simulation.simulated_run import simulate
 from serverless_bench.rundir.run import Run
 from serverless_bench.units import MIB
@@ -22,12 +22,6 @@ def changed(base: Model = PLAIN, **parts: dict[str, Any]) -> Model:
     """Return a model with other parameters, by part."""
     made = {name: replace(getattr(base, name), **values) for name, values in parts.items()}
     return replace(base, **made)
-
-
-def shaped(**parts: dict[str, Any]) -> Model:
-    """Return the loopback model with other parameters; its kernel takes nothing ahead."""
-    function = {"buffer_bytes": 0.0, **parts.pop("function", {})}
-    return changed(LOOPBACK, function=function, **parts)
 
 
 def job(functions: int = 4, *, mib: int = 16, **settings: Any) -> JobSpec:

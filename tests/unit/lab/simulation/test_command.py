@@ -8,12 +8,14 @@ import pytest
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Call
+from tests.house.members import uses
 
 SMALL = ("--number", "3", "--size", "1MiB", "--name", "run")
 HOURS = ("--number", "2", "--size", "100GiB", "--part-mb", "1024")
 PAGE = ("--format", "html")
 
 
+@uses("workload read")
 def test_a_write_and_the_read_of_its_objects_are_simulated(call: Call, tmp_path: Path) -> None:
     words = ("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path, "--key-file", "keys.txt")
     code, out, err = call(*words)
@@ -80,6 +82,7 @@ def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Pa
     assert "3 x throttled" in out
 
 
+@uses("workload mixed")
 @pytest.mark.parametrize(
     ("says", "words"),
     [

@@ -9,7 +9,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
 from serverless_bench.lab.simulation.limits import Deployed, FunctionLimits, limits_of
 from serverless_bench.lab.simulation.model import FunctionModel, Model, Store
-from serverless_bench.lab.simulation.steps import short_step_s, usual_step_s
+from serverless_bench.lab.simulation.store import short_step_s, usual_step_s
 from serverless_bench.units import GIB, MIB
 from tests.unit.lab.simulation.models import PLAIN, changed
 
@@ -55,7 +55,7 @@ def limits(
 def test_without_limits_there_are_none() -> None:
     found = limits(FREE)
     assert found.line == found.bytes_per_s == float("inf")
-    assert (found.burst_bytes, found.buffer_bytes, found.function_s) == (0, 0, 0)
+    assert (found.burst_bytes, found.function_s) == (0, 0)
     assert np.isinf(found.connection).all()
     assert found.claim.tolist() == [1, 1, 1, 1]
 

@@ -14,14 +14,15 @@ from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.lab.simulation.limits import Deployed
-from serverless_bench.lab.simulation.model import AWS_LAMBDA, MODELS, load_model
+from serverless_bench.lab.simulation.model import AWS_LAMBDA, LOOPBACK, MODELS, load_model
 from serverless_bench.lab.simulation.simulated_run import simulate
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.retry import drawn_wait_s, jitter_of, longest_wait_s
+from tests.house.members import uses
 from tests.unit.analysis.test_reference import agree_on
-from tests.unit.lab.simulation.models import changed, job, shaped, simulated
+from tests.unit.lab.simulation.models import changed, job, simulated
 
 BUSY = {
     "parts, threads and connections": (
@@ -52,7 +53,7 @@ BUSY = {
 def test_a_simulated_run_passes_the_self_checks_and_the_reference_agrees(
     tmp_path: Path, parts: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    run = simulated(tmp_path / "run", shaped(**parts), **settings)
+    run = simulated(tmp_path / "run", changed(LOOPBACK, **parts), **settings)
     assert (run.skipped_lines, run.problems, run.ended) == (0, (), True)
     assert summarize(run).withheld == ()
     agree_on(run.path, settings, with_warmup=False)
@@ -80,6 +81,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path: Pat
     assert runs[0].run_id != runs[2].run_id
 
 
+@uses("workload read")
 def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_path: Path) -> None:
     written = simulated(tmp_path / "w", AWS_LAMBDA)
     assert written.ledger() == []
@@ -90,24 +92,6 @@ def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_pat
     found = summarize(read)
     # Nobody compared anything.
     assert (found.bytes, found.verified_bytes) == (64 * MIB, 0)
-
-
-def test_a_kernel_takes_bytes_of_a_put_ahead_and_the_store_answers_no_sooner(
-    tmp_path: Path,
-) -> None:
-    function = {"connection_put_bytes_per_s": 8 * MIB, "line_put_bytes_per_s": 400 * MIB}
-    plain, ahead = (
-        simulated(tmp_path / f"{taken}", changed(function={**function, "buffer_bytes": taken}), 1)
-        for taken in (0.0, 4.0 * MIB)
-    )
-    assert spans_s(plain) == spans_s(ahead) == pytest.approx(2)
-    first, sent_s = (
-        ahead.steps["step_bytes"][0],
-        (ahead.operations["last_byte_sent_ns"] - ahead.operations["start_ns"]),
-    )
-    assert first >= 4 * MIB
-    assert sent_s / NS_PER_S == pytest.approx(1.5, rel=0.05)
-    assert summarize(ahead).bytes == 16 * MIB
 
 
 def spans_s(run: Run) -> "np.ndarray[Any, Any]":
@@ -158,7 +142,7 @@ def test_no_more_are_alive_than_may_be_and_places_are_taken_again(tmp_path: Path
 def test_a_partition_admits_its_rate_and_refused_requests_wait_by_the_clients_law(
     tmp_path: Path,
 ) -> None:
-    run = simulated(tmp_path / "run", shaped(store={"put_per_s": 10.0}), 60, mib=1)
+    run = simulated(tmp_path / "run", changed(LOOPBACK, store={"put_per_s": 10.0}), 60, mib=1)
     attempts = run.attempts
     admitted = is_text(attempts["error"], None)
     assert admitted.sum() == 60
@@ -172,7 +156,9 @@ def test_a_partition_admits_its_rate_and_refused_requests_wait_by_the_clients_la
 
 
 def test_who_is_refused_waits_as_the_worker_of_that_seed_does(tmp_path: Path) -> None:
-    run = simulated(tmp_path / "run", shaped(store={"put_per_s": 5.0}), 8, objects=3, seed=4)
+    run = simulated(
+        tmp_path / "run", changed(LOOPBACK, store={"put_per_s": 5.0}), 8, objects=3, seed=4
+    )
     attempts = run.attempts
     again = attempts["number"] > 0
     for row, index in enumerate(run.functions["index"].tolist()):
@@ -185,7 +171,8 @@ def test_who_is_refused_waits_as_the_worker_of_that_seed_does(tmp_path: Path) ->
 
 def test_more_partitions_admit_more_and_they_split_with_time(tmp_path: Path) -> None:
     one, four = (
-        summarize(simulated(tmp_path / f"{n}", shaped(store=limits), 60, mib=1)).span_s or 0
+        summarize(simulated(tmp_path / f"{n}", changed(LOOPBACK, store=limits), 60, mib=1)).span_s
+        or 0
         for n, limits in enumerate(
             (
                 {"put_per_s": 5.0},
@@ -197,7 +184,8 @@ def test_more_partitions_admit_more_and_they_split_with_time(tmp_path: Path) -> 
 
 
 def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
-    model = shaped(
+    model = changed(
+        LOOPBACK,
         store={"bytes_per_s": 100e6, "share_sigma": 0.4},
         function={"connection_put_bytes_per_s": 9e6, "connection_put_sigma": 0.5},
     )
@@ -205,6 +193,7 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
     assert 98e6 < (summary.peak_1s_bytes_per_s or 0) <= 101e6
 
 
+@uses("workload noop", "workload read")
 @pytest.mark.parametrize(
     ("says", "settings"),
     [

@@ -9,10 +9,10 @@ import pytest
 
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.lab.simulation.limits import Deployed
-from serverless_bench.lab.simulation.model import AWS_LAMBDA, Model
+from serverless_bench.lab.simulation.model import AWS_LAMBDA, LOOPBACK, Model
 from serverless_bench.statistics.scaling import Scaling, fit_scaling
 from serverless_bench.units import MIB
-from tests.unit.lab.simulation.models import changed, shaped, simulated
+from tests.unit.lab.simulation.models import changed, simulated
 
 FUNCTIONS = 40
 
@@ -27,13 +27,16 @@ def one_cause(summary: Summary) -> str:
     ("truth", "model"),
     [
         # Burst and rate of a bucket, and the rate alone.
-        ("function_network", shaped(function={"burst_bytes": 10e6, "bytes_per_s": 20e6})),
-        ("function_network", shaped(function={"burst_bytes": 0.0, "bytes_per_s": 20e6})),
+        (
+            "function_network",
+            changed(LOOPBACK, function={"burst_bytes": 10e6, "bytes_per_s": 20e6}),
+        ),
+        ("function_network", changed(LOOPBACK, function={"burst_bytes": 0.0, "bytes_per_s": 20e6})),
         # A connection's own limit is a limit that each function has for itself.
-        ("function_network", shaped(function={"connection_put_bytes_per_s": 30e6})),
-        ("launch", shaped(launch={"cold_s": 5.0, "cold_sigma": 0.2})),
-        ("store", shaped(store={"bytes_per_s": 400e6})),
-        ("client", shaped(function={"core_s_per_gib": 20.0})),
+        ("function_network", changed(LOOPBACK, function={"connection_put_bytes_per_s": 30e6})),
+        ("launch", changed(LOOPBACK, launch={"cold_s": 5.0, "cold_sigma": 0.2})),
+        ("store", changed(LOOPBACK, store={"bytes_per_s": 400e6})),
+        ("client", changed(LOOPBACK, function={"core_s_per_gib": 20.0})),
     ],
 )
 def test_the_bottleneck_is_the_one_of_the_model(tmp_path: Path, truth: str, model: Model) -> None:
@@ -48,14 +51,14 @@ def test_the_bottleneck_is_the_one_of_the_model(tmp_path: Path, truth: str, mode
 
 
 def test_a_function_bound_by_its_launch_rate_waits_for_it(tmp_path: Path) -> None:
-    model = shaped(launch={"at_once": 1, "per_s": 2.0, "cold_s": 30.0})
+    model = changed(LOOPBACK, launch={"at_once": 1, "per_s": 2.0, "cold_s": 30.0})
     summary = summarize(simulated(tmp_path / "run", model, 20, mib=64))
     assert one_cause(summary) == "launch"
 
 
 @pytest.mark.parametrize(("mib", "objects"), [(1, 4), (8, 4)])
 def test_refused_requests_are_the_stores(tmp_path: Path, mib: int, objects: int) -> None:
-    model = shaped(store={"put_per_s": 20.0})
+    model = changed(LOOPBACK, store={"put_per_s": 20.0})
     summary = summarize(simulated(tmp_path / "run", model, FUNCTIONS, mib=mib, objects=objects))
     assert summary.attempt_stats.throttled > 0
     assert one_cause(summary) == "store"
@@ -77,7 +80,7 @@ def test_a_small_lambda_function_is_bound_by_its_processor(tmp_path: Path) -> No
 
 def test_an_even_share_in_lockstep_cannot_be_told_from_a_limit_of_each(tmp_path: Path) -> None:
     # All begin and end together with the same rate: one run has nothing that tells. `scale` has.
-    model = shaped(store={"bytes_per_s": 400e6, "share_sigma": 0.0})
+    model = changed(LOOPBACK, store={"bytes_per_s": 400e6, "share_sigma": 0.0})
     summary = summarize(simulated(tmp_path / "run", model, FUNCTIONS, mib=64))
     assert one_cause(summary) == "function_network"
     found = scaled(tmp_path / "scale", model, (10, 20, FUNCTIONS))

@@ -19,6 +19,7 @@ from serverless_bench.palette import HUES, LIGHT
 from serverless_bench.reporters.plots import figure
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.house.members import uses
 
 _MS = S // 1000
 _UNITS = ("seconds", "MB/s", "kB/s", ", ms", "functions", "per s")
@@ -110,6 +111,7 @@ def test_every_panel_says_whose_it_is_and_what_its_colours_mean(pictures: list[F
             assert axes.get_legend() is not None
 
 
+@uses("workload mixed", "workload read")
 def test_a_kind_has_one_colour_in_all_panels(pictures: list[Figure]) -> None:
     seen: dict[str, set[str]] = {}
     for axes in _panels(pictures):

@@ -11,6 +11,7 @@ from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.palette import DARK, HUES, LIGHT, Palette
 from serverless_bench.reporters.plots.style import marker_of
+from tests.house.members import uses
 
 _FAR = 0.085
 """Apart in OKLab, where 0.02 is about what is just noticed side by side."""
@@ -95,6 +96,7 @@ def test_lines_and_words_stand_out_from_their_ground(palette: Palette) -> None:
     assert _contrast(palette.muted, palette.surface) >= 4.5
 
 
+@uses("workload read")
 @PALETTES
 @pytest.mark.parametrize(
     ("one", "other"), [("write", "read"), ("put", "get"), ("get", "get_range")]

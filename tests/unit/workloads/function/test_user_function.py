@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.cli.commands.call import load_function
+from serverless_bench.cli.own_function import load_function
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
 from serverless_bench.driver.plan import ledger

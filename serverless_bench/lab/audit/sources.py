@@ -1,13 +1,14 @@
-"""What a run says about itself: its directory, line by line, as it is."""
+"""Both sides of an audit as they are: what a run says about itself, and what the store saw."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.errors import ArchiveError
+from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.lab.loopback.witness import FORMAT, INSTANTS, StoreRequest
 from serverless_bench.rundir.files import open_file
 
 Row = Mapping[str, Any]
@@ -192,3 +193,85 @@ def _lines(path: Path) -> list[str]:
         return []
     with open_file(path) as file:
         return [line.decode() for line in file.read().split(b"\n")[:-1] if line]
+
+
+def by_key(requests: Iterable[StoreRequest]) -> dict[str, list[StoreRequest]]:
+    """Return requests by the key that they are for."""
+    found: dict[str, list[StoreRequest]] = {}
+    for one in requests:
+        found.setdefault(one.key, []).append(one)
+    return found
+
+
+def read_witness(path: Path) -> list[StoreRequest]:
+    """Return every request of a witness's file, in the order in which they came.
+
+    A last line that is cut off is left out: the store may still be at work.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, or is no witness's.
+    """
+    try:
+        with path.open(encoding="ascii") as lines:
+            seen = list(_requests(lines))
+    except OSError as exc:
+        raise UsageError(f"cannot read --witness {path}: {exc.strerror}") from exc
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
+        raise UsageError(
+            f"{path} is no witness of a store: {type(exc).__name__}: {exc}",
+            hint="sbench serve --witness FILE writes one",
+        ) from exc
+    return sorted(seen, key=lambda one: one.head_ns)
+
+
+def _requests(lines: Iterator[str]) -> Iterator[StoreRequest]:
+    names: dict[int, str] = {}
+    columns: list[str] = []
+    waiting: list[list[Any]] = []
+    offset_ns: int | None = None
+    for line in lines:
+        if not line.endswith("\n"):
+            break
+        row = json.loads(line)
+        if isinstance(row, list):
+            # The clock line of their own batch comes after the first requests.
+            if offset_ns is None:
+                waiting.append(row)
+            else:
+                yield _seen(row, columns, names, offset_ns)
+        elif "name" in row:
+            number, text = row["name"]
+            names[number] = text
+        elif "clock" in row:
+            store_ns, wall_ns = row["clock"]
+            offset_ns = wall_ns - store_ns
+            yield from (_seen(each, columns, names, offset_ns) for each in waiting)
+            waiting.clear()
+        else:
+            # Another store goes on with the file: its names and its clock are its own.
+            if row["witness"] != FORMAT:
+                raise ValueError(f"format {row['witness']}, this sbench reads {FORMAT}")
+            columns, offset_ns = row["columns"], None
+            names.clear()
+            waiting.clear()
+    if not columns:
+        raise ValueError("it has no first line")
+
+
+def _seen(
+    row: list[Any], columns: list[str], names: Mapping[int, str], offset_ns: int
+) -> StoreRequest:
+    values = dict(zip(columns, row, strict=True))
+    values["head_ns"] += offset_ns
+    for name in INSTANTS:
+        values[name] = None if values[name] is None else values["head_ns"] + values[name]
+    worker = values.pop("worker")
+    return StoreRequest(
+        worker=None if worker is None else names[worker],
+        bucket=names[values.pop("bucket")],
+        key=names[values.pop("front")] + values.pop("tail"),
+        keys=tuple(values.pop("keys") or ()),
+        **values,
+    )

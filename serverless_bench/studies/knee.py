@@ -7,7 +7,7 @@ runs, whose intervals are too short by a third.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import log
 from statistics import median
 from typing import Final
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.ratio import paired_ratio
-from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, Usl, fit_scaling
+from serverless_bench.statistics.scaling import Usl
 from serverless_bench.statistics.verdict import ALPHA
 
 Value = str | int | float | bool
@@ -148,38 +148,3 @@ def p_across(tests: Sequence[KneeTest]) -> tuple[float, float]:
         against.append(min(1.0, len(tests) * p_not))
         for_it.append(max(1.0 if place is None else one.p_is(place) for one, place in here))
     return max(against), min(1.0, len(for_it) * min(for_it))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LawKnee:
-    """From which level on more brings no more, by the two laws of ``sbench scale``."""
-
-    capped: float | None
-    """Where the line meets the cap; None if no level has met it."""
-    usl: float | None
-    """Where the universal scalability law has its maximum; None beyond the law's reach."""
-    most_per_s: float
-    """Operations per second at the best level."""
-
-
-def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
-    """Return where more brings no more, by both laws; None if there are too few numbers.
-
-    Parameters
-    ----------
-    rates
-        Of the runs, by number or level.
-    """
-    if len(rates) < MIN_NUMBERS:
-        return None
-    scaling = fit_scaling(rates, resamples=0)
-    reach = REACH * max(rates)
-
-    def within(value: float) -> float | None:
-        return None if value in {inf, 0.0} or value > reach else value
-
-    return LawKnee(
-        capped=within(scaling.capped.law.knee),
-        usl=within(scaling.usl.law.knee),
-        most_per_s=max(row.median for row in scaling.rows),
-    )

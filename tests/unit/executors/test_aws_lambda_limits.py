@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from serverless_bench.aws.account import unqualified
 from serverless_bench.errors import ExecutorError
-from serverless_bench.executors.aws_lambda_limits import read_limits
+from serverless_bench.executors.aws_lambda import read_limits
 from serverless_bench.executors.base import RunProgress
 
 

@@ -1,0 +1,62 @@
+"""Members of families, and wings, that tests of others take for an example."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from serverless_bench.clients import CLIENTS
+from serverless_bench.errors import PluginError
+from serverless_bench.executors import EXECUTORS
+from serverless_bench.job.workload import WORKLOADS
+from serverless_bench.plugins import Registry
+from tests.house.measures import PACKAGE, WINGS
+
+SCRATCH: Final = "TEST_SCRATCH"
+"""In the environment of tests of a scratch copy, from which members may be missing."""
+_FAMILIES: Final[Mapping[str, Registry[Any] | set[str]]] = {
+    "client": CLIENTS,
+    "executor": EXECUTORS,
+    "wing": {name for name in WINGS if (PACKAGE / name).is_dir()},
+    "workload": WORKLOADS,
+}
+EVERY_CLIENT: Final = tuple(
+    f"client {name}"
+    for name in ("awscrt", "boto3", "minio", "obstore", "s3dlio", "s3torchconnector", "wire")
+)
+EVERY_WORKLOAD: Final = tuple(
+    f"workload {name}"
+    for name in ("array", "contend", "function", "mixed", "noop", "read", "write")
+)
+"""For tests of pages and tables that name all of them, as of the clients."""
+
+
+def uses(*members: str) -> pytest.MarkDecorator:
+    """Skip a test where a member that it takes for an example, as ``workload read``, is gone.
+
+    Raises
+    ------
+    LookupError
+        If it is missing from the repository itself: the test would be skipped for ever.
+    """
+    absent = [member for member in members if not _is_here(*member.split())]
+    if absent and SCRATCH not in os.environ:
+        raise LookupError(f"there is no {absent[0]}")
+    return pytest.mark.skipif(bool(absent), reason=f"without {', '.join(absent)}")
+
+
+def _is_here(family: str, name: str) -> bool:
+    return name in _FAMILIES[family]
+
+
+@contextmanager
+def skipped_without() -> Iterator[None]:
+    """Skip a test whose data name a member that is gone."""
+    try:
+        yield
+    except PluginError as exc:
+        if SCRATCH not in os.environ:
+            raise
+        pytest.skip(str(exc))

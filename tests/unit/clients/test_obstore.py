@@ -1,0 +1,14 @@
+"""How obstore says of another cloud that something failed."""
+
+import pytest
+
+from serverless_bench.clients.obstore import error_of
+from serverless_bench.errors import AccessDenied, NotFound, ServerFault, Throttled
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(404, NotFound), (403, AccessDenied), (500, ServerFault), (503, Throttled)]
+)
+def test_one_of_several_deletions_has_a_status(code: int, error: type[Exception]) -> None:
+    said = f"Bulk delete request failed for key k: Because. (code: {code})\n\nDebug source:\nX"
+    assert isinstance(error_of(said), error)

@@ -1,0 +1,148 @@
+"""A proxy in front of a store that slows down, delays or refuses requests."""
+
+import random
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import IO, Final
+from urllib.parse import urlsplit
+
+from serverless_bench.job.defaults import CONTROL_PREFIX
+
+_PIECE: Final = 1 << 16
+_BUFFER: Final = 1 << 15
+"""Of sockets towards a client: more would take bytes long before they may pass."""
+_REFUSAL: Final = b"<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
+_SO_MAX_PACING_RATE: Final = 47
+"""Of Linux; the module ``socket`` lacks it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """Limits and delays of a proxy; requests on control objects know the last one only."""
+
+    connection_bytes_per_s: int = 0
+    """Of each connection, by the kernel; 0 for no limit."""
+    latency_s: float = 0
+    places: int = 0
+    """Requests that are served at the same time, each for ``latency_s``; 0 for all."""
+    refused: float = 0
+    """Share of requests that are answered 503."""
+    delays_s: Mapping[str, float] = field(default_factory=dict)
+    """Of requests whose method and path have this text in them."""
+
+
+class Proxy:
+    """A listener that forwards each connection to one server."""
+
+    def __init__(self, url: str, behaviour: Behaviour) -> None:
+        parts = urlsplit(url)
+        self._to = (str(parts.hostname), int(parts.port or 80))
+        self._behaviour = behaviour
+        self._random = random.Random(0)
+        self._pause = threading.Event()
+        places = behaviour.places
+        self._places = threading.BoundedSemaphore(places) if places else nullcontext()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        if behaviour.connection_bytes_per_s:
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def serve(self) -> None:
+        """Accept connections until the listener is closed."""
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._forward, args=(client,), daemon=True).start()
+
+    def close(self) -> None:
+        """Accept nothing more, and end what waits."""
+        self._pause.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _forward(self, client: socket.socket) -> None:
+        with client, suppress(OSError), socket.create_connection(self._to) as server:
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if rate := self._behaviour.connection_bytes_per_s:
+                    end.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, rate)
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+            back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+            back.start()
+            try:
+                with client.makefile("rb") as requests:
+                    while self._pass_request(requests, client, server):
+                        pass
+            finally:
+                server.shutdown(socket.SHUT_RDWR)
+                back.join()
+
+    def _pass_request(
+        self, requests: IO[bytes], client: socket.socket, server: socket.socket
+    ) -> bool:
+        """Forward a request, or refuse it; return whether the connection goes on."""
+        lines = []
+        while line := requests.readline(_PIECE):
+            lines.append(line)
+            if line == b"\r\n":
+                break
+        if not line:
+            return False
+        head = b"".join(lines)
+        refused = self._wait_and_decide(lines[0].decode())
+        if not refused:
+            server.sendall(head)
+        left = _length(lines)
+        while left:
+            piece = requests.read1(min(left, _PIECE))  # type: ignore[attr-defined]
+            if not piece:
+                return False
+            left -= len(piece)
+            if not refused:
+                server.sendall(piece)
+        if refused:
+            size = len(_REFUSAL)
+            told = f"HTTP/1.1 503 Slow Down\r\nContent-Length: {size}\r\n\r\n".encode()
+            client.sendall(told + _REFUSAL)
+        return True
+
+    def _wait_and_decide(self, request: str) -> bool:
+        """Wait as long as this request has to; return whether it is refused."""
+        told = self._behaviour
+        self._pause.wait(sum(s for text, s in told.delays_s.items() if text in request))
+        if CONTROL_PREFIX in request or "/test/" not in request:
+            return False
+        with self._places:
+            self._pause.wait(told.latency_s)
+        return self._random.random() < told.refused
+
+
+def _length(head: list[bytes]) -> int:
+    for line in head:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            return int(value)
+    return 0
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while piece := source.recv(_PIECE):
+            sink.sendall(piece)
+        sink.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def proxy_of(url: str, behaviour: Behaviour) -> Iterator[str]:
+    """Yield the address of a proxy that runs for the length of a block."""
+    proxy = Proxy(url, behaviour)
+    thread = threading.Thread(target=proxy.serve)
+    thread.start()
+    try:
+        yield proxy.url
+    finally:
+        proxy.close()
+        thread.join()
