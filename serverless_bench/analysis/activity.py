@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.bottleneck import bounded_functions
+from serverless_bench.analysis.bottleneck.causes import bounded_functions
 from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
 from serverless_bench.analysis.timeline import (
     Spans,

@@ -1,7 +1,7 @@
 """What functions got that wrote to the same keys, and whether the store kept its word. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
@@ -16,6 +16,7 @@ from serverless_bench.analysis.linearizability import (
     KeyHistory,
     PossibleWrite,
     Violation,
+    lost_updates,
     violations,
 )
 from serverless_bench.analysis.throughput import planned_at_once
@@ -61,6 +62,7 @@ class Contention:
     unknown_writes: int
     fairness: float | None
     violated_keys: int
+    lost_updates: int
     violations: tuple[Violation, ...]
 
 
@@ -95,13 +97,15 @@ def contention(
         return int((counted & is_text(run.accesses["ending"], ending)).sum())
 
     again = int((writes & done[row]).sum()) - len(np.unique(row[writes & done[row]]))
-    found = list(_violations(run, offsets))
+    histories = list(_histories(run))
+    found = list(_violations(run, offsets, histories))
     return Contention(
         pattern=pattern,
         contenders=planned_at_once(run),
         keys=run.job.objects,
         commits=commits,
-        commits_per_s=commits / span_s if commits and span_s else None,
+        # What a store forgets was not committed.
+        commits_per_s=commits / span_s if commits and span_s and not found else None,
         commit_s=percentiles((operations["end_ns"] - operations["start_ns"])[done] / NS_PER_S),
         taken=int((good & kind).sum()) - commits,
         retries_per_commit=again / commits if commits else None,
@@ -110,6 +114,7 @@ def contention(
         unknown_writes=endings(Ending.UNKNOWN),
         fairness=_fairness(run, measured & kind, done),
         violated_keys=len({one.key for one in found}),
+        lost_updates=sum(lost_updates(history) for history, _ in histories),
         violations=tuple(found[:MAX_REPORTED]),
     )
 
@@ -128,7 +133,9 @@ def _fairness(run: Run, tried: Mask, done: Mask) -> float | None:
     return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum()))
 
 
-def _violations(run: Run, offsets: Offsets) -> Iterator[Violation]:
+def _violations(
+    run: Run, offsets: Offsets, histories: Sequence[tuple[KeyHistory, Sequence[int]]]
+) -> Iterator[Violation]:
     """Yield what is wrong with the histories of the shared keys, key by key."""
     functions, index = run.functions, run.functions["index"]
     # A delivery that found its launch taken did nothing, and says nothing of who did.
@@ -141,7 +148,7 @@ def _violations(run: Run, offsets: Offsets) -> Iterator[Violation]:
         return launch is not None and launch[0] < run.job.invocations and launch not in recorded
 
     complete = len({number for number, _ in recorded}) == run.job.invocations
-    for history, refused in _histories(run):
+    for history, refused in histories:
         yield from (_named(one, index) for one in violations(history, clocks, is_unrecorded))
         if refused and complete and not history.writes:
             by = tuple(int(index[row]) for row in refused)

@@ -14,10 +14,10 @@ import numpy as np
 
 from serverless_bench.analysis.clock_offsets import stepped
 from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
-from serverless_bench.analysis.timeline import counted
+from serverless_bench.analysis.timeline import counted, measured_operations
 from serverless_bench.analysis.visibility import SENT
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text
+from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text, sum_by
 from serverless_bench.units import NS_PER_S, format_count, format_rate
 
 _TOLERANCE: Final = 0.02
@@ -114,6 +114,36 @@ def _time_runs_forward(facts: Facts) -> Iterator[str]:
         yield f"{whose} slept with the driver's machine, or had the clock set meanwhile"
 
 
+def _operations_lie_within_their_function(facts: Facts) -> Iterator[str]:
+    run, operations = facts.run, facts.run.operations
+    start, end = (run.functions[name][operations["function"]] for name in ("start_ns", "end_ns"))
+    outside = (operations["start_ns"] < start) | (operations["end_ns"] > end)
+    if count := int(outside[facts.good].sum()):
+        yield f"{count} operations begin before their function began or end after it ended"
+    rows = run.operation_rows(run.steps)
+    stepped_ns = sum_by(rows, run.steps["step_ns"], len(start))
+    longer = stepped_ns > operations["end_ns"] - operations["start_ns"]
+    if count := int(longer[facts.good].sum()):
+        yield f"the steps of {count} operations take longer than the operations"
+
+
+def _the_plan_was_done(facts: Facts) -> Iterator[str]:
+    """A function that is called ok did as many operations as its job has for each."""
+    run = facts.run
+    planned = run.job.declared.operations_of_each(run.job)
+    if planned is None or run.job.duration_s is not None:
+        return
+    done = np.bincount(
+        run.operations["function"][measured_operations(run)], minlength=len(run.functions["index"])
+    )
+    left_undone = np.zeros(len(done), dtype=np.bool_)
+    left_undone[run.overdue["function"]] = True
+    fewer = is_text(run.functions["status"], "ok") & ~left_undone & (done < planned)
+    if count := int(fewer.sum()):
+        functions = format_count(count, "function")
+        yield f"{functions} called ok did fewer operations than the {planned} planned"
+
+
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
     """Little's law: operations in flight are throughput times latency."""
     if facts.run.job.declared.runs_code:
@@ -133,7 +163,9 @@ def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     link = facts.run.job.link_bytes_per_s
     together = (facts.throughput.whole, facts.throughput.peak_1s)
     # Of writes that nobody saw arrive there is no peak; what was read then may have one.
-    if link is None or (None not in together and max(rate or 0.0 for rate in together) <= link):
+    if link is None or not facts.good.any():
+        return
+    if None not in together and max(rate or 0.0 for rate in together) <= link:
         return
     kinds = facts.run.operations["kind"]
     rates = {
@@ -174,6 +206,8 @@ INVARIANTS: Final[Mapping[str, Invariant]] = {
     "verified bytes were moved": _verified_is_moved,
     "attempts carry the bytes": _attempts_carry_the_bytes,
     "time runs forward": _time_runs_forward,
+    "operations within their function": _operations_lie_within_their_function,
+    "the plan was done": _the_plan_was_done,
     "Little's law": _no_more_at_once_than_planned,
     "the link carries it": _the_link_carries_it,
     "durations are possible": _durations_are_possible,

@@ -147,6 +147,11 @@ class Latencies:
         several = len(kinds) > 1 or len(sizes) > 1
         return bool(kinds) and (self.open_loop or several or not kinds <= _PLAIN)
 
+    def without_rates(self) -> "Latencies":
+        """Return these without any rate, for a report whose throughput is withheld."""
+        rows = (replace(row, operations_per_s=None, bytes_per_s=None) for row in self.by_kind)
+        return replace(self, achieved_per_s=None, by_kind=tuple(rows))
+
 
 def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     """Return how long the operations of a run took.
@@ -194,7 +199,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         if done.any() or overdue.any():
             at_ns = np.concatenate((instants[done], late.due_ns[overdue]))
             took_ns = np.concatenate((shown[done], late.waited_ns[overdue]))
-            segments.append(over_time(kind, grid, at_ns, took_ns))
+            segments.append(over_time(kind, grid, at_ns, took_ns, int(overdue.sum())))
     return Latencies(
         open_loop=rate_per_s is not None or "response" in durations,
         target_per_s=rate_per_s,

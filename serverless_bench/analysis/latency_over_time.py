@@ -25,6 +25,7 @@ class OverTime:
 
     kind: str
     count: tuple[int, ...]
+    overdue: tuple[int, ...]
     p50_s: tuple[float | None, ...]
     p99_s: tuple[float | None, ...]
 
@@ -59,7 +60,9 @@ def grid_of(began_ns: Ints) -> TimeGrid:
     return TimeGrid(first, -(-span_ns // segment_ns), segment_ns)
 
 
-def over_time(kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints) -> OverTime:
+def over_time(
+    kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints, overdue: int = 0
+) -> OverTime:
     """Return the percentiles of each segment.
 
     Parameters
@@ -72,7 +75,10 @@ def over_time(kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints) -> 
         When each of them began, or should have begun, shape ``(operations,)``.
     durations_ns
         How long each took, ``ABSENT`` where nobody knows; shape as before.
+    overdue
+        How many of them, the last ones, never began: they took at least as long.
     """
+    late = np.bincount(grid.of(began_ns[len(began_ns) - overdue :]), minlength=grid.count)
     known = durations_ns != ABSENT
     # In a byte or two: NumPy sorts these in a tenth of the time.
     segment = grid.of(began_ns[known]).astype(np.min_scalar_type(grid.count))
@@ -83,7 +89,9 @@ def over_time(kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints) -> 
     for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
         values[begin : begin + count].sort()
     p50, p99 = (_of_groups(values, begins, counts, share) for share in (0.5, 0.99))
-    return OverTime(kind=kind, count=tuple(counts.tolist()), p50_s=p50, p99_s=p99)
+    return OverTime(
+        kind=kind, count=tuple(counts.tolist()), overdue=tuple(late.tolist()), p50_s=p50, p99_s=p99
+    )
 
 
 def _of_groups(values: Ints, begins: Ints, counts: Ints, share: float) -> tuple[float | None, ...]:

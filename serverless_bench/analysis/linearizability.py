@@ -121,6 +121,31 @@ def violations(
     yield from _stale(history.key, groups, clocks)
 
 
+def lost_updates(history: KeyHistory) -> int:
+    """Return how many acknowledged writes of a key are lost, at least.
+
+    Versions that replace one another make a tree, and one branch of it can have survived: at most
+    that with the most acknowledged writes. What rests on a version without a record is a tree of
+    its own.
+    """
+    writes = {write.version: write for write in history.writes}
+    root_and_depth: dict[str | None, tuple[str | None, int]] = {}
+    for write in history.writes:
+        branch, version = list[PossibleWrite](), write.version
+        while version in writes and version not in root_and_depth:
+            branch.append(writes.pop(version))
+            version = branch[-1].base or ""
+        root, depth = root_and_depth.get(version, (version, 0))
+        for above in reversed(branch):
+            depth += above.end_ns < inf
+            root_and_depth[above.version] = root, depth
+    deepest: dict[str | None, int] = {}
+    for root, depth in root_and_depth.values():
+        deepest[root] = max(depth, deepest.get(root, 0))
+    acknowledged = sum(write.end_ns < inf for write in history.writes)
+    return acknowledged - sum(deepest.values())
+
+
 def _phantoms(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> Iterator[Violation]:
     written = {write.version for write in history.writes}
     seen: dict[str, int] = {}

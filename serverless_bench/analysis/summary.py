@@ -20,7 +20,7 @@ from serverless_bench.analysis.attempt_stats import (
     deliveries,
     service_s,
 )
-from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
+from serverless_bench.analysis.bottleneck.causes import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
 from serverless_bench.analysis.contention import Contention, contention
 from serverless_bench.analysis.display import Displayed
@@ -234,6 +234,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
     shown = Throughput(span_s=found.span_s) if withheld else found
     rates, span_s = function_spans(run).bytes_per_s, shown.span_s
+    times = latencies(run, good)
     return Summary(
         **_identity(run),
         **_throughput(shown),
@@ -244,17 +245,17 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         failed=counts["failed"],
         lost=counts["lost"],
         duplicate=counts["duplicate"],
-        per_function_bytes_per_s=percentiles(rates),
+        per_function_bytes_per_s=None if withheld else percentiles(rates),
         attempt_stats=attempts,
         not_shown=not_shown(run, good, attempts.retried_bytes),
         clocks=clocks(offsets),
         gate=_gate(run),
         bottleneck=bottleneck(run, good),
-        missing_functions=missing_functions(run, good, rates, whole=shown.whole, span_s=span_s),
+        missing_functions=missing_functions(run, good, rates, whole=shown.whole),
         withheld=withheld,
         deliveries=deliveries(run),
         bill=_bill(run, prices),
-        latencies=latencies(run, good),
+        latencies=times.without_rates() if withheld else times,
         libraries=library_usage(run, good),
         stability=_stability(run),
         neighbours=None if run.neighbours is None else Neighbours(**run.neighbours),

@@ -279,7 +279,7 @@ class MissingFunctions:
 
 
 def missing_functions(
-    run: Run, good: Mask, rates: Floats, *, whole: float | None, span_s: float | None
+    run: Run, good: Mask, rates: Floats, *, whole: float | None
 ) -> MissingFunctions | None:
     """Return what the functions that are not ok could change at most.
 
@@ -291,24 +291,29 @@ def missing_functions(
         Which operations succeeded and count, shape ``(operations,)``.
     rates
         Of the functions that are ok.
-    whole, span_s
-        Of the run.
+    whole
+        Throughput of the run.
 
     Returns
     -------
     MissingFunctions or None
         None unless functions are missing and others moved bytes.
     """
-    is_ok = is_text(run.functions["status"], "ok")
+    functions, there = run.functions, span(run)
+    is_ok = is_text(functions["status"], "ok")
     missing = run.job.invocations - int(is_ok.sum())
-    if not missing or not len(rates) or whole is None or not span_s:
+    if not missing or not len(rates) or whole is None or there is None:
         return None
-    operations = run.operations
+    operations, time = run.operations, elapsed(run)
     moved = sum_by(operations["function"][good], operations["bytes"][good], len(is_ok))
     most = int(moved[is_ok].sum()) + missing * int(moved.max())
+    span_s = time.between_ns(*there) / NS_PER_S
+    # A lost function may have worked until its driver gave it up, and moved nothing.
+    given_up = functions["collected_ns"][is_text(functions["status"], "lost")]
+    waited_s = time.between_ns(there[0], int(given_up.max(initial=there[1]))) / NS_PER_S
     return MissingFunctions(
         count=missing,
-        whole_bytes_per_s=(whole, max(whole, most / span_s)),
+        whole_bytes_per_s=(whole * span_s / waited_s, max(whole, most / span_s)),
         per_function_p50_bytes_per_s=_middle(rates, missing),
     )
 

@@ -157,6 +157,10 @@ class Workload:
                 if operation.kind.creates:
                     yield operation.key
 
+    def operations_of_each(self, work: "Work") -> int | None:  # noqa: ARG002
+        """Return how many operations each function measures; None where the job does not say."""
+        return None
+
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:  # noqa: ARG002
         """Yield what one thread is to do before the measurement begins: nothing, as a rule."""
         yield from ()

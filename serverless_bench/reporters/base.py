@@ -11,6 +11,7 @@ from serverless_bench.job.spec import idle_words
 from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
+from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
     common_rate,
@@ -33,7 +34,7 @@ def headline(summary: Summary) -> str:
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
-    parts = [*simulated(summary), counts, *pace.counts(summary)]
+    parts = [*simulated(summary), *_broken(summary), counts, *pace.counts(summary)]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.cleaned:
@@ -44,8 +45,19 @@ def headline(summary: Summary) -> str:
         low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
         missing = summary.missing_functions.count
         ones = "missing one" if missing == 1 else f"{missing} missing ones"
-        parts.append(f"with the {ones} {low} to {high} in the same span")
+        parts.append(f"with the {ones} {low} to {high}")
     return "; ".join(parts)
+
+
+def _broken(summary: Summary) -> Iterator[str]:
+    """Yield what a store did to the conditional writes of a run, if it broke its word."""
+    found = summary.contention
+    if found is None or not found.violated_keys:
+        return
+    if found.lost_updates:
+        yield f"at least {found.lost_updates:,} acknowledged updates are LOST"
+    else:
+        yield f"{format_count(found.violated_keys, 'key')} with a history that CANNOT BE"
 
 
 def simulated(summary: Summary) -> Iterator[str]:
@@ -73,7 +85,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
         ("idle threads", _idle(summary)),
-        ("bounded by", _bottleneck(summary)),
+        ("bounded by", bounded_by(summary)),
         # Other tools do not say where a bucket was.
         ("store", f"{summary.store.removesuffix(' at ')}, {at_once} at once"),
         ("clocks", _clocks(summary)),
@@ -291,40 +303,6 @@ def _gate(gate: GateSummary | None) -> str | None:
         text += f", {gate.late} late"
     if gate.wait_s:
         text += f"; waited p50 {format_seconds(gate.wait_s['p50'])}"
-    return text
-
-
-_BOUND: Final[Mapping[str, str]] = {
-    "client": "client",
-    "function_network": "the function's own network",
-    "interpreter_lock": "the interpreter's lock",
-    "launch": "launch",
-    "schedule": "the rate that was asked for",
-    "store": "store",
-    "unknown": "cannot tell",
-}
-
-
-def _bottleneck(summary: Summary) -> str | None:
-    found = summary.bottleneck
-    total = sum(found.functions.values())
-    if not total:
-        return None
-    # Nothing is launched where workers look for events.
-    names = {**_BOUND, "launch": "waiting for a worker"} if summary.polled else _BOUND
-    text = ", ".join(
-        f"{names[name]} {count / total:.0%}"
-        for name, count in sorted(found.functions.items(), key=lambda item: -item[1])
-    )
-    if found.client_share is not None:
-        text += f"; processor busy or awaited {found.client_share:.0%} of the time"
-    if found.lock_share is not None:
-        text += f"; the interpreter's lock taken {found.lock_share:.0%}"
-    if found.sustained_bytes_per_s is not None and found.burst_bytes is not None:
-        text += (
-            f"; burst {format_size(round(found.burst_bytes))},"
-            f" then {format_rate(found.sustained_bytes_per_s)} each"
-        )
     return text
 
 

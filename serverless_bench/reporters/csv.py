@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Final, TextIO
 
-from serverless_bench.analysis.bottleneck import CAUSES, Bottleneck
+from serverless_bench.analysis.bottleneck.causes import CAUSES, Bottleneck
+from serverless_bench.analysis.bottleneck.slots import SLOT_STATES
 from serverless_bench.analysis.clock_offsets import Clocks
 from serverless_bench.analysis.contention import Contention
 from serverless_bench.analysis.summary import GateSummary, Summary
@@ -23,6 +24,7 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "bottleneck": tuple(field.name for field in fields(Bottleneck)),
     "bottleneck.functions": CAUSES,
+    "bottleneck.slots": SLOT_STATES,
     "missing_functions": tuple(field.name for field in fields(MissingFunctions)),
     "clocks": tuple(field.name for field in fields(Clocks)),
     "contention": tuple(f.name for f in fields(Contention) if f.name != "violations"),

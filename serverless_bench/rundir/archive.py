@@ -11,14 +11,16 @@ keys that are not listed, and whoever goes on with the run adds them.
 import errno
 import mmap
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 import orjson
 
+from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.digests import (
     DIGEST,
@@ -43,6 +45,7 @@ from serverless_bench.rundir.written_keys import operations_in, readable_keys
 
 RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "figure.png")
 """Files that a run, or ``sbench demo``, writes to its directory."""
+_BEAT_S: Final = 1.0
 Seal = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -84,6 +87,7 @@ class Archive:
         """Why records could not be saved; None as long as they can."""
         self._seal = seal
         self._files = ExitStack()
+        self._appending = threading.Lock()
         self._unsaved: list[bytes] = []
         self._missing = 0
         self.closing: dict[str, Any] = {}
@@ -176,6 +180,29 @@ class Archive:
         line = {"suspended": {"began_ns": began_ns, "ended_ns": ended_ns}}
         self._append(self._records, orjson.dumps(line) + b"\n")
 
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Note every second that the driver is at work, as long as the block runs.
+
+        Whoever goes on with the run of a driver that was killed knows by that how long nobody
+        worked: the records of what it had launched never arrived.
+        """
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(_BEAT_S):
+                self._append(
+                    self._records, orjson.dumps({"alive": {"alive_ns": wall_ns()}}) + b"\n"
+                )
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
     def begin_wave(self, number: int, created_ns: int, ledger: Iterable[str], count: int) -> None:
         """Note, durably, what is about to be launched again.
 
@@ -262,6 +289,10 @@ class Archive:
         self._append(self._records, orjson.dumps({name: sealed}) + b"\n")
 
     def _append(self, file: BinaryIO, line: bytes) -> None:
+        with self._appending:
+            self._append_alone(file, line)
+
+    def _append_alone(self, file: BinaryIO, line: bytes) -> None:
         if self.failure is None:
             size = file.seek(0, os.SEEK_END) if file.seekable() else 0
             try:

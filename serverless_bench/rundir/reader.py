@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
-from serverless_bench.rundir.schema import CleaningLine, End, Resumed, Suspended, WaveLine, check
+from serverless_bench.rundir.schema import (
+    Alive,
+    CleaningLine,
+    End,
+    Resumed,
+    Suspended,
+    WaveLine,
+    check,
+)
 from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
@@ -123,6 +131,8 @@ class RecordReader:
             resumed_ns = check(data["resumed"], Resumed).resumed_ns
             self.was_killed = self.was_killed or not self.ended
             self._resumed(resumed_ns)
+        elif "alive" in data:
+            self._seen(check(data["alive"], Alive).alive_ns)
         elif "suspended" in data:
             slept = check(data["suspended"], Suspended)
             if slept.began_ns >= slept.ended_ns:

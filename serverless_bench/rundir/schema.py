@@ -137,6 +137,12 @@ class Resumed(msgspec.Struct):
     resumed_ns: Count
 
 
+class Alive(msgspec.Struct):
+    """What the line says that a driver at work writes every second."""
+
+    alive_ns: Count
+
+
 class Suspended(msgspec.Struct):
     """What the line says that a driver writes after its machine was suspended."""
 

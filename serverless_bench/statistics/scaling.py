@@ -277,18 +277,18 @@ def _draws(number: Floats, y: Floats, resamples: int, seed: int) -> list[Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawKnee:
-    """From which level on more brings no more, by the two laws of ``sbench scale``."""
+    """Level from which on more brings no more, by the better law of ``sbench scale``."""
 
-    capped: float | None
-    """Where the line meets the cap; None if no level has met it."""
-    usl: float | None
-    """Where the universal scalability law has its maximum; None beyond the law's reach."""
+    at: float | None
+    """None if no level has met it, and if the levels do not tell which law is better."""
+    law: str | None
+    """``capped`` or ``usl``; None if the levels do not tell."""
     most_per_s: float
     """Operations per second at the best level."""
 
 
 def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
-    """Return where more brings no more, by both laws; None if there are too few numbers.
+    """Return where more brings no more; None if there are too few numbers.
 
     Parameters
     ----------
@@ -298,13 +298,10 @@ def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
     if len(rates) < MIN_NUMBERS:
         return None
     scaling = fit_scaling(rates, resamples=0)
-    reach = REACH * max(rates)
-
-    def within(value: float) -> float | None:
-        return None if value in {inf, 0.0} or value > reach else value
-
+    better = scaling.better
+    at = None if better is None else better.law.knee
     return LawKnee(
-        capped=within(scaling.capped.law.knee),
-        usl=within(scaling.usl.law.knee),
+        at=None if at is None or not 0 < at <= REACH * max(rates) else at,
+        law=None if better is None else ("capped" if better is scaling.capped else "usl"),
         most_per_s=max(row.median for row in scaling.rows),
     )

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.analysis.network_bucket import BURST_SHARE, bucket_fits, sample_of
+from serverless_bench.analysis.bottleneck.rate_limit import BURST_SHARE, bucket_fits, sample_of
 from serverless_bench.analysis.resource_usage import measured_cpu_s
 from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.timeline import counted, function_spans, good_operations

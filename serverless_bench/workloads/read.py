@@ -11,7 +11,7 @@ from serverless_bench.job.transfer import Stat
 from serverless_bench.job.workload import PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec
+    from serverless_bench.job.spec import InvocationSpec, Work
 
 
 class Read(Workload):
@@ -45,6 +45,10 @@ class Read(Workload):
             for key in keys[thread :: invocation.load.threads]:
                 size = declared_size(key)
                 yield OperationSpec(kind=OperationKind.HEAD, key=key, size=size)
+
+    def operations_of_each(self, work: "Work") -> int | None:
+        """Return one get for each object and repeat; shares of small objects may be empty."""
+        return None if work.load.split else work.objects * work.repeats
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""

@@ -14,27 +14,36 @@ Point = tuple[float, float]
 Bucket = tuple[float, float, float]
 """Burst, sustained rate and bytes."""
 KINDS: Final = (
-    *("launch", "client", "interpreter_lock", "schedule", "function_network", "store"),
-    "unknown",
+    *("launch", "client", "interpreter_lock", "schedule", "own_code", "function_network"),
+    *("rate_limit", "retries", "answers", "store_or_network", "unknown"),
+)
+FIGURES: Final = (
+    *("functions", "rate_limit_of", "slots", "flow_share", "client_share", "lock_share"),
+    *("launch_share", "generator_bytes_per_s", "burst_bytes", "sustained_bytes_per_s"),
 )
 
 
 def bottleneck(run: Saved) -> Row:
     mine = [one for one in run.functions if one.status == "ok" and moved(one)]
+    if not mine:
+        return {**dict.fromkeys(FIGURES), "functions": {}, "slots": slots(run)}
     clients, locks = [client(run, one) for one in mine], [lock(run, one) for one in mine]
     launches = [launch(run, one, mine) for one in mine]
+    flows = [flow(run, one) for one in mine]
     buckets = {n: found for n, one in enumerate(mine) if (found := bucket(run, one)) is not None}
-    alike = sorted(limited(mine, buckets))
+    limits, scopes = limited(mine, buckets, [least for least, _ in flows])
     names = [
-        verdict(run, one, asked, taken, tried, is_limited=number in alike)
-        for number, (one, asked, taken, tried) in enumerate(
-            zip(mine, launches, clients, locks, strict=True)
-        )
+        verdict(run, one, launches[n], clients[n], locks[n], flows[n][1], limits.get(n))
+        for n, one in enumerate(mine)
     ]
-    network = [buckets[n] for n in alike] if "function_network" in names else []
+    is_named = "function_network" in names or "rate_limit" in names
+    network = [buckets[n] for n in sorted(limits)] if is_named else []
     speeds = [one.record["generator_bytes_per_s"] for one in mine if one.record]
     return {
         "functions": {name: names.count(name) for name in KINDS if name in names},
+        "rate_limit_of": scopes if "rate_limit" in names else None,
+        "slots": slots(run),
+        "flow_share": middle([most for _, most in flows]),
         "client_share": middle([least for least, _ in clients]),
         "lock_share": middle([share for share, _ in locks]),
         "launch_share": middle(launches),
@@ -43,6 +52,80 @@ def bottleneck(run: Saved) -> Row:
         "burst_bytes": near(middle([burst for burst, _, _ in network]), network),
         "sustained_bytes_per_s": middle([slope for _, slope, _ in network]),
     }
+
+
+def slots(run: Saved) -> dict[str, Fraction] | None:
+    """Return how the slots spent their time, one stretch without a change after the other."""
+    lines = [one for one in run.functions if one.submitted_ns is not None]
+    if not lines:
+        return None
+    asked = run.job["invocations"]
+    states: list[tuple[str, int, int]] = []
+    for one in lines:
+        begun, done = one.submitted_ns, one.collected_ns
+        assert begun is not None
+        assert done is not None
+        if one.record is None:
+            states.append(("lost", begun, done))
+            continue
+        start = max(begun, one.record["start_ns"])
+        end = max(start, one.record["end_ns"])
+        loading = max(begun, start - (one.record["import_ns"] or 0))
+        states += [
+            ("work", start, end),
+            ("delivery", end, max(end, done)),
+            ("cold_start", loading, start),
+            ("launch", begun, loading),
+        ]
+    first = min(one.submitted_ns for one in lines if one.submitted_ns is not None)
+    last = max(one.collected_ns for one in lines if one.collected_ns is not None)
+    cuts = {at for _, *ends in states for at in ends} | {first, last}
+    edges = sorted(at for at in cuts if first <= at <= last)
+    spent = dict.fromkeys(
+        ("work", "lost", "delivery", "cold_start", "launch", "unfilled", "tail"), 0
+    )
+    for left, right in pairwise(edges):
+        idle = min(run.job["concurrency"], asked)
+        came = sum(
+            one.launch == 0 and one.submitted_ns is not None and one.submitted_ns <= left
+            for one in lines
+        )
+        for state in spent:
+            if state == "unfilled":
+                wanted = max(0, asked - came)
+            elif state == "tail":
+                wanted = idle
+            else:
+                wanted = sum(name == state and a <= left < b for name, a, b in states)
+            taken = min(idle, wanted)
+            idle -= taken
+            spent[state] += taken * run.elapsed_ns(left, right)
+    total = sum(spent.values())
+    return {state: Fraction(time, total) for state, time in spent.items()} if total else None
+
+
+def flow(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]:
+    """Return bounds of the share of the operations' time in which bytes flowed."""
+    good = [op for op in one.operations if op["error"] is None and not op["warmup"] and op["bytes"]]
+    part = run.job["transfer"]["part_bytes"]
+    least = most = took = 0
+    for op in good:
+        first, sent = op["first_byte_ns"], op["last_byte_sent_ns"]
+        unseen = op["kind"] in {"get", "get_range"} and first is None
+        if unseen or hides_writes(run, [op]) or (part is not None and op["bytes"] > part):
+            return None, None
+        low = high = at = 0
+        for step in op["steps"]:
+            if step["step_bytes"]:
+                low, high = at, at + step["step_ns"]
+            at += step["step_ns"]
+        if sent is not None:
+            low = high = sent - op["start_ns"]
+        elif first is not None:
+            low = high = op["end_ns"] - first
+        least, most = least + low, most + high
+        took += op["end_ns"] - op["start_ns"]
+    return (Fraction(least, took), Fraction(most, took)) if took > 0 else (None, None)
 
 
 def middle(values: Sequence[Fraction | float | None]) -> Fraction | None:
@@ -66,21 +149,41 @@ def verdict(
     launched: Fraction | None,
     taken: tuple[Fraction | None, Fraction | None],
     tried: tuple[Fraction | None, bool],
-    *,
-    is_limited: bool,
+    flowing: Fraction | None,
+    limit: str | None,
 ) -> str:
     least, most = taken
-    if launched is not None and launched > Fraction(1, 2):
-        return "launch"
-    if least is not None and least >= Fraction(85, 100):
-        return "client"
-    if tried[1]:
-        return "interpreter_lock"
-    if kept_up(one):
-        return "schedule"
-    if is_limited:
-        return "function_network"
-    return "store" if most is not None and most < Fraction(1, 2) else "unknown"
+    half = Fraction(1, 2)
+    is_idle = most is not None and most < half
+    answers = {
+        "launch": launched is not None and launched > half,
+        "client": least is not None and least >= Fraction(85, 100),
+        "interpreter_lock": tried[1],
+        "schedule": kept_up(one),
+        "own_code": is_idle and sleeps(run, one),
+        "retries": is_idle and failing(one) >= half,
+        limit: limit is not None,
+        "answers": is_idle and flowing is not None and flowing < half,
+        "store_or_network": is_idle,
+        "unknown": True,
+    }
+    return next(name for name, is_so in answers.items() if is_so and name is not None)
+
+
+def sleeps(run: Saved, one: Function) -> bool:
+    assert one.record is not None
+    others = [op for op in one.operations if op["kind"] != "call"]
+    flying = sum(op["end_ns"] - op["start_ns"] for op in others)
+    long = one.record["end_ns"] - one.record["start_ns"]
+    return bool(run.job["workload"] == "function" and 2 * flying < long)
+
+
+def failing(one: Function) -> Fraction:
+    tries = [tried for op in one.operations for tried in op["attempts"]]
+    failed = sum(t["end_ns"] - t["start_ns"] for t in tries if t["error"] is not None)
+    pauses = sum(t["wait_ns"] for t in tries)
+    whole = sum(t["end_ns"] - t["start_ns"] for t in tries) + pauses
+    return Fraction(failed + pauses, max(1, whole))
 
 
 def launch(run: Saved, one: Function, mine: Sequence[Function]) -> Fraction | None:
@@ -205,38 +308,59 @@ def line(across: Sequence[float], up: Sequence[float]) -> tuple[float, float]:
     return slope, y - slope * x
 
 
-def limited(mine: Sequence[Function], buckets: dict[int, Bucket]) -> set[int]:
-    """Return which functions ran into a limit that each has for itself, by memory size."""
-    found: set[int] = set()
+def limited(
+    mine: Sequence[Function], buckets: dict[int, Bucket], flows: Sequence[Fraction | None]
+) -> tuple[dict[int, str], list[str]]:
+    """Return what limited the rate of functions, and of what that limit may be."""
+    published, alike, shared = set[int](), set[int](), set[int]()
     memory = {n: (mine[n].record or {})["memory_mib"] for n in buckets}
+    beside = [float(at_work(one, mine)) for one in mine]
     for size in set(memory.values()):
         some = {n: one for n, one in buckets.items() if memory[n] == size}
-        found |= {*as_steep(some)}
-        if size is None:
-            continue
         # Megabits: 625 for all; or, once raised, on a line from there at 2,048 MB.
-        raised = 625 + max(0, size - 2048) * 2375 / 8192
+        raised = 625 + max(0, (size or 0) - 2048) * 2375 / 8192
         for n, (burst, slope, total) in some.items():
-            near_one = any(abs(slope * 8 / 1e6 / rate - 1) <= 0.05 for rate in (625, raised))
-            if near_one and burst > 0.05 * total:
-                found.add(n)
-    return found
+            is_near = any(abs(slope * 8 / 1e6 / rate - 1) <= 0.05 for rate in (625, raised))
+            if size is not None and is_near and burst > 0.05 * total:
+                published.add(n)
+        flowing = {n: (flows[n] or 0) >= Fraction(1, 2) and n not in published for n in some}
+        some = {n: one for n, one in some.items() if flowing[n]}
+        alike |= {*as_steep(some, {n: slope for n, (_, slope, _) in some.items()})}
+        shared |= {*as_steep(some, {n: slope * beside[n] for n, (_, slope, _) in some.items()})}
+    scopes = ["connection", "function"] if alike else []
+    if shared and (not alike or quantile(beside, 0.95) < 1.5 * quantile(beside, 0.05)):
+        scopes.append("all")
+    limits = dict.fromkeys(published, "function_network")
+    return limits | dict.fromkeys(alike or shared, "rate_limit"), scopes
 
 
-def as_steep(buckets: dict[int, Bucket]) -> list[int]:
-    """Return which of some functions are as fast as most of them."""
-    slopes = sorted(slope for _, slope, _ in buckets.values())
+def at_work(one: Function, mine: Sequence[Function]) -> Fraction:
+    """Return how many functions worked at once during one of them, on the average."""
+    assert one.record is not None
+    start, end = one.record["start_ns"], one.record["end_ns"]
+    both = 0
+    for other in mine:
+        assert other.record is not None
+        both += max(0, min(end, other.record["end_ns"]) - max(start, other.record["start_ns"]))
+    return Fraction(both, max(1, end - start))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def as_steep(buckets: dict[int, Bucket], rates: dict[int, float]) -> list[int]:
+    """Return which of some functions have the rate of most of them."""
+    slopes = list(rates.values())
     if len(slopes) < 3:
         return []
-
-    def at(share: float) -> float:
-        place = share * (len(slopes) - 1)
-        low = int(place)
-        high = min(low + 1, len(slopes) - 1)
-        return slopes[low] + (slopes[high] - slopes[low]) * (place - low)
-
-    spread = (at(0.95) - at(0.05)) / at(0.5)
+    middle_rate = quantile(slopes, 0.5)
+    spread = (quantile(slopes, 0.95) - quantile(slopes, 0.05)) / middle_rate
     burst = median(burst / total for burst, _, total in buckets.values())
     if spread > (0.1 if burst > 0.05 else 0.02):
         return []
-    return [n for n, (_, slope, _) in buckets.items() if abs(slope - at(0.5)) <= 0.1 * at(0.5)]
+    return [n for n, rate in rates.items() if abs(rate - middle_rate) <= 0.1 * middle_rate]

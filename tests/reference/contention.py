@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tests.reference.rows import Function, Row, S, Saved
 
-CHECKED_ELSEWHERE: Final = ("violated_keys", "violations")
+CHECKED_ELSEWHERE: Final = ("commits_per_s", "lost_updates", "violated_keys", "violations")
 """Fields that tests/unit/analysis/test_linearizability.py compares with every order there is."""
 _COMMITS: Final = {"increment", "claim", "append"}
 
@@ -19,7 +19,6 @@ def contention(run: Saved, percentiles: Callable[[Any], Any]) -> Row | None:
     tried = [op for op in run.measured if op["kind"] in _COMMITS]
     good = [op for op in tried if op["error"] is None]
     done = [op for op in good if op["count"] > 0]
-    span = Fraction(run.span_ns(), S)
     writes = [one for op in tried for one in op["accesses"] if one["act"] == "write"]
     again = sum(max(0, len(_writes(op)) - 1) for op in done)
 
@@ -31,7 +30,6 @@ def contention(run: Saved, percentiles: Callable[[Any], Any]) -> Row | None:
         "contenders": min(job["concurrency"], job["invocations"]) * load["threads"],
         "keys": job["objects"],
         "commits": len(done),
-        "commits_per_s": len(done) / span if done and span else None,
         "commit_s": percentiles([Fraction(op["end_ns"] - op["start_ns"], S) for op in done]),
         "taken": len(good) - len(done),
         "retries_per_commit": Fraction(again, len(done)) if done else None,

@@ -22,6 +22,12 @@ def wrong(run: Saved, whole: Fraction | None) -> list[str]:
         "attempts carry the bytes": too_few_tries(run),
         "time runs forward": any(backward(op) for op in run.good),
         "functions were awake": run.slept_ns > 0 and any(map(slept, run.functions)),
+        "operations within their function": any(outside(one) for one in run.functions),
+        "steps within their operation": any(
+            sum(step["step_ns"] for step in op["steps"]) > op["end_ns"] - op["start_ns"]
+            for op in run.good
+        ),
+        "the plan was done": any(undone(run, one) for one in run.functions),
         "Little's law": crowded(run),
         "the link carries it": too_fast(run, whole),
         "durations are possible": any(
@@ -53,6 +59,24 @@ def backward(op: Row) -> bool:
     inside = [op["first_byte_ns"], op["last_byte_sent_ns"]]
     order = all(op["start_ns"] <= at <= op["end_ns"] for at in inside if at is not None)
     return op["end_ns"] < op["start_ns"] or not order
+
+
+def outside(one: Function) -> bool:
+    good = [op for op in one.operations if op["error"] is None and not op["warmup"]]
+    return one.counts and any(
+        one.record is not None
+        and (op["start_ns"] < one.record["start_ns"] or op["end_ns"] > one.record["end_ns"])
+        for op in good
+    )
+
+
+def undone(run: Saved, one: Function) -> bool:
+    """Tell whether a function that is ok did fewer operations than a write has for each."""
+    job = run.job
+    if job["workload"] != "write" or job["duration_s"] is not None or one.overdue:
+        return False
+    measured = [op for op in one.operations if not op["warmup"]]
+    return one.status == "ok" and len(measured) < job["objects"]
 
 
 def slept(one: Function) -> bool:

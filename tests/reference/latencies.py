@@ -148,6 +148,7 @@ def over_time(run: Saved, undone: Sequence[Dealt]) -> tuple[int, list[Row]]:
         if not mine:
             continue
         there: list[list[int]] = [[] for _ in range(count)]
+        late = [(due - first) // length for name, _, due, _ in undone if name == kind]
         for at, took in mine:
             if took is not None:
                 there[(at - first) // length].append(took)
@@ -155,6 +156,7 @@ def over_time(run: Saved, undone: Sequence[Dealt]) -> tuple[int, list[Row]]:
             {
                 "kind": kind,
                 "count": [len(values) for values in there],
+                "overdue": [late.count(place) for place in range(count)],
                 "p50_s": [quantile(v, Fraction(1, 2)) / S if v else None for v in there],
                 "p99_s": [quantile(v, Fraction(99, 100)) / S if v else None for v in there],
             }

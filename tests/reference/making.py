@@ -123,6 +123,8 @@ class _Maker:
             lines.insert(draw.randrange(len(lines) + 1), {"suspended": slept})
         if not (resumed and self.has("killed")):
             lines.append(self._end(6 * S))
+        elif self.has("alive"):
+            lines.append({"alive": {"alive_ns": ORIGIN + draw.randint(0, 18 * S)}})
         if resumed:
             later = draw.randint(20 * S, 60 * S)
             lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
@@ -156,6 +158,8 @@ class _Maker:
             name="made-up",
             workload="function" if own else "mixed" if self.has("mixed") else "write",
             objects=draw.randint(1, 3),
+            # Without an end of its own a function that is ok has as many operations as planned.
+            duration_s=None if self.has("planned") else 60.0,
             target=target,
             control=TARGET if self.has("control") else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),

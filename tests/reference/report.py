@@ -66,7 +66,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "slept_s": Fraction(run.slept_ns, S) or None,
         "makespan_s": makespan(run),
         **{f"t{share}_s": done(run, share) for share in (50, 90, 99, 100)},
-        "per_function_bytes_per_s": percentiles(rates(run)),
+        "per_function_bytes_per_s": None if withheld else percentiles(rates(run)),
         "ttfb_s": None
         if "first_byte" not in seen
         else percentiles(between(good, "start_ns", "first_byte_ns")),
@@ -102,8 +102,11 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "contention": contention(run, percentiles),
         "stability": run.end.get("stability"),
     }
-    if withheld and report["contention"] is not None:
-        report["contention"]["commits_per_s"] = None
+    if withheld:
+        times = report["latencies"]
+        times["achieved_per_s"] = None
+        for row in times["by_kind"]:
+            row["operations_per_s"] = row["bytes_per_s"] = None
     parts = {"deliveries": deliveries(run), "bill": bill(run)}
     parts["neighbours"] = run.end.get("neighbours")
     return report | {name: part for name, part in parts.items() if part is not None}
@@ -302,9 +305,15 @@ def missing_functions(run: Saved, whole: Fraction | None) -> Row | None:
         slow = sorted([Fraction(-1)] * missing + known)[(total - 1) // 2]
         fast = sorted(known + [Fraction(10**30)] * missing)[total // 2]
         middle = [slow, fast]
+    begin, end = run.span() or (0, 0)
+    given_up = [one.collected_ns or 0 for one in run.functions if one.status == "lost"]
+    waited_ns = run.elapsed_ns(begin, max(end, *given_up, 0))
     return {
         "count": missing,
-        "whole_bytes_per_s": [whole, Fraction(most * S, run.span_ns())],
+        "whole_bytes_per_s": [
+            whole * run.span_ns() / waited_ns,
+            max(whole, Fraction(most * S, run.span_ns())),
+        ],
         "per_function_p50_bytes_per_s": middle,
     }
 

@@ -165,6 +165,8 @@ def _lines(header: Row, lines: list[str]) -> Saved:
             saved.waves.append(data["wave"])
         elif "resumed" in data:
             driver_ns = _go_on(saved, data["resumed"]["resumed_ns"], driver_ns)
+        elif "alive" in data:
+            driver_ns = max(driver_ns, data["alive"]["alive_ns"])
         elif "suspended" in data:
             driver_ns = max(driver_ns, _sleep(saved, data["suspended"]))
         else:

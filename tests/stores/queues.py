@@ -1,5 +1,6 @@
 """Stores that exist as arithmetic only: how long a queue takes, exactly."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 
@@ -65,8 +66,39 @@ class Queue:
             level=round(rate),
             path=None,
             took_s=np.sort(took_s),
+            own_s=np.sort(took_s),
             failed=0,
             overdue=0,
             achieved_per_s=0.0,
             growth=growth_of(due[counted], took_s),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """A store of which a share of the operations is slow, by the rate; above what it can do, all.
+
+    Its limit is where that share crosses 1 %.
+    """
+
+    share: Callable[[float], float]
+    limit_per_s: float | None
+    """None if no level holds."""
+    per_s: float = 1000.0
+    p99_s: float = 0.05
+    block_s: float = 5.0
+
+    def block(self, rate: float, rng: np.random.Generator) -> Block:
+        """Return a block at this rate."""
+        due = max(1, round(rate * self.block_s * (1 - SETTLING)))
+        slow = due if rate > self.per_s else rng.binomial(due, self.share(rate))
+        took_s = np.repeat([0.01, 1.0], [due - slow, slow])
+        return Block(
+            level=round(rate),
+            path=None,
+            took_s=took_s,
+            own_s=took_s,
+            failed=0,
+            overdue=0,
+            achieved_per_s=min(rate, self.per_s),
         )

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from serverless_bench.reporters.bounded_by import MOSTLY_IDLE, NOTABLE_IDLE
+
 LAUNCH: Final = "launch"
 IDLE: Final = "slots idle"
 OWN_CODE: Final = "own code"
@@ -25,12 +27,20 @@ ANSWERS: Final[Mapping[str, Answer]] = {
     "interpreter_lock": frozenset({LOCK}),
     "schedule": frozenset({SCHEDULE}),
     "function_network": frozenset({FUNCTION}),
-    # A reader of this word looks for the cause in the store, not in the functions.
-    "store": frozenset({CONNECTION, ALL, LATENCY, QUEUE, THROTTLED}),
+    "own_code": frozenset({OWN_CODE}),
+    # Of the scopes that the report leaves open; see ``answers``.
+    "rate_limit": frozenset({FUNCTION, CONNECTION, ALL}),
+    "retries": frozenset({THROTTLED}),
+    "answers": frozenset({LATENCY, QUEUE}),
+    "store_or_network": NOT_KNOWN,
     "unknown": NOT_KNOWN,
 }
 """Answer of each name below ``bottleneck.functions``. A residual, which is what remains when
 other causes are excluded, is ``NOT_KNOWN``."""
+
+
+_SCOPES: Final = {"connection": CONNECTION, "function": FUNCTION, "all": ALL}
+_IDLE: Final = {"delivery": IDLE, "unfilled": IDLE, "launch": LAUNCH, "cold_start": LAUNCH}
 
 
 def said_words(report: Mapping[str, Any]) -> Mapping[str, int]:
@@ -40,4 +50,15 @@ def said_words(report: Mapping[str, Any]) -> Mapping[str, int]:
 
 def answers(report: Mapping[str, Any]) -> list[Answer]:
     """Return the answer for every function."""
-    return [ANSWERS[name] for name, number in said_words(report).items() for _ in range(number)]
+    scopes = report["bottleneck"]["rate_limit_of"] or ()
+    named = {**ANSWERS, "rate_limit": frozenset(_SCOPES[scope] for scope in scopes)}
+    slots = report["bottleneck"]["slots"] or {}
+    idle = {reason: slots.get(reason, 0.0) for reason in _IDLE}
+    said = [named[name] for name, number in said_words(report).items() for _ in range(number)]
+    # Below that reports do not name idle slots; above a half of the time they come first.
+    if sum(idle.values()) >= MOSTLY_IDLE:
+        return [frozenset({_IDLE[max(idle, key=lambda reason: idle[reason])]})] * len(said)
+    if sum(idle.values()) >= NOTABLE_IDLE:
+        reasons = frozenset(_IDLE[reason] for reason, share in idle.items() if share >= 0.01)
+        return [answer | reasons if answer else answer for answer in said]
+    return said

@@ -34,6 +34,7 @@ _CODES: Final = {
     "precision": ExitCode.OK,
     "budget": ExitCode.UNDECIDED,
     "lowest": ExitCode.NEVER_HELD,
+    "none": ExitCode.NEVER_HELD,
     "highest": ExitCode.NO_LIMIT,
 }
 

@@ -8,7 +8,7 @@ What is not known is called so.
 
 from typing import Final
 
-from serverless_bench.analysis.bottleneck import (
+from serverless_bench.analysis.bottleneck.causes import (
     CLIENT_SHARE,
     DELAYED_SHARE,
     LEAST_PROBES,

@@ -1,11 +1,13 @@
 """warp's op-log of 15 columns, for ``warp analyze`` and whatever else reads it.
 
-One row per operation of the functions that count, without the warm-up. A thread is a
-function call; as warp numbers threads with 16 bits, 65,536 of them make a client.
+One row per operation of the functions that count, without the warm-up. A thread does one thing at
+a time, as warp's do: each thread of a function call is one; as warp numbers threads with 16 bits,
+65,536 of them make a client.
 """
 
 import csv
 import io
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
 
@@ -14,7 +16,7 @@ import numpy as np
 from serverless_bench.analysis.timeline import measured_operations
 from serverless_bench.formats.exporters.base import Exporter
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints, Table
+from serverless_bench.rundir.tables import ABSENT, EARLIEST, Ints, Table
 
 COLUMNS: Final = (
     *("idx", "thread", "op", "client_id", "n_objects", "bytes", "endpoint", "file", "error"),
@@ -48,18 +50,38 @@ def _chunks(run: Run) -> Iterator[Iterator[Sequence[object]]]:
     operations = {name: run.operations[name] for name in _NEEDED}
     order = np.flatnonzero(measured_operations(run))
     order = order[np.argsort(operations["start_ns"][order], kind="stable")]
+    threads = run.job.load.threads
+    thread: Ints = run.functions["index"][operations["function"]] * threads
+    function, start, end = (operations[name][order] for name in ("function", "start_ns", "end_ns"))
+    thread[order] += _lanes(function, start, end, threads)
+    operations["thread"] = thread
     for begin in range(0, len(order), _CHUNK):
         part = order[begin : begin + _CHUNK]
         yield _rows(run, {name: column[part] for name, column in operations.items()}, begin)
 
 
+def _lanes(function: Ints, start_ns: Ints, end_ns: Ints, threads: int) -> Ints:
+    """Return a thread, from 0, for each operation of a function, in the order of their starts."""
+    lanes = np.zeros(len(function), dtype=np.int64)
+    if threads == 1:
+        return lanes
+    free_ns: defaultdict[int, list[int]] = defaultdict(lambda: [EARLIEST] * threads)
+    rows = zip(function.tolist(), start_ns.tolist(), end_ns.tolist(), strict=True)
+    for row, (number, start, end) in enumerate(rows):
+        ends = free_ns[number]
+        # The thread that became free last: a schedule leaves the others idle for longer.
+        done = [lane for lane, at in enumerate(ends) if at <= start]
+        lane = max(done or range(threads), key=ends.__getitem__)
+        lanes[row], ends[lane] = lane, end
+    return lanes
+
+
 def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]:
     host = "sbench" if run.simulated is None else "simulated"
-    index = run.functions["index"][operations["function"]].tolist()
     start, end = operations["start_ns"], operations["end_ns"]
     # warp asks when the last byte left for the network, so of a read there is none.
     columns = zip(
-        index,
+        operations["thread"].tolist(),
         [_NAMES.get(kind, kind.upper()) for kind in operations["kind"]],
         operations["count"].tolist(),
         operations["bytes"].tolist(),

@@ -21,9 +21,13 @@ _GROUNDS: Final = {
 }
 _ERRORS: Final = ("failed", "orange", "purple", "sky", "brown", "grey")
 OF_CAUSE: Final = {
-    "store": "blue",
+    "answers": "blue",
+    "store_or_network": "sky",
     "client": "orange",
+    "own_code": "orange",
     "function_network": "purple",
+    "rate_limit": "purple",
+    "retries": "failed",
     "interpreter_lock": "pink",
     "launch": "brown",
     "schedule": "green",

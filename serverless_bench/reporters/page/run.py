@@ -12,6 +12,7 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters.base import problems, rows, simulated
 from serverless_bench.reporters.bill import bill_rows
+from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.reporters.definitions import definitions
 from serverless_bench.reporters.page import other_charts, time_charts
 from serverless_bench.reporters.page.charts import Chart, figure
@@ -226,8 +227,7 @@ def _sentences(summary: Summary) -> Iterator[Content]:
         yield _bad(f" {objects} came back with other bytes than were written.")
     elif summary.verified_bytes == summary.bytes > 0:
         yield " Every byte was compared with what was written."
-    bounded = dict(rows(summary)).get("bounded by", "").partition(";")[0]
-    if bounded:
+    if bounded := (bounded_by(summary) or "").partition("; processor")[0]:
         yield f" Bounded by {bounded}."
     if not summary.ended:
         yield _bad(" The driver has not ended this run.")

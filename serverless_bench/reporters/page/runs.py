@@ -206,12 +206,15 @@ def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
         What `sbench ls --format json` says of each, the most recent first.
     """
     figures = Figures(rows, terms(), "series")
-    runs = [row for row in rows if row.get("whole_bytes_per_s")]
+    drawn = [row for row in rows if row.get("whole_bytes_per_s")]
+    runs = [row for row in drawn if row.get("simulated") is None]
     rates = [float(row["whole_bytes_per_s"]) for row in runs]
     says = format_count(len(runs), "run") + " with a headline"
     if rates:
         between = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
         says += f"; whole throughput {between}"
+    if len(drawn) > len(runs):
+        says += f"; {format_count(len(drawn) - len(runs), 'run')} SIMULATED, not measured"
     partial = sum(row.get("ok", 0) < row.get("requested", 0) for row in rows)
     state = f"; {format_count(partial, 'run')} with functions failed or lost" if partial else ""
     lead = tag("p", says, tag("span", state, class_="bad"), ".", class_="verdict")
@@ -224,8 +227,8 @@ def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
         for at in range(len(rows))
     ]
     shown = [table(header, cells, names=_SERIES_NAMES, caption="Runs, the most recent first")]
-    drawn = [figure(_over_runs(runs[::-1]))] if len(runs) > 1 else []
-    parts = [Part(title="Runs", content=[*drawn, *shown]), all_figures(figures)]
+    charts = [figure(_over_runs(drawn[::-1]))] if len(drawn) > 1 else []
+    parts = [Part(title="Runs", content=[*charts, *shown]), all_figures(figures)]
     return document(title, lead, parts, figures.definitions())
 
 
@@ -234,13 +237,13 @@ def _over_runs(runs: Sequence[Mapping[str, Any]]) -> Chart:
     rows: list[Row] = [
         {
             "at": place,
-            "what": row["command"],
+            "what": _what(row),
             "name": row["name"],
             "rate": float(row["whole_bytes_per_s"]) / 1e6,
         }
         for place, row in enumerate(runs, 1)
     ]
-    commands = {str(row["command"]): palette.color_of(str(row["command"])) for row in runs}
+    commands = {_what(row): palette.color_of(_what(row)) for row in runs}
     return Chart(
         title="Whole throughput, MB/s",
         says="Each dot is a run, in the order in which they were saved.",
@@ -260,6 +263,11 @@ def _over_runs(runs: Sequence[Mapping[str, Any]]) -> Chart:
         },
         height=200,
     )
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    """Return the command of a run, and whether it was simulated."""
+    return str(row["command"]) if row.get("simulated") is None else f"{row['command']}, SIMULATED"
 
 
 def scaling_page(

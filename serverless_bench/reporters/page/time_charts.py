@@ -9,6 +9,7 @@ import numpy as np
 from serverless_bench.analysis.activity import ActivityOverTime
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.analysis.timeline import Timeline, clock_band
+from serverless_bench.reporters.bounded_by import CAUSE_WORDS
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, Spec, colors, number, values
 from serverless_bench.rundir.tables import Floats, Ints
@@ -19,12 +20,6 @@ _GIGABYTES: Final = 1e10
 """Bytes per second from which on they are drawn as GB/s."""
 _WORDS: Final = 5
 """Kinds of errors that have a colour of their own."""
-_CAUSES: Final = {
-    "function_network": "the function's own network",
-    "interpreter_lock": "the interpreter's lock",
-    "schedule": "the rate that was asked for",
-    "unknown": "cannot tell",
-}
 
 
 def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
@@ -69,7 +64,7 @@ def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
 
 def bounded_chart(found: ActivityOverTime) -> Chart:
     """Return the functions at work over time, by what bounded them."""
-    named = {_CAUSES.get(name, name): at for name, at in found.bounded.items()}
+    named = {CAUSE_WORDS[name]: at for name, at in found.bounded.items()}
     tints = [palette.color(palette.OF_CAUSE[name]) for name in found.bounded]
     every = format_count(found.bounded_of, "function")
     end_s = length_s(found.timeline)
@@ -135,17 +130,32 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     if found.segment_s is None or not found.over_time:
         return None
     rows = [
-        {"t": (place + 0.5) * found.segment_s, "what": one.kind, "p": name, "ms": value * 1e3}
+        {
+            "t": (place + 0.5) * found.segment_s,
+            "what": one.kind,
+            "p": name,
+            "ms": value * 1e3,
+            "bound": "at least" if overdue else "",
+        }
         for one in found.over_time
         for name, line in (("p50", one.p50_s), ("p99", one.p99_s))
-        for place, value in enumerate(line)
+        for place, (value, overdue) in enumerate(zip(line, one.overdue, strict=True))
         if value
     ]
     time = "Response time" if found.open_loop else "Latency"
     tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
     spec: Spec = {
         "data": values(rows),
-        "mark": {"type": "line", "clip": True, "point": {"size": 18}},
+        "layer": [
+            {
+                "transform": [{"filter": "!datum.bound"}],
+                "mark": {"type": "line", "clip": True, "point": {"size": 18}},
+            },
+            {
+                "transform": [{"filter": "datum.bound"}],
+                "mark": {"type": "point", "clip": True, "shape": "triangle-up", "size": 30},
+            },
+        ],
         "encoding": {
             "x": _time("seconds since the first operation was due"),
             "y": number("ms", scale={"type": "log"}, axis={"format": "~s", "tickCount": 4}),
@@ -160,6 +170,7 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
             "tooltip": [
                 {"field": "what", "title": "operation"},
                 {"field": "p", "title": "percentile"},
+                {"field": "bound", "title": "bound"},
                 number("t", "at, s", format=".4~f"),
                 number("ms", "ms", format=".4~g"),
             ],
@@ -168,7 +179,7 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     return Chart(
         title=f"{time}, ms",
         says="Median (solid) and 99th percentile (dotted) of the operations that began, or should"
-        " have begun, in each segment of time.",
+        " have begun, in each segment of time. Triangles are lower bounds: some never began.",
         spec=spec,
         height=190,
         end_s=end_s,

@@ -227,8 +227,13 @@ def draw_latency(run: Run, axes: Axes, *, style: Style | None = None) -> None:
             np.array([value or np.nan for value in values], dtype=np.float64) * _MS_PER_S
             for values in (one.p50_s, one.p99_s)
         )
-        axes.plot(at, p50, "-", color=color, label=one.kind, marker=marker, markersize=2)
-        axes.plot(at, p99, marker, color=color, markersize=5, fillstyle="none")
+        # Where some never began, both are lower bounds: triangles that no line leads to.
+        bound = np.array(one.overdue) > 0
+        measured = np.where(bound, np.nan, p50)
+        axes.plot(at, measured, "-", color=color, label=one.kind, marker=marker, markersize=2)
+        axes.plot(at[~bound], p99[~bound], marker, color=color, markersize=5, fillstyle="none")
+        for values in (p50, p99) if bound.any() else ():
+            axes.plot(at[bound], values[bound], "^", color=color, markersize=4, fillstyle="none")
     axes.set_xlim(0, found.segment_s * max(len(one.count) for one in found.over_time))
     _plain_numbers(axes)
     key_above(axes, columns=8)

@@ -77,6 +77,8 @@ class Block:
     """Due, and never begun."""
     achieved_per_s: float
     """Operations that ended well between the first instant that counts and the last one due."""
+    own_s: Floats | None = None
+    """Of those that succeeded, in the order of ``took_s``: from when they began."""
     growth: Growth | None = None
     """How they got slower within the block; None in a closed loop, where no queue grows."""
 
@@ -89,6 +91,12 @@ class Block:
         """Tell whether a queue grows that breaks the objective if the run goes on."""
         p99_s = objective.p99_s
         return p99_s is not None and self.growth is not None and self.growth.breaks(p99_s)
+
+    def begun_late(self, p99_s: float) -> int:
+        """Return how many operations were slow only because they began late, or never began."""
+        if self.own_s is None:
+            return 0
+        return self.overdue + int(((self.took_s > p99_s) & (self.own_s <= p99_s)).sum())
 
     def bad(self, objective: Objective) -> dict[str, int]:
         """Return how many operations break each part of an objective.
@@ -140,6 +148,8 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     counted_in = due_ns >= first_ns
     done = good & counted_in
     took_s = np.maximum(operations["end_ns"] - due_ns, 0)[done] / NS_PER_S
+    order = np.argsort(took_s, kind="stable")
+    own_s = (operations["end_ns"] - operations["start_ns"])[done] / NS_PER_S
     in_turn = done & scheduled
     growth = growth_of((due_ns[in_turn] - first_ns) / NS_PER_S, took_s[scheduled[done]])
     failed, overdue = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
@@ -151,7 +161,8 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     return Block(
         level=level,
         path=run.path,
-        took_s=np.sort(took_s),
+        took_s=took_s[order],
+        own_s=own_s[order],
         failed=failed + unknown,
         overdue=overdue,
         achieved_per_s=within * NS_PER_S / (until_ns - first_ns),

@@ -12,12 +12,15 @@ from serverless_bench.reporters.text_table import table
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block, Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
-from serverless_bench.statistics.posterior import Posterior
+from serverless_bench.statistics.crossing import Crossing
 from serverless_bench.statistics.scaling import LawKnee, knee_of_laws
 from serverless_bench.units import format_count, format_per_s, format_seconds
 
 _Z: Final = 1.96
 """Standard errors on either side of an interval of ``CONFIDENCE``."""
+_VERDICTS: Final = ("holds", "does not hold")
+_AS_FAST: Final = 1.1
+"""A store whose operations take at most so many times as long is not what holds them up."""
 _SURE: Final = 1 - (1 - CONFIDENCE) / 2
 
 
@@ -42,14 +45,16 @@ class LevelRow:
     """Blocks in which a queue grew that breaks the objective if the run goes on."""
     later_per_s: float | None
     """Seconds that operations were later each second; None in a closed loop."""
+    broken: bool
+    """Whether more of its own operations were bad than the objective allows."""
     holds: float
     """Probability that the limit is at this level or above it."""
 
     @property
     def verdict(self) -> str:
-        """The objective holds here, or it does not; or this is the border."""
+        """The objective holds here, or it does not; or nobody can tell."""
         if self.holds >= _SURE:
-            return "holds"
+            return "undecided" if self.broken else "holds"
         return "does not hold" if self.holds <= 1 - _SURE else "undecided"
 
 
@@ -72,7 +77,7 @@ class Limit(Printed):
     high: int | None
     """Ends of the interval; None where no level was tried beyond which it cannot lie."""
     ended: str
-    """precision, budget, lowest or highest."""
+    """precision, budget, lowest, highest, or none if no level is shown to hold."""
     precision: float
     lowest: int
     highest: int
@@ -84,6 +89,9 @@ class Limit(Printed):
     dispersion: float
     rows: tuple[LevelRow, ...]
     knee: LawKnee | None
+    of_the_load: bool
+    """Whether operations began late, above the limit, while the store answered as fast as below:
+    the functions' threads were all busy, and the store could do more."""
     confidence: float = CONFIDENCE
 
     def __str__(self) -> str:
@@ -111,12 +119,18 @@ def result_of(
     found = search.conclude()
     ended = search.reached or "budget"
     low, high = search.interval
+    rows = tuple(
+        _row([block for block in blocks if block.level == level], objective, found)
+        for level in sorted({block.level for block in blocks})
+    )
+    if ended in {"precision", "budget"} and all(row.verdict != "holds" for row in rows):
+        ended = "none"
     inside = ended in {"precision", "budget"}
     return Limit(
         over=over,
         objective=objective,
         limit=floor(found.quantile(0.5)) if inside else None,
-        low=None if low < search.lowest else floor(low),
+        low=None if low < search.lowest or ended == "none" else floor(low),
         high=None if high > search.highest else ceil(high),
         ended=ended,
         precision=search.precision,
@@ -128,15 +142,13 @@ def result_of(
         settle_s=settle_s,
         took_s=took_s,
         dispersion=found.dispersion,
-        rows=tuple(
-            _row([block for block in blocks if block.level == level], objective, found)
-            for level in sorted({block.level for block in blocks})
-        ),
+        rows=rows,
         knee=_knee(blocks),
+        of_the_load=_of_the_load(blocks, objective, rows),
     )
 
 
-def _row(blocks: Sequence[Block], objective: Objective, found: Posterior) -> LevelRow:
+def _row(blocks: Sequence[Block], objective: Objective, found: Crossing) -> LevelRow:
     level = blocks[0].level
     undone = sum(block.failed + block.overdue for block in blocks)
     took_s = np.sort(np.concatenate([block.took_s for block in blocks]))
@@ -157,8 +169,30 @@ def _row(blocks: Sequence[Block], objective: Objective, found: Posterior) -> Lev
         errors=undone / max(due, 1),
         growing=sum(block.grows(objective) for block in blocks),
         later_per_s=float(np.mean(slopes)) if slopes else None,
+        broken=any(
+            sum(block.bad(objective)[name] for block in blocks) > allowed * due
+            for name, allowed in objective.allowed.items()
+        ),
         holds=found.above(level),
     )
+
+
+def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[LevelRow]) -> bool:
+    """Tell whether what breaks the objective is that operations begin late."""
+    p99_s = objective.p99_s
+    levels = {word: [row.level for row in rows if row.verdict == word] for word in _VERDICTS}
+    above = [block for block in blocks if block.level in levels["does not hold"][:1]]
+    below = [block for block in blocks if block.level in levels["holds"]]
+    own_s = [
+        np.concatenate([block.own_s for block in some if block.own_s is not None] or [np.zeros(0)])
+        for some in (above, below)
+    ]
+    if p99_s is None or not all(map(len, own_s)):
+        return False
+    bad = sum(block.bad(objective)["p99"] for block in above)
+    late = sum(block.begun_late(p99_s) for block in above)
+    slower, before = (float(np.median(times)) for times in own_s)
+    return late > bad / 2 and slower <= _AS_FAST * before
 
 
 def _at(took_s: Floats, due: int, share: float) -> float | None:
@@ -196,10 +230,10 @@ def lines(limit: Limit, style: str) -> Iterator[str]:
     yield _headline(limit)
     yield f"ended: {_ending(limit)}"
     yield _knee_text(limit.knee)
-    if any(row.overdue for row in limit.rows if row.verdict != "does not hold"):
+    if limit.of_the_load:
         yield (
-            "operations never began at levels around the limit: more --number, or --threads with"
-            " as many --objects, tell whether that is the store's limit or the functions'"
+            "this is the limit of the load, not of the store: operations began late while the"
+            " store answered as fast as before; more --number, or --threads with as many --objects"
         )
 
 
@@ -239,6 +273,9 @@ def _headline(limit: Limit) -> str:
         return f"limit: {objective} does not hold even at {limit.lowest} {what}"
     if limit.ended == "highest":
         return f"limit: {objective} holds up to {limit.highest} {what}, the most that was allowed"
+    if limit.ended == "none":
+        broken = "" if limit.high is None else f"; it is broken from {limit.high} on"
+        return f"limit: {objective} is not shown to hold at any level{broken}"
     low = f"below {limit.lowest}" if limit.low is None else str(limit.low)
     high = f"above {limit.highest}" if limit.high is None else str(limit.high)
     return (
@@ -254,6 +291,7 @@ def _ending(limit: Limit) -> str:
         "precision": f"within {limit.precision:.1%} of the limit",
         "budget": f"the budget is spent, and {limit.precision:.1%} of the limit is not reached",
         "lowest": "the lowest level does not hold",
+        "none": "no level is shown to hold",
         "highest": "the highest level holds",
     }
     return f"{why[limit.ended]}; {spent}"
@@ -263,6 +301,8 @@ def _knee_text(knee: LawKnee | None) -> str:
     if knee is None:
         return "knee: too few levels to say"
     most = f"at most {format_per_s(knee.most_per_s)} achieved"
-    capped = "not met" if knee.capped is None else f"{knee.capped:.4g}"
-    usl = "not met" if knee.usl is None else f"{knee.usl:.4g}"
-    return f"knee: min(linear, cap) {capped}; universal scalability law {usl}; {most}"
+    if knee.law is None:
+        return f"knee: the levels do not tell; {most}"
+    law = {"capped": "min(linear, cap)", "usl": "universal scalability law"}[knee.law]
+    at = "not met" if knee.at is None else f"{knee.at:.4g}"
+    return f"knee: {at} ({law}); {most}"

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.statistics.posterior import Posterior, Trial, posterior
+from serverless_bench.statistics.crossing import Crossing, Trial, crossing
 
 CONFIDENCE: Final = 0.95
 _TAIL: Final = (1 - CONFIDENCE) / 2
@@ -22,8 +22,6 @@ _INNER: Final = (0.3, 0.7)
 _STEP: Final = 0.7
 """Between two levels of the ladder, as a share of the precision."""
 MIN_ROUNDS: Final = 3
-_BEYOND: Final = 2.0
-"""How far outside of the levels that are allowed a limit is looked for."""
 _BROKEN: Final = 10.0
 """The ramp ends at a level with so many times the bad operations that are allowed; or a fifth."""
 _MOST_BROKEN: Final = 0.2
@@ -51,7 +49,7 @@ class Search:
     precision: float
     seed: int = 0
     trials: dict[str, list[Trial]] = field(default_factory=dict)
-    found: Posterior | None = None
+    found: Crossing | None = None
     """What is known after the last whole round."""
     rounds: int = 0
     """That were begun."""
@@ -95,10 +93,10 @@ class Search:
         else:
             self._next = [min(2 * level, self.highest)]
 
-    def conclude(self) -> Posterior:
+    def conclude(self) -> Crossing:
         """Return what all blocks so far say of the limit."""
         parts = [(self.allowed[name], trials) for name, trials in self.trials.items()]
-        self.found = posterior(parts, self.lowest / _BEYOND, self.highest * _BEYOND)
+        self.found = crossing(parts)
         return self.found
 
     @property
@@ -106,7 +104,7 @@ class Search:
         """Where the limit lies, with a probability of ``CONFIDENCE`` or more.
 
         Its ends are levels that were tried, where there are such: between two of them nothing
-        was seen, and a posterior there is the prior's.
+        was seen.
         """
         low, high = self._likely()
         levels = {trial.level for trials in self.trials.values() for trial in trials}

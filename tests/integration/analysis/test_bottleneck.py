@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from serverless_bench import JobSpec, run_job, summarize
-from serverless_bench.analysis.network_bucket import BucketFit, bucket_fits
+from serverless_bench.analysis.bottleneck.rate_limit import BucketFit, bucket_fits
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.aws.lambda_network import function_network
@@ -50,7 +50,7 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
         write, keys = perform(server, tmp_path / "w", "write", object_bytes=82 * MIB, **asked)
         read, _ = perform(server, tmp_path / "r", "read", keys=keys, **asked)
     for summary in (write, read):
-        assert summary.bottleneck.functions == {"function_network": 3}
+        assert summary.bottleneck.functions == {"rate_limit": 3}
         assert summary.bottleneck.sustained_bytes_per_s == pytest.approx(5 * MIB, rel=0.05)
         assert summary.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.05)
 
@@ -99,7 +99,7 @@ def test_a_slow_store(tmp_path: Path) -> None:
             objects=10,
             object_bytes=1000,
         )
-    assert found.bottleneck.functions == {"store": 4}
+    assert found.bottleneck.functions == {"answers": 4}
 
 
 def test_more_functions_than_processors(tmp_path: Path) -> None:

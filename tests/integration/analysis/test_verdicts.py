@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from docs.make_verdicts import ROWS, matrix
-from serverless_bench.analysis.bottleneck import CAUSES as NAMES
+from serverless_bench.analysis.bottleneck.causes import CAUSES as NAMES
 from tests.verdicts import namespace
 from tests.verdicts.bench import Outcome, bench_in
 from tests.verdicts.cells import CAUSES, FACTORS, IN_CI, cells, name_of, possible_here
@@ -105,7 +105,7 @@ def test_halves_are_given_the_answers_that_fit_them() -> None:
 
 def test_the_matrix_counts_functions_and_cells() -> None:
     case = next(case for case in CELLS if case["cause"] == "queue")
-    lines = matrix([Outcome(case, {"store": 3, "client": 1}, Result.CONTRADICTS)]).splitlines()
-    assert lines[0] == "| true | `client` | `store` | specific | true | not known | contradicts |"
+    lines = matrix([Outcome(case, {"answers": 3, "client": 1}, Result.CONTRADICTS)]).splitlines()
+    assert lines[0] == "| true | `client` | `answers` | specific | true | not known | contradicts |"
     assert "| queue | 1 | 3 |  |  |  | 1 |" in lines
     assert lines[-1] == "| all | 1 | 3 | 0 | 0 | 0 | 1 |"

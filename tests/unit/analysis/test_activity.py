@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.analysis.activity import activity, status_counts
-from serverless_bench.analysis.bottleneck import bounded_functions
+from serverless_bench.analysis.bottleneck.causes import bounded_functions
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import functions_at_work, good_operations

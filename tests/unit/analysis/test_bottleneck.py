@@ -1,5 +1,6 @@
 """What bounded a run is told correctly in cases that are known."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.bottleneck import bottleneck
-from serverless_bench.analysis.network_bucket import fit_bucket
+from serverless_bench.analysis.bottleneck.causes import bottleneck
+from serverless_bench.analysis.bottleneck.rate_limit import fit_bucket
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, attempt, job, operation, record, saved
@@ -30,12 +32,15 @@ def bucket_curve(
     return at, np.minimum(moved, total)
 
 
-def functions(
+def functions(  # noqa: PLR0913 - every one of them is what a test is about
     path: Path,
     curves: list[tuple[np.ndarray, np.ndarray]],
     *,
     cpu_share: float = 0.2,
     launch_s: float = 0.1,
+    flow: float = 0.9,
+    delivery_s: float = 1.0,
+    begin_s: Sequence[float] = (),
     load: Load | None = None,
     **used: float | None,
 ) -> Run:
@@ -52,6 +57,13 @@ def functions(
         op = operation(
             start_ns=round(launch_s * S), end_ns=round(launch_s * S) + took, size=int(sizes.sum())
         )
+        begin = round((begin_s[index] if begin_s else 0) * S)
+        op = replace(
+            op,
+            start_ns=op.start_ns + begin,
+            end_ns=op.end_ns + begin,
+            last_byte_sent_ns=op.start_ns + begin + round(flow * took),
+        )
         of = replace(
             record(index, [op], steps=steps),
             cpu_user_s=cpu_share * took / S,
@@ -61,8 +73,10 @@ def functions(
             generator_bytes_per_s=9 * 10**9,
             **used,  # type: ignore[arg-type]
         )
-        outcomes.append(Outcome(submitted_ns=0, collected_ns=op.end_ns + S, result=of))
-    of_job = job(invocations=len(outcomes), concurrency=len(outcomes))
+        collected = op.end_ns + round(delivery_s * S)
+        outcomes.append(Outcome(submitted_ns=begin, collected_ns=collected, result=of))
+    at_once = max(1, len(outcomes) - bool(begin_s))
+    of_job = job(invocations=len(outcomes), concurrency=at_once)
     of_job = replace(of_job, load=load or Load())
     return saved(path, outcomes, of=of_job)
 
@@ -106,7 +120,7 @@ def test_a_limit_that_each_has_for_itself(tmp_path: Path) -> None:
         for _ in range(12)
     ]
     run = functions(tmp_path / "run", curves)
-    assert told(run) == {"function_network": 12}
+    assert told(run) == {"rate_limit": 12}
     found = bottleneck(run, good_operations(run))
     assert found.sustained_bytes_per_s == pytest.approx(77.6 * MIB, rel=0.05)
     assert found.burst_bytes == pytest.approx(300 * MIB, rel=0.05)
@@ -115,12 +129,79 @@ def test_a_limit_that_each_has_for_itself(tmp_path: Path) -> None:
 
 def test_equal_rates_without_a_burst_are_a_shaper(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 500e6, 26))
-    assert told(functions(tmp_path / "run", [curve] * 8)) == {"function_network": 8}
+    assert told(functions(tmp_path / "run", [curve] * 8)) == {"rate_limit": 8}
+
+
+def test_bytes_that_hardly_flow_are_bounded_by_answers(tmp_path: Path) -> None:
+    # Latency or a queue makes closed loops as alike as a shaper does.
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    assert told(functions(tmp_path / "run", [curve] * 8, flow=0.016)) == {"answers": 8}
+
+
+def test_a_constant_rate_leaves_open_what_it_is_a_limit_of(tmp_path: Path) -> None:
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    run = functions(tmp_path / "run", [curve] * 4)
+    assert told(run) == {"rate_limit": 4}
+    limit = bottleneck(run, good_operations(run))
+    assert limit.rate_limit_of == ("connection", "function", "all")
+
+
+def test_a_rate_that_does_not_fall_with_more_functions_is_not_shared(tmp_path: Path) -> None:
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    # Alone, then six at once.
+    run = functions(tmp_path / "run", [curve] * 7, begin_s=(0, *[10] * 6))
+    assert told(run) == {"rate_limit": 7}
+    assert bottleneck(run, good_operations(run)).rate_limit_of == ("connection", "function")
+
+
+def test_a_rate_that_falls_with_more_functions_is_one_for_all(tmp_path: Path) -> None:
+    alone = (np.linspace(0, 5, 26), np.linspace(0, 12e6, 26))
+    shared = (np.linspace(0, 5, 26), np.linspace(0, 2e6, 26))
+    run = functions(tmp_path / "run", [alone] + [shared] * 6, begin_s=(0, *[10] * 6))
+    assert told(run) == {"rate_limit": 7}
+    assert bottleneck(run, good_operations(run)).rate_limit_of == ("all",)
+
+
+def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
+    ops = [
+        operation(0, kind=OperationKind.CALL, end_ns=10 * S, size=1000),
+        operation(1, start_ns=9 * S, end_ns=9 * S + S // 5),
+    ]
+    of = replace(record(0, ops), cpus=2, run_wait_ns=0, cpu_user_s=0.1, cpu_sys_s=0.0)
+    outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
+    of_job = replace(job(invocations=1), workload="function")
+    assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {"own_code": 1}
+
+
+@pytest.mark.parametrize(
+    ("launch_s", "delivery_s", "state"), [(0.0, 5.0, "delivery"), (5.0, 0.0, "launch")]
+)
+def test_slots_that_stand_idle_are_told(
+    tmp_path: Path, launch_s: float, delivery_s: float, state: str
+) -> None:
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    run = functions(tmp_path / "run", [curve] * 8, launch_s=launch_s, delivery_s=delivery_s)
+    slots = bottleneck(run, good_operations(run)).slots
+    assert slots is not None
+    assert slots["work"] == pytest.approx(0.5)
+    assert slots[state] == pytest.approx(0.5)
+
+
+def test_a_free_slot_waits_for_the_driver_as_long_as_functions_are_left(tmp_path: Path) -> None:
+    # One slot: the second function is submitted 2 s after the first one has ended.
+    curve = (np.linspace(0, 4, 21), np.linspace(0, 10e6, 21))
+    run = functions(tmp_path / "run", [curve] * 2, launch_s=0.0, delivery_s=0.0, begin_s=(0.0, 6.0))
+    slots = bottleneck(run, good_operations(run)).slots
+    assert slots is not None
+    assert {name: round(share, 6) for name, share in slots.items() if share} == {
+        "work": 0.8,
+        "unfilled": 0.2,
+    }
 
 
 def test_unequal_rates_are_the_store(tmp_path: Path) -> None:
     curves = [(np.linspace(0, 5, 26), np.linspace(0, (300 + 60 * i) * 1e6, 26)) for i in range(8)]
-    assert told(functions(tmp_path / "run", curves)) == {"store": 8}
+    assert told(functions(tmp_path / "run", curves)) == {"store_or_network": 8}
 
 
 def test_a_busy_processor_is_the_client(tmp_path: Path) -> None:
@@ -161,7 +242,7 @@ def test_an_unknown_submission_is_no_launch(tmp_path: Path) -> None:
     run = functions(tmp_path / "run", curves)
     unsaid = np.full(8, -1)
     run = replace(run, functions={**run.functions, "submitted_ns": unsaid})
-    assert told(run) == {"store": 8}
+    assert told(run) == {"store_or_network": 8}
 
 
 def test_silence_is_not_an_answer(tmp_path: Path) -> None:
@@ -172,7 +253,9 @@ def test_silence_is_not_an_answer(tmp_path: Path) -> None:
     assert told(run) == {"unknown": 8}
 
 
-@pytest.mark.parametrize(("late_s", "by"), [(0, "schedule"), (0.4, "schedule"), (2, "store")])
+@pytest.mark.parametrize(
+    ("late_s", "by"), [(0, "schedule"), (0.4, "schedule"), (2, "store_or_network")]
+)
 def test_who_does_what_was_asked_is_bounded_by_the_schedule(
     tmp_path: Path, late_s: float, by: str
 ) -> None:
@@ -234,11 +317,11 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
         (8, {"cpu": 0.6, "wait": 3.4, "python": 0.5, "lock": 0.77}, "interpreter_lock"),
         (8, {"cpu": 7.5, "python": 0.3, "lock": 0.1}, "client"),
         # A client that costs nothing.
-        (1, {"cpu": 0.05}, "store"),
-        (1, {"cpu": 0.05, "wait": 0.2}, "store"),
-        (2, {"cpu": 0.1, "lock": 0.02}, "store"),
-        (8, {"cpu": 0.3, "lock": 0.1}, "store"),
-        (8, {"cpu": 0.3, "wait": 2.0, "lock": 0.2}, "store"),
+        (1, {"cpu": 0.05}, "store_or_network"),
+        (1, {"cpu": 0.05, "wait": 0.2}, "store_or_network"),
+        (2, {"cpu": 0.1, "lock": 0.02}, "store_or_network"),
+        (8, {"cpu": 0.3, "lock": 0.1}, "store_or_network"),
+        (8, {"cpu": 0.3, "wait": 2.0, "lock": 0.2}, "store_or_network"),
         # In between, and where the waits of threads are not in the record.
         (1, {"cpu": 0.7}, "unknown"),
         (2, {"cpu": 0.65, "lock": 0.4}, "unknown"),
@@ -259,7 +342,7 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
 
     # It may send many requests at once: each of them may have waited for the store.
     assert told(hidden(tmp_path / "a", 0.9)) == {"unknown": 1}
-    assert told(hidden(tmp_path / "b", 0.2)) == {"store": 1}
+    assert told(hidden(tmp_path / "b", 0.2)) == {"store_or_network": 1}
     assert told(hidden(tmp_path / "c", 15.0)) == {"client": 1}
 
 
@@ -267,7 +350,7 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
     run = threaded(tmp_path / "run", 8, cpu=0.9, lock=0.1)
     assert told(run) == {"interpreter_lock": 1}
     target = replace(run.job.target, endpoint_url="https://store")
-    assert told(replace(run, job=replace(run.job, target=target))) == {"store": 1}
+    assert told(replace(run, job=replace(run.job, target=target))) == {"store_or_network": 1}
 
 
 @pytest.mark.parametrize(
@@ -278,10 +361,10 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
         (4096, 1218.75, "function_network"),
         (10240, 3000, "function_network"),
         # Neither law.
-        (10240, 1500, "store"),
-        (1769, 1218.75, "store"),
+        (10240, 1500, "store_or_network"),
+        (1769, 1218.75, "store_or_network"),
         # As here, where no memory is set.
-        (None, 625, "store"),
+        (None, 625, "store_or_network"),
     ],
 )
 def test_one_function_alone_is_known_by_the_rate_of_its_memory(
@@ -300,5 +383,5 @@ def test_functions_of_two_memory_sizes_have_two_limits(tmp_path: Path) -> None:
     ]
     run = functions(tmp_path / "run", curves)
     table = {**run.functions, "memory_mib": np.array([2048] * 3 + [4096] * 3)}
-    assert told(replace(run, functions=table)) == {"function_network": 6}
-    assert told(run) == {"store": 6}, "all alike they are not"
+    assert told(replace(run, functions=table)) == {"rate_limit": 6}
+    assert told(run) == {"store_or_network": 6}, "all alike they are not"

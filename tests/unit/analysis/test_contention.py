@@ -80,7 +80,9 @@ def test_writes_are_told_apart_by_how_they_ended(tmp_path: Path) -> None:
 def test_two_functions_that_replaced_one_version_are_named(tmp_path: Path) -> None:
     one = function(0, [commit(0, 0, 1)], [write(0, "0.0.0", None, 0.1)])
     two = function(1, [commit(0, 0, 1)], [write(0, "1.0.0", None, 0.3)])
-    (violation,) = found(tmp_path, [one, two]).violations
+    says = found(tmp_path, [one, two])
+    assert (says.lost_updates, says.commits_per_s) == (1, None)
+    (violation,) = says.violations
     assert (violation.fault, violation.functions) == ("forked", (0, 1))
     assert violation.versions == ("", "0.0.0", "1.0.0")
 

@@ -48,6 +48,8 @@ def test_a_true_report_has_its_headline(tmp_path: Path) -> None:
         ({"verified_bytes": lambda v: v + 10**7}, "more bytes were verified than moved"),
         ({"bytes": lambda b: b * 2, "size": lambda s: s * 2}, "the attempts carried"),
         ({"last_byte_sent_ns": lambda t: t + 10 * S}, "an instant before their start"),
+        ({"start_ns": lambda t: t - 60 * S}, "begin before their function began"),
+        ({"end_ns": lambda t: t + 30 * S}, "or end after it ended"),
     ],
 )
 def test_what_cannot_be_withholds_it(
@@ -80,6 +82,40 @@ def test_a_link_carries_its_rate_in_each_direction(tmp_path: Path) -> None:
         assert (summarize(declared).withheld == ()) is is_true
 
 
+def test_a_withheld_throughput_stands_nowhere_else(tmp_path: Path) -> None:
+    run = changed(some(tmp_path / "run"), bytes=lambda b: b - 1)
+    report = summarize(run).to_json()
+    assert report["withheld"]
+    assert report["per_function_bytes_per_s"] is None
+    rows = report["latencies"]["by_kind"]
+    assert rows
+    assert all(row["bytes_per_s"] is row["operations_per_s"] is None for row in rows)
+    assert report["latencies"]["achieved_per_s"] is None
+
+
+def test_steps_do_not_outlast_their_operation(tmp_path: Path) -> None:
+    run = some(tmp_path / "run")
+    steps = {**run.steps, "step_ns": run.steps["step_ns"] + 1000 * S}
+    (why,) = summarize(replace(run, steps=steps)).withheld
+    assert why == "the steps of 8 operations take longer than the operations"
+
+
+def test_a_function_that_did_less_than_planned_withholds_the_headline(tmp_path: Path) -> None:
+    run = some(tmp_path / "run")
+    more = replace(run, job=replace(run.job, objects=3))
+    (why,) = summarize(more).withheld
+    assert why == "8 functions called ok did fewer operations than the 3 planned"
+    assert summarize(replace(more, job=replace(more.job, duration_s=9.0))).withheld == ()
+
+
+def test_the_time_of_a_lost_function_bounds_the_whole_from_below(tmp_path: Path) -> None:
+    hung = replace(outcome(lost(1)), collected_ns=10 * S)
+    run = saved(tmp_path / "run", [outcome(record(0, [operation(end_ns=S, size=10**6)])), hung])
+    missing = summarize(run).missing_functions
+    assert missing is not None
+    assert missing.whole_bytes_per_s == pytest.approx((10**5, 2 * 10**6))
+
+
 def test_littles_law(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
     few = replace(run, job=replace(run.job, concurrency=2))
@@ -94,7 +130,7 @@ def test_an_object_is_not_faster_than_memory(tmp_path: Path) -> None:
 
 
 def test_there_is_a_test_for_each_check() -> None:
-    assert len(INVARIANTS) == 9
+    assert len(INVARIANTS) == 11
 
 
 def test_missing_functions_stand_in_the_first_line_with_bounds(tmp_path: Path) -> None:

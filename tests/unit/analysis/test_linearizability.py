@@ -15,6 +15,7 @@ from serverless_bench.analysis.linearizability import (
     Fault,
     KeyHistory,
     PossibleWrite,
+    lost_updates,
     violations,
 )
 
@@ -108,6 +109,33 @@ def test_a_fault_has_a_name(
 ) -> None:
     (found,) = violations(KeyHistory("k", writes, reads), SHARP)
     assert (found.key, found.fault) == ("k", fault)
+
+
+@pytest.mark.parametrize(
+    ("writes", "lost"),
+    [
+        ([], 0),
+        (chain(("a", None, 0, 1), ("b", "a", 2, 3)), 0),
+        (chain(("a", None, 0, 1), ("b", "a", 2, 3), ("c", "a", 2, 3)), 1),
+        # Whichever branch survived, three are gone.
+        (chain(*((name, None, 0, 1) for name in "abcd")), 3),
+        (chain(("a", None, 0, 1), ("b", "a", 2, 3), ("c", "b", 4, 5), ("x", None, 0, 1)), 1),
+        # Nobody was promised anything of a write without an answer.
+        (chain(("a", None, 0, 1), ("b", None, 0, inf)), 0),
+        # A writer without a record stands between.
+        (chain(("a", None, 0, 1), ("c", "unrecorded", 4, 5)), 0),
+    ],
+)
+def test_acknowledged_updates_that_no_branch_holds_are_lost(
+    writes: list[PossibleWrite], lost: int
+) -> None:
+    assert lost_updates(KeyHistory("k", writes, [])) == lost
+
+
+@given(histories())
+def test_a_history_that_could_be_has_lost_nothing(history: KeyHistory) -> None:
+    if is_linearizable(history):
+        assert lost_updates(history) == 0
 
 
 def test_a_fork_names_the_version_and_all_that_replaced_it() -> None:

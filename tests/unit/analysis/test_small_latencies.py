@@ -242,6 +242,7 @@ def test_each_segment_has_its_percentiles() -> None:
     assert over_time("get", grid, began, took) == OverTime(
         kind="get",
         count=(3, 1, 2),
+        overdue=(0, 0, 0),
         p50_s=(3, 7, 15),
         p99_s=(pytest.approx(3.98), 7, pytest.approx(19.9)),  # type: ignore[arg-type]
     )

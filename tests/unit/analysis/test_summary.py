@@ -283,26 +283,24 @@ def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
     outcomes += [outcome(lost(5 + i)) for i in range(missing)]
     run = saved(tmp_path, outcomes, of=job(invocations=5 + missing))
     good, rates = good_operations(run), np.array([4.0, 2.0, 5.0, 1.0, 3.0])
-    found = missing_functions(run, good, rates, whole=100.0, span_s=10.0)
+    found = missing_functions(run, good, rates, whole=100.0)
     assert found is not None
     assert found.count == missing
     assert found.per_function_p50_bytes_per_s == middle
-    assert found.whole_bytes_per_s == pytest.approx((100, 1500 + missing * 500))
-    for unknown in (None, 0.0):
-        assert missing_functions(run, good, rates, whole=100.0, span_s=unknown) is None
+    assert found.whole_bytes_per_s == pytest.approx((100, 15000 + missing * 5000))
     assert [
-        missing_functions(run, good, rates[:0], whole=100.0, span_s=10.0),
-        missing_functions(run, good, rates, whole=None, span_s=10.0),
+        missing_functions(run, good, rates[:0], whole=100.0),
+        missing_functions(run, good, rates, whole=None),
     ] == [None, None]
     # What was measured is never above the most that there could be.
-    most = missing_functions(run, good, rates, whole=1e9, span_s=10.0)
+    most = missing_functions(run, good, rates, whole=1e9)
     assert most is not None
     assert most.whole_bytes_per_s == pytest.approx((1e9, 1e9))
 
 
 def test_nothing_is_missing_of_a_whole_run(tmp_path: Path) -> None:
     run = saved(tmp_path, [outcome(record(0, [operation()]))])
-    assert missing_functions(run, good_operations(run), np.ones(1), whole=1.0, span_s=1.0) is None
+    assert missing_functions(run, good_operations(run), np.ones(1), whole=1.0) is None
 
 
 # Pauses

@@ -2,6 +2,7 @@ import csv
 import io
 import pickle
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from serverless_bench.formats.exporters.warp import COLUMNS
 from serverless_bench.formats.importers import read_results
 from serverless_bench.formats.importers.base import Hints
 from serverless_bench.formats.importers.saving import save
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.oplogs import BEGIN, WARP
@@ -98,6 +100,21 @@ def test_more_functions_than_warp_numbers_threads(tmp_path: Path, run: Run) -> N
     lines = exported(run, "warp").decode().splitlines()
     rows = list(csv.DictReader(lines[:-1], delimiter="\t"))
     assert (rows[1]["client_id"], rows[1]["thread"]) == ("sbench1", "5")
+
+
+def test_a_thread_of_warp_does_one_thing_at_a_time(tmp_path: Path) -> None:
+    begins = (0, 1, 4, 5, 9)
+    ops = [operation(n, start_ns=at * S, end_ns=(at + 4) * S) for n, at in enumerate(begins)]
+    of = replace(job(invocations=2), load=Load(threads=2))
+    run = saved(tmp_path / "run", [outcome(record(i, ops)) for i in range(2)], of=of)
+    lines = exported(run, "warp").decode().splitlines()[:-1]
+    rows = list(csv.DictReader(lines, delimiter="\t"))
+    by_thread: dict[str, list[tuple[str, str]]] = {}
+    for row in rows:
+        by_thread.setdefault(row["thread"], []).append((row["start"], row["end"]))
+    assert sorted(by_thread) == ["0", "1", "2", "3"]
+    for spans in by_thread.values():
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
 
 
 def test_warp_has_names_for_what_moves_no_bytes(tmp_path: Path) -> None:

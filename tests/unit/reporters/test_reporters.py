@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis.bottleneck import Bottleneck
+from serverless_bench.analysis.bottleneck.causes import Bottleneck
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.job.operations import OperationKind
@@ -231,7 +231,8 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
 
 
 @pytest.mark.parametrize(
-    ("polled", "words"), [(False, "launch 100%"), (True, "waiting for a worker 100%")]
+    ("polled", "words"),
+    [(False, "launch: 2 of 2 functions"), (True, "waiting for a worker: 2 of 2 functions")],
 )
 def test_nobody_launches_workers(healthy: Summary, words: str, *, polled: bool) -> None:
     slow = Bottleneck(functions={"launch": 2})

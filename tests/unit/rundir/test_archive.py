@@ -36,7 +36,7 @@ from serverless_bench.rundir.record import (
 )
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
-from tests.data.runs import attempt, header, job, lost, operation, outcome, record, saved
+from tests.data.runs import S, attempt, header, job, lost, operation, outcome, record, saved
 
 VALUES: dict[object, st.SearchStrategy[object]] = {
     int: st.integers(0, 2**53),
@@ -443,3 +443,23 @@ def test_keys_that_a_run_was_given_stay_as_they_are(tmp_path: Path) -> None:
     with Archive(path):
         pass
     assert load_run(path).keys() == ["a"]
+
+
+def test_a_pause_begins_with_the_last_sign_of_the_driver(tmp_path: Path) -> None:
+    """A driver that was killed in the middle of a batch had been at work since its last record."""
+    first = outcome(record(0, [operation(end_ns=4 * S)]))
+    records = saved(tmp_path / "run", [first], of=job(invocations=2)).path / "records.jsonl"
+    (arrived, _) = records.read_text().splitlines()
+    signs = ({"alive": {"alive_ns": 11 * S}}, {"resumed": {"resumed_ns": 15 * S}})
+    records.write_text("\n".join([arrived, *map(json.dumps, signs), ""]))
+    assert load_run(tmp_path / "run").downtimes == ((11 * S, 15 * S),)
+
+
+def test_a_driver_at_work_gives_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serverless_bench.rundir.archive._BEAT_S", 1e-3)
+    of = header(job(invocations=1))
+    with Archive(tmp_path / "run", header=of) as archive, archive.beating():
+        while b"alive" not in (records := (tmp_path / "run" / "records.jsonl").read_bytes()):
+            pass
+    assert json.loads(records.splitlines()[0])["alive"]["alive_ns"] > 0
+    assert load_run(tmp_path / "run").skipped_lines == 0

@@ -28,14 +28,14 @@ def one_cause(summary: Summary) -> str:
     [
         # Burst and rate of a bucket, and the rate alone.
         (
-            "function_network",
+            "rate_limit",
             changed(LOOPBACK, function={"burst_bytes": 10e6, "bytes_per_s": 20e6}),
         ),
-        ("function_network", changed(LOOPBACK, function={"burst_bytes": 0.0, "bytes_per_s": 20e6})),
+        ("rate_limit", changed(LOOPBACK, function={"burst_bytes": 0.0, "bytes_per_s": 20e6})),
         # A connection's own limit is a limit that each function has for itself.
-        ("function_network", changed(LOOPBACK, function={"connection_put_bytes_per_s": 30e6})),
+        ("rate_limit", changed(LOOPBACK, function={"connection_put_bytes_per_s": 30e6})),
         ("launch", changed(LOOPBACK, launch={"cold_s": 5.0, "cold_sigma": 0.2})),
-        ("store", changed(LOOPBACK, store={"bytes_per_s": 400e6})),
+        ("store_or_network", changed(LOOPBACK, store={"bytes_per_s": 400e6})),
         ("client", changed(LOOPBACK, function={"core_s_per_gib": 20.0})),
     ],
 )
@@ -43,7 +43,7 @@ def test_the_bottleneck_is_the_one_of_the_model(tmp_path: Path, truth: str, mode
     summary = summarize(simulated(tmp_path / "run", model, FUNCTIONS, mib=64))
     assert one_cause(summary) == truth
     found = summary.bottleneck.sustained_bytes_per_s
-    if truth == "function_network":
+    if truth == "rate_limit":
         rate = model.function.bytes_per_s or model.function.connection_put_bytes_per_s
         assert found == pytest.approx(rate, rel=0.01)
     else:
@@ -61,7 +61,7 @@ def test_refused_requests_are_the_stores(tmp_path: Path, mib: int, objects: int)
     model = changed(LOOPBACK, store={"put_per_s": 20.0})
     summary = summarize(simulated(tmp_path / "run", model, FUNCTIONS, mib=mib, objects=objects))
     assert summary.attempt_stats.throttled > 0
-    assert one_cause(summary) == "store"
+    assert one_cause(summary) == "retries"
 
 
 def test_the_network_of_a_lambda_function_is_known_by_its_figures(tmp_path: Path) -> None:
@@ -78,11 +78,12 @@ def test_a_small_lambda_function_is_bound_by_its_processor(tmp_path: Path) -> No
     assert one_cause(summarize(run)) == "client"
 
 
-def test_an_even_share_in_lockstep_cannot_be_told_from_a_limit_of_each(tmp_path: Path) -> None:
+def test_an_even_share_in_lockstep_is_named_beside_a_limit_of_each(tmp_path: Path) -> None:
     # All begin and end together with the same rate: one run has nothing that tells. `scale` has.
     model = changed(LOOPBACK, store={"bytes_per_s": 400e6, "share_sigma": 0.0})
     summary = summarize(simulated(tmp_path / "run", model, FUNCTIONS, mib=64))
-    assert one_cause(summary) == "function_network"
+    assert one_cause(summary) == "rate_limit"
+    assert summary.bottleneck.rate_limit_of == ("connection", "function", "all")
     found = scaled(tmp_path / "scale", model, (10, 20, FUNCTIONS))
     assert found.capped.law.cap == pytest.approx(400e6, rel=0.01)
 

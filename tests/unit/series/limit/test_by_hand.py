@@ -12,7 +12,7 @@ from serverless_bench.rundir.record import Overdue
 from serverless_bench.series.limit.block import Block, block_of
 from serverless_bench.series.limit.result import LevelRow, Limit, result_of
 from serverless_bench.series.limit.search import Search
-from serverless_bench.statistics.posterior import Posterior, Trial
+from serverless_bench.statistics.crossing import Crossing, Trial
 from tests.data.runs import S, lost, operation, record
 from tests.unit.series.limit.test_result import MS, OBJECTIVE, made, saved
 
@@ -27,8 +27,7 @@ def knowing(low: float, high: float, levels: Sequence[int] = (), **range_: int) 
     """Return a search that is sure of a limit between two, after blocks at levels."""
     found = search(**range_)
     found.trials["p99"] = [Trial(level=level, due=100, bad=0) for level in levels]
-    limits = np.geomspace(low, high, 201)
-    found.found = Posterior(limits=limits, mass=np.full(201, 1 / 201))
+    found.found = Crossing(limits=np.geomspace(low, high, 2001), dispersion=1.0)
     return found
 
 
@@ -66,7 +65,7 @@ def test_a_row_adds_up_its_blocks() -> None:
     assert row.p99_low_s == ceil((0.99 - around) * 1000) / 1000 < 0.99
     # What was not done took for ever.
     assert row.p99_high_s == (None if 0.99 + around > 0.996 else pytest.approx(0.993, abs=0.003))
-    assert (of.blocks, of.rounds, of.took_s, of.ended) == (3, 0, 12, "budget")
+    assert (of.blocks, of.rounds, of.took_s, of.ended) == (3, 0, 12, "none")
 
 
 def test_a_percentile_may_be_of_what_was_not_done() -> None:
@@ -91,7 +90,14 @@ def test_a_percentile_may_be_of_what_was_not_done() -> None:
 def test_a_verdict_takes_the_confidence_of_the_interval(holds: float, verdict: str) -> None:
     (row,) = result(block(50, range(1, 100))).rows
     assert isinstance(row, LevelRow)
-    assert replace(row, holds=holds).verdict == verdict
+    assert replace(row, holds=holds, broken=False).verdict == verdict
+
+
+def test_a_level_whose_own_share_breaks_the_objective_does_not_hold() -> None:
+    (row,) = result(block(50, [1] * 100)).rows
+    assert not row.broken
+    assert replace(row, holds=1.0, broken=False).verdict == "holds"
+    assert replace(row, holds=1.0, broken=True).verdict == "undecided"
 
 
 def test_the_limit_lies_in_its_interval_and_the_knee_where_the_rate_stops() -> None:
@@ -101,18 +107,18 @@ def test_the_limit_lies_in_its_interval_and_the_knee_where_the_rate_stops() -> N
     assert (found.lowest, found.highest, found.precision) == (10, 1000, 0.05)
     assert (found.block_s, found.settle_s, found.confidence) == (5, 1, 0.95)
     assert found.knee is not None
-    assert found.knee.capped == pytest.approx(100, rel=0.02)
-    # The law is smooth, and turns down later.
-    assert found.knee.usl is not None
-    assert 100 < found.knee.usl < 1000
+    assert found.knee.law == "capped"
+    assert found.knee.at == pytest.approx(100, rel=0.02)
 
 
 def test_where_the_rate_never_stops_there_is_no_knee() -> None:
     even = [block(level, [1] * level) for level in (10, 20, 40, 80, 160)]
     knee = result(*even).knee
     assert knee is not None
-    assert (knee.capped, knee.usl, knee.most_per_s) == (None, None, 160)
-    assert result(*even[:3]).knee is not None
+    assert (knee.at, knee.most_per_s) == (None, 160)
+    few = result(*even[:3]).knee
+    assert few is not None
+    assert (few.at, few.law) == (None, None)
     assert result(*even[:2]).knee is None
     # A level without an operation is none.
     assert result(*even[:2], *(block(level, [], overdue=9) for level in (320, 640))).knee is None

@@ -1,4 +1,4 @@
-"""The bottleneck of each function: its launch, its client, its network, or the store. Pure.
+"""The bottleneck of each function, as far as the records of one run can tell. Pure.
 
 Tested in this order; the first that applies counts:
 
@@ -15,16 +15,24 @@ interpreter lock
 schedule
     In an open loop it was through with its last operation soon after that was due: nothing
     else was to be done.
+own code
+    The user's function had requests in flight for less than half of its time, and used no
+    processor in the rest of it.
 function network
-    Its bytes over time are a straight line, after a burst or from the start, and the
-    lines of the other functions of its memory size are as steep: the mark of a limit that each
-    has for itself. Or its rate after a burst is what AWS says that a function of its memory
-    has (``aws.lambda_network``): then it need not have company. Functions that begin and end
-    together and share a store's ceiling evenly leave the same mark in one run; ``sbench scale``
-    tells them apart.
-store
-    None of these, and its client took less than half of the time: the function waited for
-    the store, or for the network between.
+    Its bytes over time are a straight line after a burst, as steep as AWS says that a function of
+    its memory has (``aws.lambda_network``).
+rate limit
+    While bytes flow, which they do for most of the time, its rate is constant and that of the other
+    functions: a limit of each connection, of each function, or one for all that is shared evenly.
+    ``rate_limit_of`` names those that the run leaves open; ``sbench scale`` tells them apart.
+retries
+    For half of the time or more its requests failed, or paused because earlier ones had.
+answers
+    Bytes flow for less than half of the time that its operations take, and its client is idle: the
+    operations wait for answers, by the latency of the store or the network, or in a queue.
+store or network
+    Its client took less than half of the time, and nothing above applies. This is what is left
+    over, not evidence for a limit of the store.
 
 In between nobody can tell: ``unknown``. So it is where a worker did not say what it
 computed (imported data, threads whose waits were not counted), and where a library sends
@@ -40,24 +48,31 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from serverless_bench.analysis.network_bucket import (
+from serverless_bench.analysis.bottleneck.rate_limit import (
+    FLOW_SHARE,
+    RateLimits,
     bucket_fits,
     limited_functions,
     sample_of,
     share_of_sample,
 )
+from serverless_bench.analysis.bottleneck.slots import slot_shares
+from serverless_bench.analysis.spreading import elapsed_before
 from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.analysis.visibility import unacknowledged
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
+    READS,
     Floats,
     Ints,
     Mask,
     at_percentiles,
     is_among,
     is_one_of,
+    is_text,
     largest_by,
     least_by,
     sum_by,
@@ -65,9 +80,11 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 CAUSES: Final = (
-    *("launch", "client", "interpreter_lock", "schedule", "function_network", "store"),
-    "unknown",
+    *("launch", "client", "interpreter_lock", "schedule", "own_code", "function_network"),
+    *("rate_limit", "retries", "answers", "store_or_network", "unknown"),
 )
+_REPLACED: Final = ("answers", "store_or_network", "unknown")
+"""Causes that a rate which is constant while bytes flow comes before."""
 CLIENT_SHARE: Final = 0.85
 STORE_SHARE: Final = 0.5
 """Below this share of the client a store that costs nothing would have doubled the rate."""
@@ -88,6 +105,9 @@ class Bottleneck:
     """What bounded the functions of a run; analysis/figures.toml defines each figure."""
 
     functions: Mapping[str, int] = field(default_factory=dict)
+    rate_limit_of: tuple[str, ...] | None = None
+    slots: Mapping[str, float] | None = None
+    flow_share: float | None = None
     client_share: float | None = None
     lock_share: float | None = None
     launch_share: float | None = None
@@ -108,27 +128,30 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     """
     rows = function_spans(run).rows
     if not len(rows):
-        return Bottleneck()
-    launch, share = _launch_share(run, rows), _client_share(run, rows)
-    sample = sample_of(len(rows))
-    buckets = bucket_fits(run, good & ~unacknowledged(run), rows, sample)
-    limited = limited_functions(buckets, run.functions["memory_mib"][rows])
-    cause = _causes(run, rows, launch, share)
-    found = Counter(cause.tolist())
-    for name in ("store", "unknown"):
-        # Of a sample: the share of the sample stands for all that are left.
-        network = round(found[name] * share_of_sample(sample, limited, cause == name))
-        found.update({"function_network": network, name: -network})
+        return Bottleneck(slots=slot_shares(run))
+    share, flow = _client_share(run, rows), [bound[rows] for bound in _flow_share(run, good)]
+    cause, limits = _before_rates(run, rows, share, flow[1]), _limits(run, good, rows, flow[0])
+    counts = Counter(cause.tolist())
+    for name in _REPLACED:
+        # The share in the sample stands for all functions.
+        of_cause, before = cause == name, counts[name]
+        for limit, limited in limits.functions.items():
+            count = round(before * share_of_sample(sample_of(len(rows)), limited, of_cause))
+            counts.update({limit: count, name: -count})
     speeds = run.functions["generator_bytes_per_s"][rows]
-    shown = [buckets[i] for i in limited] if found["function_network"] else []
+    launch = _launch_share(run, rows)
+    fits = limits.fits if any(counts[limit] for limit in limits.functions) else ()
     return Bottleneck(
-        functions={name: found[name] for name in CAUSES if found[name]},
+        functions={name: counts[name] for name in CAUSES if counts[name]},
+        rate_limit_of=limits.scopes if counts["rate_limit"] else None,
+        slots=slot_shares(run),
+        flow_share=_median(flow[1][~np.isnan(flow[1])]),
         client_share=_median(share.least[~np.isnan(share.least)]),
         lock_share=_median(share.lock[~np.isnan(share.lock)]),
         launch_share=_median(launch[~np.isnan(launch)]),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
-        burst_bytes=_median([one.burst_bytes for one in shown]),
-        sustained_bytes_per_s=_median([one.sustained_bytes_per_s for one in shown]),
+        burst_bytes=_median([fit.burst_bytes for fit in fits]),
+        sustained_bytes_per_s=_median([fit.sustained_bytes_per_s for fit in fits]),
     )
 
 
@@ -148,27 +171,92 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     rows = function_spans(run).rows
     if not len(rows):
         return rows, np.empty(0, dtype=np.str_)
+    flow = [bound[rows] for bound in _flow_share(run, good)]
+    cause = _before_rates(run, rows, _client_share(run, rows), flow[1])
+    replaced = is_one_of(cause, _REPLACED)
+    for limit, limited in _limits(run, good, rows, flow[0]).functions.items():
+        cause[replaced & is_among(np.arange(len(rows)), sorted(limited))] = limit
     sample = sample_of(len(rows))
-    buckets = bucket_fits(run, good & ~unacknowledged(run), rows, sample)
-    limited = limited_functions(buckets, run.functions["memory_mib"][rows])
-    cause = _causes(run, rows, _launch_share(run, rows), _client_share(run, rows))
-    by_network = is_among(np.arange(len(rows)), sorted(limited))
-    cause[by_network & is_one_of(cause, ("store", "unknown"))] = "function_network"
     return rows[sample], cause[sample]
 
 
-def _causes(run: Run, rows: Ints, launch: Floats, share: "_ClientShare") -> NDArray[np.str_]:
-    """Return what bounded each function, before anybody looks at its own network."""
+def _limits(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLimits:
+    """Return the limits of rate that a sample of functions shows."""
+    return limited_functions(
+        run, rows, bucket_fits(run, good & ~unacknowledged(run), rows, sample_of(len(rows))), flow
+    )
+
+
+def _before_rates(run: Run, rows: Ints, share: "_ClientShare", flow: Floats) -> NDArray[np.str_]:
+    """Return what bounded each function, without a look at its rate."""
+    idle_client = share.most < STORE_SHARE
     applies = {
-        "launch": launch > 0.5,
+        "launch": _launch_share(run, rows) > 0.5,
         "client": share.least >= CLIENT_SHARE,
         "interpreter_lock": share.is_queue,
         "schedule": _on_schedule(run, rows),
-        "store": share.most < STORE_SHARE,
+        "own_code": idle_client & _leaves_the_store(run, rows),
+        "retries": idle_client & (_retry_share(run, rows) >= FLOW_SHARE),
+        "answers": idle_client & (flow < FLOW_SHARE),
+        "store_or_network": idle_client,
     }
     cause = np.select(list(applies.values()), list(applies), "unknown")
     # Room for every cause: what is longer than a column of texts would be cut off.
     return cause.astype(f"<U{max(map(len, CAUSES))}")
+
+
+def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
+    """Return bounds of the share of its operations' time in which a function's bytes flowed.
+
+    Shape ``(functions,)`` each; NaN where nothing is known: the client does not show when bytes
+    came or were acknowledged, or objects are moved in parts, with pauses that nobody sees.
+    """
+    operations, count = run.operations, len(run.functions["index"])
+    start, end = operations["start_ns"], operations["end_ns"]
+    first, sent = operations["first_byte_ns"], operations["last_byte_sent_ns"]
+    # Without an instant of its own the last byte was there between two looks.
+    carried = run.steps["step_bytes"] > 0
+    rows, length = run.operation_rows(run.steps), run.steps["step_ns"]
+    since = elapsed_before(length, rows)
+    looks = (since, since + length)
+    counts = good & (operations["bytes"] > 0)
+    part = run.job.transfer.part_bytes
+    hidden = unacknowledged(run) | (is_one_of(operations["kind"], READS) & (first == ABSENT))
+    if part is not None:
+        hidden |= operations["bytes"] > part
+    function = operations["function"]
+    time = sum_by(function[counts], (end - start)[counts], count)
+    silent = sum_by(function[counts], hidden[counts].astype(np.int64), count) > 0
+    bounds = []
+    for look in looks:
+        flow = np.maximum(largest_by(rows[carried], look[carried], len(start)), 0)
+        flow = np.where(sent != ABSENT, sent - start, np.where(first != ABSENT, end - first, flow))
+        flowing = sum_by(function[counts], flow[counts], count)
+        bounds.append(np.where(silent | (time <= 0), np.nan, flowing / np.maximum(time, 1)))
+    least, most = bounds
+    return least, most
+
+
+def _leaves_the_store(run: Run, rows: Ints) -> Mask:
+    """Return which of the user's own functions had nothing in flight for half of their time."""
+    table, operations = run.functions, run.operations
+    if not run.job.declared.runs_code:
+        return np.zeros(len(rows), dtype=np.bool_)
+    took = operations["end_ns"] - operations["start_ns"]
+    took = np.where(is_text(operations["kind"], OperationKind.CALL), 0, took)
+    in_flight = sum_by(operations["function"], took, len(table["index"]))[rows]
+    wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
+    return np.asarray(in_flight < STORE_SHARE * wall_ns, dtype=np.bool_)
+
+
+def _retry_share(run: Run, rows: Ints) -> Floats:
+    """Return the share of its requests' time, with the pauses between, that failed ones took."""
+    attempts, count = run.attempts, len(run.functions["index"])
+    took, pause = attempts["end_ns"] - attempts["start_ns"], np.maximum(attempts["wait_ns"], 0)
+    failed = ~is_text(attempts["error"], None)
+    function = attempts["function"]
+    lost = sum_by(function, np.where(failed, took, 0) + pause, count)
+    return np.asarray((lost / np.maximum(sum_by(function, took + pause, count), 1))[rows])
 
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:

@@ -1,6 +1,6 @@
 """Each function's bytes over time as a token bucket, and which of them share its rate. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,10 +30,13 @@ _STRAIGHT: Final = 0.02
 """A line may miss the curve by this share of all bytes."""
 BURST_SHARE: Final = 0.05
 """A burst below this share of the bytes is the start of a connection."""
+FLOW_SHARE: Final = 0.5
+"""Bytes that flow for less of the time cannot be what takes the time."""
+_VARIED: Final = 1.5
+"""Functions at work have to vary by this factor to tell a common limit from one of each."""
 _ALIKE_AFTER_BURST: Final = 0.10
 _ALIKE: Final = 0.02
-"""How far p95 and p5 of the slopes may be apart, by their median. Without a burst only
-a shaper makes rates this equal; functions that share a store do not."""
+"""How far p95 and p5 of the slopes may be apart, by their median, without a burst."""
 _LEAST_ALIKE: Final = 3
 _PUBLISHED: Final = 0.05
 """How far a rate after a burst may be from what AWS says."""
@@ -119,26 +122,75 @@ def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
     return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
 
 
-def limited_functions(buckets: Mapping[int, BucketFit], memory_mib: Ints) -> set[int]:
-    """Return which functions ran into a limit that each of them has for itself.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """Functions whose rate is constant while bytes flow."""
 
-    Those of one memory size are as fast as each other; or one keeps up, after a burst, what AWS
-    says that a function of its memory has.
+    functions: Mapping[str, set[int]]
+    """Positions of these functions: ``function_network`` where the rate is what AWS publishes for
+    a function of that memory, ``rate_limit`` where it is that of the other functions."""
+    scopes: tuple[str, ...]
+    """Scopes that the limit of the second kind may have: each connection, each function, all."""
+    fits: Sequence[BucketFit]
+    """Fits of all of them."""
+
+
+def limited_functions(
+    run: Run, rows: Ints, buckets: Mapping[int, BucketFit], flow: Floats
+) -> RateLimits:
+    """Return which functions ran into a limit of their rate.
 
     Parameters
     ----------
+    run
+        A saved run, its workers' instants on the driver's clock.
+    rows
+        Functions that moved bytes.
     buckets
-        By position among the functions.
-    memory_mib
-        Of each function, shape ``(functions,)``; ``ABSENT`` for those that have none.
+        Fits by position in ``rows``.
+    flow
+        Share of the time in which bytes flowed, shape of ``rows``; NaN where it is not known. A
+        rate says nothing of a limit of bytes where they flow for less than ``FLOW_SHARE``.
     """
-    found = set[int]()
+    memory_mib = run.functions["memory_mib"][rows]
+    published = {
+        at
+        for at, fit in buckets.items()
+        if memory_mib[at] != ABSENT and _is_published(fit, int(memory_mib[at]))
+    }
+    beside = _functions_beside(run, rows)
+    alike, shared = set[int](), set[int]()
     for memory in sorted(set(memory_mib[list(buckets)].tolist())):
-        mine = {i: one for i, one in buckets.items() if memory_mib[i] == memory}
-        found |= _alike(mine)
-        if memory != ABSENT:
-            found |= {i for i, one in mine.items() if _is_published(one, memory)}
-    return found
+        flowing = {
+            at: fit
+            for at, fit in buckets.items()
+            if memory_mib[at] == memory and flow[at] >= FLOW_SHARE and at not in published
+        }
+        rates = {at: fit.sustained_bytes_per_s for at, fit in flowing.items()}
+        alike |= _alike(flowing, rates)
+        shared |= _alike(flowing, {at: rate * beside[at] for at, rate in rates.items()})
+    least, most = at_percentiles(beside, (5, 95)) if len(beside) else (1.0, 1.0)
+    scopes = ["connection", "function"] if alike else []
+    if shared and (not alike or most < _VARIED * least):
+        scopes.append("all")
+    limited = alike or shared
+    return RateLimits(
+        functions={"function_network": published, "rate_limit": limited},
+        scopes=tuple(scopes),
+        fits=[buckets[at] for at in sorted(published | limited)],
+    )
+
+
+def _functions_beside(run: Run, rows: Ints) -> Floats:
+    """Return the mean number of functions at work during each function, itself included."""
+    start, end = (run.functions[name][rows] for name in ("start_ns", "end_ns"))
+    edges = np.unique(np.concatenate((start, end)))
+    at_work = np.searchsorted(np.sort(start), edges, side="right") - np.searchsorted(
+        np.sort(end), edges, side="right"
+    )
+    area = np.concatenate(([0.0], np.cumsum(at_work[:-1] * np.diff(edges).astype(np.float64))))
+    during = np.interp(end, edges, area) - np.interp(start, edges, area)
+    return np.asarray(during / np.maximum(end - start, 1), dtype=np.float64)
 
 
 def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
@@ -151,12 +203,12 @@ def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
     )
 
 
-def _alike(buckets: Mapping[int, BucketFit]) -> set[int]:
-    """Return which of some functions are as fast as most of them."""
-    slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
-    if len(slopes) < _LEAST_ALIKE:
+def _alike(buckets: Mapping[int, BucketFit], rates: Mapping[int, float]) -> set[int]:
+    """Return which of some functions have about the rate that most of them have."""
+    values = np.array(list(rates.values()))
+    if len(values) < _LEAST_ALIKE:
         return set()
-    low, middle, high = at_percentiles(slopes, (5, 50, 95))
+    low, middle, high = at_percentiles(values, (5, 50, 95))
     spread = (high - low) / middle
     with_burst = (
         float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > BURST_SHARE
@@ -164,7 +216,7 @@ def _alike(buckets: Mapping[int, BucketFit]) -> set[int]:
     if spread > (_ALIKE_AFTER_BURST if with_burst else _ALIKE):
         return set()
     near = _ALIKE_AFTER_BURST * middle
-    return {i for i, b in buckets.items() if abs(b.sustained_bytes_per_s - middle) <= near}
+    return {at for at, rate in rates.items() if abs(rate - middle) <= near}
 
 
 def sample_of(count: int) -> Ints:

@@ -1,0 +1,1 @@
+"""What bounded a run: its functions, their rates, its slots."""

@@ -1,0 +1,89 @@
+"""How the slots of a run spent their time: at work, or idle and waiting for something. Pure.
+
+A slot is room for one function: a run has as many as functions at once were planned. The records
+give the instants at which functions were submitted, began, ended and were collected; at each moment
+the slots without a function at work are idle, for one of these reasons, the first that applies:
+
+delivery
+    A function has ended, and its record has not been collected.
+cold start, launch
+    A function has been submitted and loads its code, or has not begun to.
+unfilled
+    Functions are left, and the driver has not submitted them.
+tail
+    No function is left: others take longer.
+
+A function that waits in a queue while all slots work costs nothing: no slot is idle.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.throughput import elapsed
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import ABSENT, Ints
+
+SLOT_STATES: Final = ("work", "lost", "delivery", "cold_start", "launch", "unfilled", "tail")
+
+
+def slot_shares(run: Run) -> Mapping[str, float] | None:
+    """Return how the slots of a run spent their time, between first submission and last collection.
+
+    Parameters
+    ----------
+    run
+        A saved run, its workers' instants on the driver's clock.
+
+    Returns
+    -------
+    Mapping or None
+        Shares of the slots' time by ``SLOT_STATES``; they add up to 1. None where nobody knows
+        when functions were submitted.
+    """
+    table = run.functions
+    submitted, collected = table["submitted_ns"], table["collected_ns"]
+    is_submitted = submitted != ABSENT
+    if not is_submitted.any():
+        return None
+    began = is_submitted & (table["start_ns"] != ABSENT)
+    lost = is_submitted & ~began
+    start = np.maximum(table["start_ns"], submitted)[began]
+    end = np.maximum(table["end_ns"][began], start)
+    loading = np.maximum(start - np.maximum(table["import_ns"][began], 0), submitted[began])
+    instants = (submitted[is_submitted], collected[is_submitted], start, end, loading)
+    time = elapsed(run)
+    edges = np.unique(np.concatenate((*instants, time.begins, time.ends)))
+    within = (edges >= submitted[is_submitted].min()) & (edges <= collected[is_submitted].max())
+    edges = edges[within]
+    length = time.between_each_ns(edges[:-1], edges[1:])
+    idle = np.full(len(length), min(run.job.concurrency, run.job.invocations))
+    first_launch = submitted[is_submitted & (table["launch"] == 0)]
+    left = run.job.invocations - _count(edges, first_launch)
+    demand = {
+        "work": _at_once(edges, start, end),
+        "lost": _at_once(edges, submitted[lost], collected[lost]),
+        "delivery": _at_once(edges, end, np.maximum(collected[began], end)),
+        "cold_start": _at_once(edges, loading, start),
+        "launch": _at_once(edges, submitted[began], loading),
+        "unfilled": np.maximum(left, 0),
+        "tail": idle,
+    }
+    shares = {}
+    for state in SLOT_STATES:
+        taken = np.minimum(idle, demand[state])
+        idle = idle - taken
+        shares[state] = float(taken @ length)
+    total = sum(shares.values())
+    return {state: share / total for state, share in shares.items()} if total else None
+
+
+def _at_once(edges: Ints, begin: Ints, end: Ints) -> Ints:
+    """Return how many intervals cover each stretch between two edges."""
+    return _count(edges, begin) - _count(edges, end)
+
+
+def _count(edges: Ints, instants: Ints) -> Ints:
+    """Return how many instants lie before each stretch between two edges."""
+    return np.searchsorted(np.sort(instants), edges[:-1], side="right").astype(np.int64)

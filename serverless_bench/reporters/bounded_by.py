@@ -1,0 +1,77 @@
+"""Words for what bounded a run."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.units import format_count, format_rate, format_size
+
+CAUSE_WORDS: Final[Mapping[str, str]] = {
+    "answers": "waiting for answers of store or network",
+    "client": "client",
+    "function_network": "the function's own network",
+    "interpreter_lock": "the interpreter's lock",
+    "launch": "launch",
+    "own_code": "the user's own code, which waits",
+    "rate_limit": "a rate limit",
+    "retries": "failed requests and their retries",
+    "schedule": "the rate that was asked for",
+    "store_or_network": "store or network",
+    "unknown": "not known",
+}
+_SCOPES: Final = {
+    "connection": "of its connection",
+    "function": "of its own network",
+    "all": "shared evenly by all functions",
+}
+_IDLE: Final = {
+    "cold_start": "loading code",
+    "delivery": "collecting records",
+    "launch": "launching",
+    "unfilled": "nothing submitted",
+}
+NOTABLE_IDLE: Final = 0.2
+"""Share of the slots' time below which nobody asks why they were idle."""
+MOSTLY_IDLE: Final = 0.5
+"""From this share on it is what bounded the run, whatever bounded its functions."""
+
+
+def bounded_by(summary: Summary) -> str | None:
+    """Return what bounded the functions of a run and idled its slots; None if nothing is known."""
+    bottleneck = summary.bottleneck
+    total = sum(bottleneck.functions.values())
+    if not total:
+        return _idle_slots(bottleneck.slots) or None
+    # Nothing is launched where workers look for events.
+    names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
+    scopes = " or ".join(_SCOPES[scope] for scope in bottleneck.rate_limit_of or ())
+    names["rate_limit"] += f" {scopes}"
+    causes = sorted(bottleneck.functions.items(), key=lambda item: -item[1])
+    text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
+    text += f" of {format_count(total, 'function')}"
+    if idle := _idle_slots(bottleneck.slots):
+        mostly = _idle_share(bottleneck.slots) >= MOSTLY_IDLE
+        text = f"{idle}; {text}" if mostly else f"{text}; {idle}"
+    if bottleneck.client_share is not None:
+        text += f"; processor busy or awaited {bottleneck.client_share:.0%} of the time"
+    if bottleneck.lock_share is not None:
+        text += f"; the interpreter's lock taken {bottleneck.lock_share:.0%} of the time"
+    if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:
+        text += (
+            f"; burst {format_size(round(bottleneck.burst_bytes))},"
+            f" then {format_rate(bottleneck.sustained_bytes_per_s)} each"
+        )
+    return text
+
+
+def _idle_slots(slots: Mapping[str, float] | None) -> str:
+    """Return for how much of the time slots were idle, and why, if that is notable."""
+    if slots is None or _idle_share(slots) < NOTABLE_IDLE:
+        return ""
+    ordered = sorted(_IDLE, key=lambda reason: -slots[reason])
+    parts = [f"{_IDLE[reason]} {slots[reason]:.0%}" for reason in ordered if slots[reason] >= 0.01]
+    return f"slots idle {_idle_share(slots):.0%} of the time ({', '.join(parts)})"
+
+
+def _idle_share(slots: Mapping[str, float] | None) -> float:
+    return sum(slots[reason] for reason in _IDLE) if slots else 0.0

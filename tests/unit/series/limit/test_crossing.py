@@ -1,0 +1,75 @@
+"""Where shares of bad operations cross what is allowed."""
+
+import numpy as np
+import pytest
+
+from serverless_bench.statistics.crossing import Crossing, Trial, crossing
+
+
+def trials(*blocks: tuple[int, int, int]) -> list[Trial]:
+    return [Trial(level=level, due=due, bad=bad) for level, due, bad in blocks]
+
+
+def test_quantiles_and_probabilities_are_those_of_the_draws() -> None:
+    some = Crossing(limits=np.array([10.0, 20.0, 30.0, 40.0]), dispersion=1.0)
+    assert some.quantile(0.5) == 25
+    assert [some.above(level) for level in (10, 20, 21, 41)] == [1, 0.75, 0.5, 0]
+
+
+def test_the_limit_lies_between_levels_that_were_tried() -> None:
+    found = crossing([(0.01, trials((50, 10_000, 0), (100, 10_000, 5), (120, 10_000, 4000)))])
+    assert found.limits.min() >= 100
+    assert found.limits.max() <= 120
+    # As likely at any ratio.
+    assert found.quantile(0.5) == pytest.approx((100 * 120) ** 0.5, rel=0.02)
+
+
+@pytest.mark.parametrize(("bad", "low", "high"), [(0, 80, 160), (9000, 25, 50)])
+def test_a_limit_outside_of_all_levels_is_only_known_to_be_there(
+    bad: int, low: int, high: int
+) -> None:
+    limits = crossing([(0.01, trials((50, 10_000, bad), (80, 10_000, bad)))]).limits
+    assert (limits.min(), limits.max()) == pytest.approx((low, high), rel=0.02)
+
+
+def test_levels_with_few_operations_take_from_those_above() -> None:
+    # 50 operations alone leave 1 % open; no level above is worse than it.
+    alone = crossing([(0.01, trials((10, 50, 0)))])
+    among = crossing([(0.01, trials((10, 50, 0), (40, 5000, 1), (80, 5000, 2)))])
+    assert alone.above(10) < 0.9
+    assert among.above(10) > 0.99
+
+
+def test_a_share_that_is_bad_at_every_level_holds_at_none() -> None:
+    levels = (100, 200, 400, 800)
+    found = crossing([(0.01, trials(*((n, 20_000, 300) for n in levels), (1600, 8000, 8000)))])
+    assert found.above(100) < 0.01
+
+
+def test_the_limit_of_two_parts_is_the_lower_one() -> None:
+    def part(limit: int) -> list[Trial]:
+        return trials(*((n, 10_000, 0 if n < limit else 5000) for n in range(50, 150, 5)))
+
+    both = crossing([(0.01, part(120)), (0.001, part(90))])
+    assert 85 <= both.quantile(0.025) < both.quantile(0.975) <= 90
+
+
+def test_far_above_the_limit_worse_is_not_more() -> None:
+    def shares(allowed: float, bad: int) -> float:
+        return crossing([(allowed, trials((10, 1000, 0), (200, 1000, bad)))]).quantile(0.5)
+
+    # 20 times what is allowed, or half way from there to all.
+    assert shares(0.01, 200) == shares(0.01, 1000)
+    assert shares(0.3, 650) == shares(0.3, 1000)
+
+
+def test_clumps_make_the_interval_wider() -> None:
+    def width(*, clumps: bool) -> float:
+        blocks = [
+            (n, 2000, 20 + 2 * (n - 100) + (19 * (-1) ** n if clumps else 0))
+            for n in range(92, 110)
+        ]
+        found = crossing([(0.01, trials(*blocks))])
+        return found.quantile(0.975) - found.quantile(0.025)
+
+    assert width(clumps=True) > 1.5 * width(clumps=False)
