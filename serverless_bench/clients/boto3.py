@@ -28,7 +28,7 @@ from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import check_success
 from serverless_bench.clients.send_queue import AT_ONCE
-from serverless_bench.clients.watched_pools import prepare_here, sending_here, watched
+from serverless_bench.clients.watched_pools import HERE, sending_here, watched
 from serverless_bench.errors import (
     AccessDenied,
     BadRequest,
@@ -239,7 +239,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def _body(self, source: Source, exchange: Exchange) -> io.BufferedReader:
         # It is read for checksums and signature first.
-        prepare_here()
+        HERE.connection = None
         # Buffered, because urllib3 asks for 16 KiB at a time.
         return io.BufferedReader(
             _CountedFile(source, exchange), max(self._transfer.block_bytes, MIB)
@@ -325,20 +325,18 @@ class _CountedFile(KeystreamFile):
     def __init__(self, source: Source, exchange: Exchange) -> None:
         super().__init__(source, source.size)
         self._exchange = exchange
-        self._handed: int | None = None
-        """Bytes that were read last, and sent when more is read."""
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer``."""
         count = super().readinto(buffer)
         connection = sending_here()
         if connection is not None:
-            if self._handed:
-                self._exchange.moved(self._handed)
-            elif self._handed is None and self._size > AT_ONCE:
-                self._exchange.sending(connection.waiting())
-            self._handed = count
-            if not count:
+            if count == self.tell() and self._size > AT_ONCE:
+                connection.watch(self._exchange, self.tell)
+            if count:
+                self._exchange.moved(count)
+            else:
+                # More is requested when all that there is was sent.
                 self._exchange.sent()
         return count
 

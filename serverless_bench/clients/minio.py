@@ -169,7 +169,6 @@ class MinioClient(LibraryClient[MinioOptions]):
     def _open(self) -> None:
         timeout_s = self._transfer.timeout_s
         self._pool = CountedPool(
-            block_bytes=self._transfer.block_bytes,
             maxsize=self._options.max_pool,
             timeout=urllib3.Timeout(connect=self._connect_s, read=timeout_s),
             cert_reqs="CERT_REQUIRED",

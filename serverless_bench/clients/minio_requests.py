@@ -26,9 +26,12 @@ from serverless_bench.errors import (
     OperationError,
     TimedOut,
 )
+from serverless_bench.units import KIB
 
 _BODIES: Final = frozenset({200, 204, 206})
 """Statuses of responses whose body the library leaves to its caller."""
+_SENT_AT_ONCE: Final = 64 * KIB
+"""Of a body; between two of these nobody looks what has arrived."""
 
 
 class CountedMinio(Minio):
@@ -73,11 +76,10 @@ class CountedMinio(Minio):
 class CountedPool(urllib3.PoolManager):
     """urllib3's pool, without retries and redirects; it reports what goes over the wire."""
 
-    def __init__(self, *, block_bytes: int, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
         super().__init__(**settings)
         pools = self.pool_classes_by_scheme.items()
         self.pool_classes_by_scheme = {scheme: watched(pool) for scheme, pool in pools}
-        self._block_bytes = block_bytes
         self._here = threading.local()
 
     def begin(self, exchange: Exchange | None, *, whole: bool = True) -> None:
@@ -138,12 +140,13 @@ class CountedPool(urllib3.PoolManager):
         return response
 
     def _counted(self, body: bytes, exchange: Exchange) -> Iterator[memoryview]:
-        view = memoryview(body)
+        view, counted = memoryview(body), 0
         if len(view) > AT_ONCE and (connection := sending_here()) is not None:
-            exchange.sending(connection.waiting())
-        for offset in range(0, len(view), self._block_bytes):
-            block = view[offset : offset + self._block_bytes]
+            connection.watch(exchange, lambda: counted)
+        for offset in range(0, len(view), _SENT_AT_ONCE):
+            block = view[offset : offset + _SENT_AT_ONCE]
             yield block
+            counted += len(block)
             exchange.moved(len(block))
         if self._here.whole:
             exchange.sent()

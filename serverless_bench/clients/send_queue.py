@@ -15,8 +15,6 @@ from serverless_bench.units import KIB, MIB, NS_PER_S
 AT_ONCE: Final = 12 * KIB
 """A body up to this size is sent at once: with its head it fits into the ten segments that may go
 out unasked (RFC 6928). Nobody looks at the queue for it."""
-_UNKNOWN: Final = 1 << 62
-"""More than any upload: nothing of it is known to have arrived."""
 _TCP_INFO: Final = struct.Struct("=16xI8xI88xQ16xI52xQQ")
 """Fields of Linux's ``struct tcp_info`` (linux/tcp.h): tcpi_snd_mss, tcpi_sacked, tcpi_bytes_acked,
 tcpi_notsent_bytes, and since Linux 4.19 tcpi_bytes_sent and tcpi_bytes_retrans."""
@@ -28,7 +26,6 @@ _REPORTED: Final = 1 << 4 | 1 << 11
 """SOF_TIMESTAMPING_SOFTWARE and _OPT_TSONLY: stamps are handed out, without the packet."""
 _STAMPED: Final = _REPORTED | 1 << 9
 """With SOF_TIMESTAMPING_TX_ACK: the last byte of each send is stamped when it is acknowledged."""
-_CONTROL_BYTES: Final = 256
 _TIMESPEC: Final = struct.Struct("=qq")
 _SO_NWRITE: Final = 0x1024
 """On macOS: bytes in the send buffer (sys/socket.h)."""
@@ -45,7 +42,8 @@ class SendQueue:
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
-        self._waiting = _UNKNOWN
+        # More than any upload: nothing of it is known to have arrived.
+        self._waiting = 1 << 62
         self.is_stamped = False
         """Whether an acknowledgement was asked for that nobody has taken."""
 
@@ -72,7 +70,7 @@ class SendQueue:
         with suppress(OSError):
             while True:
                 flags = socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT
-                for _, kind, data in self._line.recvmsg(0, _CONTROL_BYTES, flags)[1]:
+                for _, kind, data in self._line.recvmsg(0, 256, flags)[1]:
                     if kind == _SO_TIMESTAMPING:
                         seconds, ns = _TIMESPEC.unpack_from(data)
                         instant_ns = seconds * NS_PER_S + ns
@@ -83,8 +81,9 @@ def _unacknowledged(line: socket.socket) -> int:
     if sys.platform == "darwin":
         # Never run: nobody has tried this on a Mac yet.
         return line.getsockopt(socket.SOL_SOCKET, _SO_NWRITE)
-    told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-    segment_bytes, sacked, acked, unsent, sent, again = _TCP_INFO.unpack(told)
+    segment_bytes, sacked, acked, unsent, sent, again = _TCP_INFO.unpack(
+        line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    )
     # The peer has what it acknowledged selectively, behind a hole. Not below 0: a SYN is
     # acknowledged, too, and the last segment may be shorter.
     return int(max(0, unsent + sent - again - acked - sacked * segment_bytes))

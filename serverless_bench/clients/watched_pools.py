@@ -3,20 +3,19 @@
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
+from urllib3 import HTTPConnectionPool
+from urllib3.util import wait_for_read
+
+from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.send_queue import SendQueue
 
-if TYPE_CHECKING:
-    from urllib3 import HTTPConnectionPool
+_TICK_S: Final = 0.05
 
 
-class _Here(threading.local):
-    connection: "Watched | None" = None
-    """Over which this thread sends the body of its request; None until it does."""
-
-
-_HERE = _Here()
+HERE: Final = threading.local()
+"""Its ``connection`` is the one over which this thread sends a body; None until it does."""
 
 
 class Watched:
@@ -24,15 +23,39 @@ class Watched:
 
     sock: Any
     queue: SendQueue | None = None
+    """Of the body that is being sent."""
 
     def request(self, method: str, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
-        _HERE.connection = self if method == "PUT" else None
+        HERE.connection = self if method == "PUT" else None
         super().request(method, *args, **settings)  # type: ignore[misc]
 
-    def waiting(self) -> Callable[[], int]:
-        """Return what says how much of a body that begins now is not acknowledged."""
-        self.queue = SendQueue(self.sock)
-        return self.queue.look
+    def watch(self, exchange: Exchange, counted: Callable[[], int]) -> None:
+        """Have ``exchange`` ask how much of a body that begins now is not acknowledged.
+
+        ``counted`` returns what of the body ``exchange`` has been told, which may be ahead.
+        """
+        queue = SendQueue(self.sock)
+        self.exchange, self.queue, self.handed = exchange, queue, 0
+        exchange.sending(lambda: max(0, counted() - self.handed + queue.look()))
+
+    def send(self, data: Any) -> None:  # noqa: ANN401 - urllib3's
+        super().send(data)  # type: ignore[misc]
+        if self.queue is not None:
+            self.handed += len(data)
+            self.exchange.moved(0)
+
+    def getresponse(self) -> Any:  # noqa: ANN401 - urllib3's
+        if self.queue is not None:
+            # Its kernel may send for as long again; what came with TLS's handshake ends it sooner.
+            for _ in range(max(round((self.sock.gettimeout() or 0) / _TICK_S), 1)):
+                if not self.queue.look() or wait_for_read(self.sock, _TICK_S):
+                    break
+                self.exchange.moved(0)
+            else:
+                raise TimeoutError
+        response = super().getresponse()  # type: ignore[misc]
+        self.queue = None
+        return response
 
     def close(self) -> None:
         if self.queue is not None:
@@ -42,19 +65,14 @@ class Watched:
 
 
 @cache
-def watched(pool: "type[HTTPConnectionPool]") -> "type[HTTPConnectionPool]":
+def watched(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
     """Return a class of pools, as another one, whose connections can be asked."""
     connection = type("WatchedConnection", (Watched, pool.ConnectionCls), {})
     return type(pool.__name__, (pool,), {"ConnectionCls": connection})
 
 
-def prepare_here() -> None:
-    """Note that this thread's next body is not sent yet, though it may be read."""
-    _HERE.connection = None
-
-
 def sending_here() -> Watched | None:
     """Return the connection over which what is read of this thread's body now is sent, if it is."""
     # botocore reads on, and sends nothing, if the store has answered before it had the body.
-    connection = _HERE.connection
+    connection: Watched | None = getattr(HERE, "connection", None)
     return None if getattr(connection, "_response_received", False) else connection

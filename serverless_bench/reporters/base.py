@@ -120,7 +120,7 @@ def _throughput(summary: Summary) -> Sequence[Row]:
     if summary.whole_bytes_per_s is not None:
         short = f"the run took {format_seconds(summary.span_s)}"
     if "peak_1s_bytes_per_s" in summary.not_shown:
-        short = _hidden(summary, "peak_1s_bytes_per_s")
+        short = f"{summary.client} does not show {SEEN['peak_1s_bytes_per_s']}"
     steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
     whole = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
     if summary.paused_s:
@@ -156,13 +156,9 @@ def _per_function(summary: Summary) -> str:
     return _percentiles(rates, lambda rate: format_rate(rate, like=like))
 
 
-def _hidden(summary: Summary, name: str) -> str:
-    return f"{summary.client} does not show {SEEN[name]}"
-
-
 def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> str | None:
     if name in summary.not_shown:
-        return f"- ({_hidden(summary, name)})"
+        return f"- ({summary.client} does not show {SEEN[name]})"
     return _percentiles(values, format_seconds) if values else None
 
 

@@ -119,7 +119,7 @@ def test_all_of_a_put_counts_once_it_is_acknowledged(name: str, size: int) -> No
     [
         ("wire", 20, 2, 1, "http"),
         ("wire", 400, 10, 4, "https"),
-        ("boto3", 100, 10, 1, "http"),
+        ("boto3", 20, 2, 1, "http"),
     ],
 )
 def test_behind_a_token_bucket_a_write_shows_the_buckets_rate(

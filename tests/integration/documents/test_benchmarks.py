@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 SUBJECTS = ("socket", "bytes", "draft", *CLIENTS)
 SMALLEST = [
     # What they need beside, and how rows of their tables begin.
+    pytest.param("acknowledged", [("4", "3")]),
     pytest.param(
         "clients --scheme http", product(["http"], ["4"], ["1"], ["put", "get"], SUBJECTS)
     ),

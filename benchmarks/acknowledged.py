@@ -1,0 +1,112 @@
+"""What a write costs in processor time against another checkout: pairs, and their ratios.
+
+    python -m benchmarks.acknowledged --against CHECKOUT [--rounds 200] [--client wire]
+
+One round has a batch of objects written by a process of this checkout and by two of the other one,
+in an order that rotates, each to the loopback store. Beside the ratio of this one to the other
+stands that of the other one to itself, which says what a ratio is worth. Intervals of medians are
+by binomial ranks, 95 %.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from scipy.stats import binom
+
+from benchmarks.common import make_parser, rotated
+from serverless_bench.clients import CLIENTS
+from serverless_bench.lab.loopback.process import served
+from serverless_bench.units import KIB, MIB
+
+BATCHES: Final = {4 * KIB: 400, MIB: 40, 64 * MIB: 2}
+"""Objects of a batch, by their size."""
+_WORK: Final = """
+import sys
+from benchmarks.common import cpu_s
+from benchmarks.subjects.harness import harnessed
+client, url, size = sys.argv[1:]
+run = harnessed(client, url, int(size), 1)
+for line in sys.stdin:
+    before_s, number = cpu_s(), int(line)
+    run("put", [""] * number)
+    print((cpu_s() - before_s) / number, flush=True)
+"""
+
+
+class Writer:
+    """A process of a checkout that writes batches."""
+
+    def __init__(self, checkout: Path, client: str, url: str, size: int) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _WORK, client, url, str(size)],
+            cwd=checkout,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def write(self, number: int) -> float:
+        """Write so many objects, and return the core-seconds of each."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{number}\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+
+def interval(ratios: Sequence[float]) -> str:
+    """Return the median and its interval."""
+    ordered = sorted(ratios)
+    low = max(0, int(binom.ppf(0.025, len(ordered), 0.5)) - 1)
+    high = len(ordered) - 1 - low
+    return f"{statistics.median(ordered):.3f} ({ordered[low]:.3f} to {ordered[high]:.3f})"
+
+
+def row(checkouts: dict[str, Path], client: str, url: str, size: int, rounds: int) -> str:
+    """Return the cells of one size."""
+    writers = {name: Writer(path, client, url, size) for name, path in checkouts.items()}
+    core_s: dict[str, list[float]] = {name: [] for name in writers}
+    with ExitStack() as stack:
+        for writer in writers.values():
+            stack.enter_context(writer.process)
+            writer.write(BATCHES[size])
+        for name in rotated(list(writers), rounds):
+            core_s[name].append(writers[name].write(BATCHES[size]))
+    this, other, again = core_s.values()
+    cells = (
+        f"{size // KIB}",
+        f"{rounds}",
+        f"{statistics.median(other) * 1e3:.3f}",
+        interval([a / b for a, b in zip(this, other, strict=True)]),
+        interval([a / b for a, b in zip(again, other, strict=True)]),
+    )
+    return " | ".join(cells)
+
+
+def main() -> None:
+    """Make the table."""
+    made = make_parser(__doc__, rounds=200)
+    made.add_argument("--against", type=Path, default=Path.cwd(), help="the other checkout")
+    made.add_argument("--client", choices=CLIENTS, default="wire")
+    made.add_argument("--size", type=int, action="append", choices=BATCHES)
+    asked = made.parse_args()
+    os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    os.environ |= {"AWS_REGION": "us-east-1"}
+    checkouts = {"this": Path.cwd(), "other": asked.against, "again": asked.against}
+    sizes = asked.size or ([4 * KIB] if asked.smallest else BATCHES)
+    print("| KiB | pairs | core-ms of the other | this / other | other / other |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    with served("--check", "none") as url:
+        for size in sizes:
+            rounds = 3 if asked.smallest else asked.rounds
+            print(f"| {row(checkouts, asked.client, url, size, rounds)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
