@@ -25,7 +25,6 @@ from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
-    Ints,
     Mask,
     is_one_of,
     is_text,
@@ -149,16 +148,13 @@ def _violations(
 
     complete = len({number for number, _ in recorded}) == run.job.invocations
     for history, refused in histories:
-        yield from (_named(one, index) for one in violations(history, clocks, is_unrecorded))
+        for violation in violations(history, clocks, is_unrecorded):
+            # Functions are called by their indexes, and not by their rows.
+            named = tuple(index[list(violation.functions)].tolist())
+            yield replace(violation, functions=named)
         if refused and complete and not history.writes:
-            by = tuple(int(index[row]) for row in refused)
+            by = tuple(index[refused].tolist())
             yield Violation(key=history.key, fault=Fault.UNCLAIMED, versions=(), functions=by)
-
-
-def _named(violation: Violation, index: Ints) -> Violation:
-    """Return a violation whose functions are called by their indexes, and not by their rows."""
-    functions = tuple(int(index[row]) for row in violation.functions if row >= 0)
-    return replace(violation, functions=functions)
 
 
 def _bounds(run: Run, offsets: Offsets) -> Iterator[Bounds]:

@@ -18,6 +18,7 @@ clocks are known: each interval is widened by that. Those of one function are co
 they are.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -54,29 +55,30 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class PossibleWrite:
-    """A write that was acknowledged, or may have been performed."""
-
-    version: str
-    base: str | None
-    """The version that it replaced; None for the empty key."""
-    function: int
-    start_ns: float
-    end_ns: float
-    """Infinite if its outcome is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredRead:
-    """A read that was answered."""
+class Event:
+    """A read or a write of one version."""
 
     version: str | None
     """None if nothing was there."""
     base: str | None
-    """The version that this one replaced, as it says itself."""
+    """The version that this one replaced; None for the empty key."""
     function: int
     start_ns: float
     end_ns: float
+    """Infinite for a write whose outcome is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleWrite(Event):
+    """A write that was acknowledged, or may have been performed."""
+
+    version: str
+
+
+class AnsweredRead(Event):
+    """A read that was answered."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +112,17 @@ def violations(
     yield from found
     if found:
         return
-    groups = _groups(chain, history.reads)
-    in_order = {write.version for write, _ in groups if write is not None}
+    stages, circle = _in_order(chain, history.reads)
     versions = {write.version for write in chain}
     # Each has replaced one that came after it; what rests on no known version is left alone.
-    circle = [write for write in chain if write.version not in in_order]
     if circle and all(write.base in versions for write in circle):
         yield _violation(history.key, Fault.STALE, circle)
         return
-    yield from _stale(history.key, groups, clocks)
+    pair = _contradiction([[_widened(event, clocks) for event in stage] for stage in stages])
+    for own in _by_function(stages):
+        pair = pair or _contradiction(own)
+    if pair is not None:
+        yield _violation(history.key, Fault.STALE, pair)
 
 
 def lost_updates(history: KeyHistory) -> int:
@@ -191,87 +195,61 @@ def _forks(key: str, chain: Sequence[PossibleWrite]) -> Iterator[Violation]:
             yield replace(found, versions=(base or "", *found.versions))
 
 
-_Group = tuple[PossibleWrite | None, Sequence[AnsweredRead]]
-"""A write and the reads of its version; of the empty key reads alone."""
+_Stage = Sequence[Event]
+"""A write alone, or all reads of the version of the write before."""
 
 
-def _groups(chain: Sequence[PossibleWrite], reads: Sequence[AnsweredRead]) -> list[_Group]:
-    """Return writes in their order, from the empty key on."""
+def _in_order(
+    chain: Sequence[PossibleWrite], reads: Sequence[AnsweredRead]
+) -> tuple[list[_Stage], Sequence[PossibleWrite]]:
+    """Return what was done, from the empty key on, and the writes that do not rest on it."""
     after = {write.base: write for write in chain}
-    reads_of: dict[str | None, list[AnsweredRead]] = {}
+    reads_of: dict[str | None, list[AnsweredRead]] = defaultdict(list)
     for read in reads:
-        reads_of.setdefault(read.version, []).append(read)
-    groups: list[_Group] = [(None, reads_of.get(None, ()))]
+        reads_of[read.version].append(read)
+    stages: list[_Stage] = [reads_of[None]]
     version: str | None = None
     while (write := after.pop(version, None)) is not None:
         version = write.version
-        groups.append((write, reads_of.get(version, ())))
-    return groups
+        stages += [write], reads_of[version]
+    return stages, tuple(after.values())
 
 
-def _stale(key: str, groups: Sequence[_Group], clocks: Mapping[int, Bounds]) -> Iterator[Violation]:
-    """Yield the first contradiction to real time: of all functions, or within one of them."""
-    pair = _contradiction([_widened(group, clocks) for group in groups])
-    for own in _by_function(groups):
-        pair = pair or _contradiction(own)
-    if pair is not None:
-        yield _violation(key, Fault.STALE, pair)
+def _widened(event: Event, clocks: Mapping[int, Bounds]) -> Event:
+    """Return an event with the interval in which it certainly was, by the true time."""
+    low, high = clocks.get(event.function, _EXACT)
+    return replace(event, start_ns=event.start_ns - high, end_ns=event.end_ns - low)
 
 
-def _widened(group: _Group, clocks: Mapping[int, Bounds]) -> _Group:
-    """Return events with the intervals in which they certainly were, by the true time."""
-    write, reads = group
-
-    def start_ns(event: AnsweredRead | PossibleWrite) -> float:
-        return event.start_ns - clocks.get(event.function, _EXACT)[1]
-
-    def end_ns(event: AnsweredRead | PossibleWrite) -> float:
-        return event.end_ns - clocks.get(event.function, _EXACT)[0]
-
-    if write is not None:
-        write = replace(write, start_ns=start_ns(write), end_ns=end_ns(write))
-    return write, [replace(one, start_ns=start_ns(one), end_ns=end_ns(one)) for one in reads]
-
-
-def _by_function(groups: Sequence[_Group]) -> Iterator[Sequence[_Group]]:
+def _by_function(stages: Sequence[_Stage]) -> Iterator[Sequence[_Stage]]:
     """Yield what each function did: its own clock says in which order."""
-    found: dict[int, list[_Group]] = {}
-    for write, reads in groups:
-        mine: dict[int, tuple[PossibleWrite | None, list[AnsweredRead]]] = {}
-        if write is not None:
-            mine[write.function] = write, []
-        for read in reads:
-            mine.setdefault(read.function, (None, []))[1].append(read)
-        for function, group in mine.items():
-            found.setdefault(function, []).append(group)
-    yield from found.values()
+    own: dict[int, list[_Stage]] = defaultdict(list)
+    for stage in stages:
+        mine: dict[int, list[Event]] = defaultdict(list)
+        for event in stage:
+            mine[event.function].append(event)
+        for function, events in mine.items():
+            own[function].append(events)
+    yield from own.values()
 
 
-def _contradiction(
-    groups: Sequence[_Group],
-) -> tuple[AnsweredRead | PossibleWrite, AnsweredRead | PossibleWrite] | None:
+def _contradiction(stages: Sequence[_Stage]) -> tuple[Event, Event] | None:
     """Return two events of which the first belongs before the second, and began after its end."""
-    latest: AnsweredRead | PossibleWrite | None = None
-    for write, reads in groups:
-        if write is not None:
-            if latest is not None and latest.start_ns > write.end_ns:
-                return latest, write
-            latest = write if latest is None else max(latest, write, key=_start)
-        for read in reads:
-            if latest is not None and latest.start_ns > read.end_ns:
-                return latest, read
-        latest = max((*reads, *(() if latest is None else (latest,))), key=_start, default=None)
+    latest: Event | None = None
+    for stage in stages:
+        for event in stage:
+            if latest is not None and latest.start_ns > event.end_ns:
+                return latest, event
+        for event in stage:
+            if latest is None or event.start_ns > latest.start_ns:
+                latest = event
     return None
 
 
-def _violation(key: str, fault: Fault, events: Sequence[AnsweredRead | PossibleWrite]) -> Violation:
+def _violation(key: str, fault: Fault, events: Sequence[Event]) -> Violation:
     return Violation(
         key=key,
         fault=fault,
         versions=tuple(event.version or "" for event in events),
         functions=tuple(event.function for event in events if event.function != _NOBODY),
     )
-
-
-def _start(event: AnsweredRead | PossibleWrite) -> float:
-    return event.start_ns

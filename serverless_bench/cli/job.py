@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from serverless_bench.driver.cost_limit import CostLimit
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.job.target import Target
-    from serverless_bench.reporters.reporter import Reporter
+    from serverless_bench.reporters import Reporter
     from serverless_bench.rundir.run import Run
     from serverless_bench.series.runs import Task
 
@@ -219,8 +219,8 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
         What was made, and the exit code that it stands for.
     """
     from serverless_bench.analysis.summary import summarize
+    from serverless_bench.reporters import write_report
     from serverless_bench.reporters.pace import overdue
-    from serverless_bench.reporters.reporter import write_report
     from serverless_bench.series.runs import Listener, make_run
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output

@@ -1,14 +1,31 @@
 """Ways to show a reduced run: one file and one line here each."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TextIO, runtime_checkable
 
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
-    # What it needs takes long to load, and help asks for the names alone.
-    from serverless_bench.reporters.reporter import Reporter as Reporter
+    # They take long to load, and help asks for the names alone.
+    from serverless_bench.analysis.summary import Summary
+    from serverless_bench.rundir.run import Run
 
-REPORTERS: Final = Registry["Reporter"](
+
+class Reporter(Protocol):
+    """Formats numbers; computes none."""
+
+    def __call__(self, summary: "Summary", out: TextIO) -> None:
+        """Write the report."""
+
+
+@runtime_checkable
+class RunReporter(Protocol):
+    """A reporter that also shows what only the records tell."""
+
+    def of_run(self, summary: "Summary", run: "Run", out: TextIO) -> None:
+        """Write the report of a run."""
+
+
+REPORTERS: Final = Registry[Reporter](
     "reporters",
     {
         "csv": "serverless_bench.reporters.csv:report",
@@ -21,3 +38,11 @@ REPORTERS: Final = Registry["Reporter"](
 )
 
 open_reporter: Final = REPORTERS.load
+
+
+def write_report(reporter: Reporter, summary: "Summary", run: "Run", out: TextIO) -> None:
+    """Write the report of a run, with as much of it as the reporter can show."""
+    if isinstance(reporter, RunReporter):
+        reporter.of_run(summary, run, out)
+    else:
+        reporter(summary, out)

@@ -42,8 +42,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     from serverless_bench.formats.importers import read_results
     from serverless_bench.formats.importers.base import Hints
     from serverless_bench.formats.importers.saving import save
-    from serverless_bench.reporters import open_reporter
-    from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.reporters import open_reporter, write_report
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])

@@ -24,8 +24,7 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
     """
     load_numpy()
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.reporters import open_reporter
-    from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.reporters import open_reporter, write_report
     from serverless_bench.rundir.digests import file_problems
     from serverless_bench.rundir.run import load_run
 

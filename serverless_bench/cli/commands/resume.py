@@ -37,8 +37,7 @@ def command(
     from serverless_bench.driver.origin import confirm
     from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import RunProgress
-    from serverless_bench.reporters import open_reporter
-    from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.reporters import open_reporter, write_report
     from serverless_bench.rundir.digests import file_problems
     from serverless_bench.rundir.run import load_run, lost_functions
 

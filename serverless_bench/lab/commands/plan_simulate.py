@@ -78,8 +78,7 @@ def simulate_command(
     refuse_unknown(prepared.job)
     if flags["runs"] > 1:
         return _several(prepared, flags, model, deployed)
-    from serverless_bench.reporters import open_reporter
-    from serverless_bench.reporters.reporter import write_report
+    from serverless_bench.reporters import open_reporter, write_report
 
     style = flags["format"]
     if style == "text":
