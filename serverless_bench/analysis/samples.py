@@ -271,10 +271,8 @@ def blocks_of(samples: Sequence[Sample]) -> list[str] | None:
     """
     if len({len(sample.runs) for sample in samples}) > 1:
         return None
-    blocks = [
-        sorted((sample.runs[number].created_ns, sample.label) for sample in samples)
-        for number in range(len(samples[0].runs))
-    ]
+    begins = [[(run.created_ns, sample.label) for run in sample.runs] for sample in samples]
+    blocks = [sorted(block) for block in zip(*begins, strict=True)]
     if any(last[-1][0] >= next_[0][0] for last, next_ in pairwise(blocks)):
         return None
     return ["".join(label for _, label in block) for block in blocks]

@@ -78,11 +78,11 @@ class RatioEstimate:
 
     def p_different(self) -> float:
         """Return the two-sided p of "the ratio is 1"."""
-        return min(1.0, 2 * min(self.p_above(), self.p_below()))
+        return min(1.0, 2 * self._upper_tail(abs(self.mean)))
 
     def p_same(self, limit: float) -> float:
         """Return the p of "they differ by ``limit`` or more" (Schuirmann 1987)."""
-        return max(self.p_below(limit), self.p_above(-limit))
+        return self._upper_tail(limit - abs(self.mean))
 
     def _upper_tail(self, beyond: float) -> float:
         if not self.freedom or isnan(beyond):

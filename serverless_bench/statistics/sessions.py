@@ -102,9 +102,9 @@ def _prediction_factors(number: int, correlation: float) -> tuple[float, int]:
     mean, over the expected sample variance, both exact; and Bartlett's number of independent
     observations whose sample variance is known as well.
     """
-    lags = np.arange(1, number)
-    mean = (1 + 2 * float(((1 - lags / number) * correlation**lags).sum())) / number
-    ahead = 2 / number * float((correlation ** np.arange(1, number + 1)).sum())
-    sample = (1 - mean) * number / (number - 1)
-    worth = number / (1 + 2 * float(((1 - lags / number) * correlation ** (2 * lags)).sum()))
-    return (1 + mean - ahead) / sample, max(2, int(worth))
+    places = np.arange(number + 1)
+    covariance = correlation ** np.abs(places[:, None] - places)
+    recorded, ahead = covariance[:-1, :-1], covariance[:-1, -1]
+    sample = (number - recorded.sum() / number) / (number - 1)
+    variance = 1 + recorded.mean() - 2 * ahead.mean()
+    return float(variance / sample), max(2, int(number**2 / (recorded**2).sum()))

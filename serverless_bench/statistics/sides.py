@@ -119,14 +119,9 @@ def compare(
                 p_same=same[other],
                 runs_needed=_runs_needed(ratio, len(first), len(logs[other]), threshold),
             )
-        gain = ratio if more_is_better else ratio.inverse()
-        comparisons.append(
-            Comparison(
-                verdict=_verdict(gain.mean, log1p(threshold), evidence),
-                ratio=ratio.ratio,
-                evidence=evidence,
-            )
-        )
+        gain = ratio.mean if more_is_better else -ratio.mean
+        verdict = _verdict(gain, log1p(threshold), evidence)
+        comparisons.append(Comparison(verdict=verdict, ratio=ratio.ratio, evidence=evidence))
     return tuple(comparisons)
 
 

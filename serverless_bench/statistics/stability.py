@@ -119,26 +119,19 @@ def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:
     length = max(_MIN_BLOCK, ceil(BLOCK_AUTOCORRELATION_TIMES * _autocorrelation_time(window)))
     count = len(window) // length
     mean = float(window.mean()) / SAMPLE_S
-    if count < MIN_BLOCKS:
-        return RateEstimate(
-            mean_per_s=mean,
-            low_per_s=0.0,
-            high_per_s=inf,
-            half_width=inf,
-            trend=inf,
-            blocks=count,
-            block_s=length * SAMPLE_S,
-        )
-    # What does not fill a block is left out at the beginning.
-    blocks = batch_means(window[len(window) - count * length :], count) / SAMPLE_S
-    mean = float(blocks.mean())
-    low, high = _interval(blocks, mean)
+    low, high, half_width, trend = 0.0, inf, inf, inf
+    if count >= MIN_BLOCKS:
+        # What does not fill a block is left out at the beginning.
+        blocks = batch_means(window[len(window) - count * length :], count) / SAMPLE_S
+        mean = float(blocks.mean())
+        low, high = _interval(blocks, mean)
+        half_width, trend = (high - low) / 2 / mean, _trend(blocks) / mean
     return RateEstimate(
         mean_per_s=mean,
         low_per_s=low,
         high_per_s=high,
-        half_width=(high - low) / 2 / mean,
-        trend=_trend(blocks) / mean,
+        half_width=half_width,
+        trend=trend,
         blocks=count,
         block_s=length * SAMPLE_S,
     )
