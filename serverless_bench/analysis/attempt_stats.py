@@ -192,9 +192,9 @@ def deliveries(run: Run) -> Deliveries | None:
         never_began=int((functions["never_began"] == 1).sum()),
         waves=tuple(
             RelaunchWave(
-                number=wave["number"],
-                count=wave["count"],
-                after_s=(wave["created_ns"] - run.created_ns) / NS_PER_S,
+                number=wave.number,
+                count=wave.count,
+                after_s=(wave.created_ns - run.created_ns) / NS_PER_S,
             )
             for wave in run.waves
         ),

@@ -7,7 +7,7 @@ clock first, as far as its evidence goes (``clock_offsets``).
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -52,6 +52,7 @@ from serverless_bench.analysis.visibility import not_shown, shown
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.schema import Neighbours, Stability
 from serverless_bench.rundir.tables import (
     ABSENT,
     READS,
@@ -61,8 +62,7 @@ from serverless_bench.rundir.tables import (
     is_one_of,
     percentiles,
 )
-from serverless_bench.statistics.stability import Stability
-from serverless_bench.units import GIB, NS_PER_S, format_count, format_seconds
+from serverless_bench.units import GIB, NS_PER_S
 
 if TYPE_CHECKING:
     # What costs nothing has no bill.
@@ -82,23 +82,6 @@ class GateSummary:
     announced: int | None
     late: int
     wait_s: Mapping[str, float] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
-    """Who shared the embedded store; analysis/figures.toml defines each figure."""
-
-    commands: int
-    shared_s: float
-
-    @property
-    def remark(self) -> str:
-        """What reports and ``sbench check`` say of them."""
-        others = format_count(self.commands, "other command")
-        return (
-            f"{others} loaded the embedded store for {format_seconds(self.shared_s)} of this run:"
-            " its figures are of what was left of the store"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,16 +240,10 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         bill=_bill(run, prices),
         latencies=times.without_rates() if withheld else times,
         libraries=library_usage(run, good),
-        stability=_stability(run),
-        neighbours=None if run.neighbours is None else Neighbours(**run.neighbours),
+        stability=run.stability,
+        neighbours=run.neighbours,
         contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
     )
-
-
-def _stability(run: Run) -> Stability | None:
-    if run.stability is None:
-        return None
-    return Stability(**{each.name: run.stability[each.name] for each in fields(Stability)})
 
 
 def _bill(run: Run, prices: "Prices | None") -> "Bill | None":

@@ -274,7 +274,7 @@ def _resumed(
         fanout = _Fanout(
             replace(job, gate=None), before.run_id, keys, executor, archive, live, on_outcome
         )
-        fanout.wave = max((wave["number"] for wave in before.waves), default=0)
+        fanout.wave = max((wave.number for wave in before.waves), default=0)
         coordinator = Coordinator(fanout.job, before.run_id, live.clock)
         neighbours = neighbours_noted(job.target, archive.closing)
         with archive.beating(), fanout.surviving(coordinator), coordinator, neighbours:

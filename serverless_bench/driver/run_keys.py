@@ -113,7 +113,7 @@ def _may_be_of(run: Run, key: str) -> bool:
 
 
 def _last_wave(run: Run) -> int:
-    return max((int(wave["number"]) for wave in run.waves), default=0)
+    return max((wave.number for wave in run.waves), default=0)
 
 
 def _is_proven(run: Run) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.statistics.stability import Stability
+from serverless_bench.rundir.schema import Stability
 from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
 
 

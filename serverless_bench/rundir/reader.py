@@ -19,7 +19,9 @@ from serverless_bench.rundir.schema import (
     Alive,
     CleaningLine,
     End,
+    Neighbours,
     Resumed,
+    Stability,
     Suspended,
     WaveLine,
     check,
@@ -92,7 +94,9 @@ class RecordReader:
         self.ended = False
         self.was_killed = False
         """Whether a driver was, after which another one resumed the run."""
-        self.waves: list[Mapping[str, Any]] = []
+        self.stability: Stability | None = None
+        self.neighbours: Neighbours | None = None
+        self.waves: list[WaveLine] = []
         self.stages: list[Mapping[str, Any]] = []
         """Lines of waves and ends as they stand there."""
         self.cleaning_ns: int | None = None
@@ -120,10 +124,12 @@ class RecordReader:
         if not isinstance(data, dict):
             raise TypeError("it is no table")
         if "end" in data:
-            ended_ns = check(data["end"], End).ended_ns
+            end = check(data["end"], End)
             self.end = _merged_end(self.end, data["end"])
+            self.stability = end.stability or self.stability
+            self.neighbours = _merged_neighbours(self.neighbours, end.neighbours)
             self.stages.append(data["end"])
-            self._seen(ended_ns)
+            self._seen(end.ended_ns)
             self.ended = True
         elif "cleaning" in data:
             self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], CleaningLine).began_ns
@@ -140,10 +146,7 @@ class RecordReader:
             self.suspensions.append((slept.began_ns, slept.ended_ns))
             self._seen(slept.ended_ns)
         elif "wave" in data:
-            wave = check(data["wave"], WaveLine)
-            self.waves.append(
-                {"number": wave.number, "created_ns": wave.created_ns, "count": wave.count}
-            )
+            self.waves.append(check(data["wave"], WaveLine))
             self.stages.append(data["wave"])
         else:
             self._take_outcome(data)
@@ -270,12 +273,15 @@ def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, 
     for name in ("requests", "store_requests"):
         if name in joined:
             joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))
-    if shared := [ended["neighbours"] for ended in (before, end) if ended.get("neighbours")]:
-        joined["neighbours"] = {
-            "commands": max(neighbours["commands"] for neighbours in shared),
-            "shared_s": sum(neighbours["shared_s"] for neighbours in shared),
-        }
     return joined
+
+
+def _merged_neighbours(before: Neighbours | None, end: Neighbours | None) -> Neighbours | None:
+    """Return the neighbours of two drivers of a run."""
+    if before is None or end is None:
+        return before or end
+    commands, shared_s = max(before.commands, end.commands), before.shared_s + end.shared_s
+    return Neighbours(commands=commands, shared_s=shared_s)
 
 
 def _plain(text: str) -> str:

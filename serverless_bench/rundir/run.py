@@ -31,7 +31,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.reader import RecordReader, with_status
-from serverless_bench.rundir.schema import check_header
+from serverless_bench.rundir.schema import Neighbours, Stability, WaveLine, check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
 
 SCHEMA: Final = 1
@@ -72,7 +72,7 @@ class Run:
     """With ``found_key``: the key of the object whose bytes were there, if the run knows it."""
     ended: bool
     """Whether the driver came to an end; False while it runs, and if it was killed."""
-    waves: tuple[Mapping[str, Any], ...] = ()
+    waves: tuple[WaveLine, ...] = ()
     """What was launched again: ``number``, ``created_ns`` (driver's clock) and ``count`` of
     each wave after the first launch. A function's ``launch`` is the number of its wave."""
     downtimes: tuple[tuple[int, int], ...] = ()
@@ -100,9 +100,9 @@ class Run:
     requests; False while one is at work."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
-    stability: Mapping[str, Any] | None = None
-    """How it went with ``until_stable``; see ``analysis.stability.Stability``. None without."""
-    neighbours: Mapping[str, Any] | None = None
+    stability: Stability | None = None
+    """How it went with ``until_stable``. None without."""
+    neighbours: Neighbours | None = None
     """Other commands that loaded the embedded store during the run: the most ``commands`` at
     once, and ``shared_s``, for how long. None if there were none, and of other stores."""
     limits: Mapping[str, Any] | None = None
@@ -223,8 +223,8 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
-        stability=reader.end.get("stability"),
-        neighbours=reader.end.get("neighbours"),
+        stability=reader.stability,
+        neighbours=reader.neighbours,
         limits=header.get("limits"),
         stages=(header, *reader.stages),
         cleaning_ns=reader.cleaning_ns,

@@ -4,7 +4,7 @@ Whoever reads one may rely on it from here on; see ``columns`` for records.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.types import check_text
+from serverless_bench.units import format_count, format_seconds
 
 T = TypeVar("T")
 LIMIT: Final = 1 << 62
@@ -82,24 +83,39 @@ class _Gate(msgspec.Struct):
     waited_s: float
 
 
-class _StabilityLine(msgspec.Struct):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """How a run went that was to end when it was stable; analysis/figures.toml has each figure."""
+
     asked: float
     reached: bool
-    of: Annotated[str, msgspec.Meta(max_length=16)]
-    blocks: Count
-    looks: Count
     after_s: float | None
+    of: Annotated[str, msgspec.Meta(max_length=16)]
     mean_per_s: float | None
     low_per_s: float | None
     high_per_s: float | None
     half_width: float | None
     trend: float | None
     block_s: float | None
+    blocks: Count
+    looks: Count
 
 
-class _NeighboursLine(msgspec.Struct):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Who shared the embedded store; analysis/figures.toml defines each figure."""
+
     commands: Count
     shared_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
+
+    @property
+    def remark(self) -> str:
+        """What reports and ``sbench check`` say of them."""
+        others = format_count(self.commands, "other command")
+        return (
+            f"{others} loaded the embedded store for {format_seconds(self.shared_s)} of this run:"
+            " its figures are of what was left of the store"
+        )
 
 
 class End(msgspec.Struct):
@@ -112,8 +128,8 @@ class End(msgspec.Struct):
     requests: Requests = {}
     store_requests: Requests = {}
     gate: _Gate | None = None
-    stability: _StabilityLine | None = None
-    neighbours: _NeighboursLine | None = None
+    stability: Stability | None = None
+    neighbours: Neighbours | None = None
 
 
 class WaveLine(msgspec.Struct):

@@ -61,24 +61,6 @@ class RateEstimate:
         return self.half_width <= asked and self.trend <= MOST_TREND * asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stability:
-    """How a run went that was to end when it was stable; analysis/figures.toml has each figure."""
-
-    asked: float
-    reached: bool
-    after_s: float | None
-    of: str
-    mean_per_s: float | None
-    low_per_s: float | None
-    high_per_s: float | None
-    half_width: float | None
-    trend: float | None
-    block_s: float | None
-    blocks: int
-    looks: int
-
-
 @dataclass(slots=True)
 class StoppingRule:
     """Looks at samples as they come, and says when to stop.

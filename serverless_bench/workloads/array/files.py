@@ -42,7 +42,7 @@ def _planned(run: Run) -> Iterator[Path]:
     array = run.job.load.array
     if array is None:
         return
-    for wave in (0, *(int(wave["number"]) for wave in run.waves)):
+    for wave in (0, *(wave.number for wave in run.waves)):
         launched = invocation_specs(
             run.job, run_id=run.run_id, created_ns=run.created_ns, wave=wave
         )

@@ -172,7 +172,7 @@ class World:
         job, known = replace(run.job, gate=None), set(run.ledger())
         launched = [
             spec
-            for wave in (0, *(wave["number"] for wave in run.waves))
+            for wave in (0, *(wave.number for wave in run.waves))
             for spec in invocation_specs(job, run_id=run.run_id, created_ns=wall_ns(), wave=wave)
             if known.issuperset(ledger(job, [spec]))
         ]

@@ -14,11 +14,12 @@ import pytest
 
 from docs.make_report import FIGURES, PAGES, made, sections
 from serverless_bench.analysis.attempt_stats import AttemptStats, Deliveries
-from serverless_bench.analysis.summary import Neighbours, Summary, summarize
+from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.definitions import Figure, read
 from serverless_bench.rundir.record import BadRange, FoundBytes
+from serverless_bench.rundir.schema import Neighbours
 from serverless_bench.series.limit.result import LevelRow, Limit
 from tests.data.runs import lost, operation, outcome, record, saved
 
