@@ -20,7 +20,7 @@ from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.runs import in_turns
 from serverless_bench.statistics.ratio import paired_ratio, welch_ratio
-from serverless_bench.statistics.sides import Design, compare
+from serverless_bench.statistics.sides import compare
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, holm
 from serverless_bench.units import NS_PER_S
 
@@ -105,7 +105,7 @@ def unpaired(
 
     def once(rng: np.random.Generator) -> bool:
         a, b = (spread * law(rng, size) for spread, size in zip(spreads, sizes, strict=True))
-        return _different(a, b + log(ratio), Design.RUNS)
+        return _different(a, b + log(ratio), in_blocks=False)
 
     return once
 
@@ -118,7 +118,7 @@ def paired(
     def once(rng: np.random.Generator) -> bool:
         block = 0.2 * rng.standard_normal(blocks)
         a, b = (block + spread * law(rng, blocks) for spread in spreads)
-        return _different(a, b + log(ratio), Design.BLOCKS)
+        return _different(a, b + log(ratio), in_blocks=True)
 
     return once
 
@@ -136,7 +136,7 @@ def in_order(law: Law, blocks: int, cells: int = 2) -> Callable[[np.random.Gener
             figures[cell][number] = float(value)
         if cells == 2:
             a, b = (np.log([side[n] for n in sorted(side)]) for side in figures)
-            return _different(a, b, Design.BLOCKS)
+            return _different(a, b, in_blocks=True)
         ratios = dict(enumerate(paired_ratio(figures[0], other) for other in figures[1:]))
         p = holm({n: 1.0 if one is None else one.p_different() for n, one in ratios.items()})
         return any(
@@ -190,8 +190,8 @@ def _run(session: int, turn: int, level: float) -> RecordedRun:
     )
 
 
-def _different(a: Floats, b: Floats, design: Design) -> bool:
-    (found,) = compare(np.exp(a).tolist(), [np.exp(b).tolist()], design=design)
+def _different(a: Floats, b: Floats, *, in_blocks: bool) -> bool:
+    (found,) = compare(np.exp(a).tolist(), [np.exp(b).tolist()], in_blocks=in_blocks)
     return found.verdict in DIFFERENT
 
 
@@ -210,7 +210,7 @@ def unlike_shapes(sizes: tuple[int, int]) -> Callable[[np.random.Generator], boo
 
     def once(rng: np.random.Generator) -> bool:
         first, second = 0.1 * normal(rng, sizes[0]), 0.1 * (skewed(rng, sizes[1]) + 1)
-        return _different(first, second, Design.RUNS)
+        return _different(first, second, in_blocks=False)
 
     return once
 

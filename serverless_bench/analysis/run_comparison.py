@@ -23,7 +23,7 @@ from serverless_bench.analysis.samples import (
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.statistics import sides as statistics
-from serverless_bench.statistics.sides import ASSUMES, Comparison, Design
+from serverless_bench.statistics.sides import PAIRS, SAMPLES, Comparison
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, require_scipy
 from serverless_bench.units import format_count
 
@@ -70,16 +70,15 @@ class RunComparison(Displayed):
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench compare``; docs/compare.md lists its fields."""
-        values, design = [side.metric(self.metric) for side in self.sides], _design(self.sides)
+        values, blocks = [side.metric(self.metric) for side in self.sides], blocks_of(self.sides)
         return {
             "metric": self.metric,
             "more_is_better": self.more_is_better,
             "threshold": self.threshold,
             "alpha": ALPHA,
             "compared": "ratio of geometric means",
-            "design": design.value,
-            "assumes": ASSUMES[design],
-            "blocks": blocks_of(self.sides),
+            "assumes": PAIRS if blocks else SAMPLES,
+            "blocks": blocks,
             "sides": [
                 {
                     "label": side.label,
@@ -174,13 +173,13 @@ def compare_sides(
         threshold=threshold,
         sides=tuple(sides),
         comparisons=statistics.compare(
-            baseline, others, design=_design(sides), threshold=threshold, more_is_better=better
+            baseline,
+            others,
+            in_blocks=blocks_of(sides) is not None,
+            threshold=threshold,
+            more_is_better=better,
         ),
     )
-
-
-def _design(sides: Sequence[Sample]) -> Design:
-    return Design.BLOCKS if blocks_of(sides) else Design.RUNS
 
 
 def spread(numbers: Sequence[float]) -> float | None:

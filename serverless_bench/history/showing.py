@@ -15,7 +15,6 @@ from serverless_bench.escaping import for_markdown
 from serverless_bench.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
-    FigureEvidence,
     Finding,
     overall,
     ratio_of,
@@ -172,15 +171,9 @@ def _figure(finding: Finding, in_turns: bool) -> dict[str, Any]:  # noqa: FBT001
         "p": finding.p,
         "power": finding.power,
         "needed": finding.needed,
-        "spread": _spread(one),
+        "spread": one.recorded.between if one.recorded else one.gain and one.gain.sd,
         "correlation": one.recorded.correlation if one.recorded else None if in_turns else 0.0,
     }
-
-
-def _spread(evidence: FigureEvidence) -> float | None:
-    if evidence.recorded is not None:
-        return evidence.recorded.between
-    return None if evidence.gain is None else evidence.gain.sd
 
 
 _BARS: Final = "▁▂▃▄▅▆▇█"

@@ -1,7 +1,6 @@
 """A comparison in words."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, Final
 
 from serverless_bench.analysis.run_comparison import RunComparison
@@ -127,13 +126,6 @@ def _remarks(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name} differs: {', '.join(map(str, values))}"
     if not found["in_turns"]:
         yield "note: one side was through before the other began; sbench ab takes turns"
-    blocks = found["blocks"] or []
-    begun = [block[0] for block in blocks]
-    label, first = max(
-        ((label, begun.count(label)) for label in begun), key=itemgetter(1), default=("", 0)
-    )
-    if first > len(blocks) / len(found["sides"]) + 1:
-        yield f"note: {label} was first in {first} of {len(blocks)} blocks; sbench ab balances them"
     yield f"test: {found['assumes']}"
 
 
@@ -145,13 +137,13 @@ def _sentence(found: Mapping[str, Any], index: int, result: Comparison) -> str:
             f"{pair}: {result.verdict}, {MIN_RUNS} per side at least"
             f" ({found['compared']} x{_ratio(result.ratio)}, which may be chance)"
         )
-    within = evidence.interval
-    blocks = found["blocks"]
-    runs = format_count(len(blocks), "block") if blocks else "runs without blocks"
+    within, order = evidence.interval, "runs without blocks"
+    if found["blocks"]:
+        order = f"blocks {' '.join(found['blocks'])}"
     text = (
         f"{pair}: {result.verdict}, {found['compared']} x{_ratio(result.ratio)}"
         f" ({_ratio(within.low)} to {_ratio(within.high)} with {within.confidence:.0%} confidence),"
-        f" p {evidence.p_different:.2g}, {runs}"
+        f" p {evidence.p_different:.2g}, {order}"
     )
     if result.verdict is not Verdict.UNDECIDED:
         return text

@@ -5,9 +5,8 @@ its partition, so a thousand of them are one piece of evidence and not a thousan
 Everything happens on logarithms, because a difference that matters is a ratio.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import inf, log1p
 from typing import Final
 
@@ -22,20 +21,15 @@ MIN_RUNS: Final = MIN_BLOCKS
 """Runs per side; with fewer a verdict hangs on the shape of their distribution."""
 
 
-class Design(StrEnum):
-    """How the runs of the sides were made."""
-
-    BLOCKS = "blocks"
-    RUNS = "runs"
-
-
-ASSUMES: Final[Mapping[Design, str]] = {
-    Design.BLOCKS: "Student's t of pairs within blocks, on logarithms: assumes that ratios of"
-    " blocks do not depend on each other, and are not lopsided",
-    Design.RUNS: "Welch's t on logarithms: assumes that runs do not depend on each other, and"
-    " that the sides differ in level and spread, not in shape",
-}
-"""Test of each design, and what it assumes."""
+PAIRS: Final = (
+    "Student's t of pairs within blocks, on logarithms: assumes that ratios of"
+    " blocks do not depend on each other, and are not lopsided"
+)
+SAMPLES: Final = (
+    "Welch's t on logarithms: assumes that runs do not depend on each other, and"
+    " that the sides differ in level and spread, not in shape"
+)
+"""Tests with and without blocks, and what they assume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +38,6 @@ class Evidence:
 
     interval: Interval
     """Two-sided, at ``1 - ALPHA``."""
-    same_interval: Interval
-    """Two-sided, at ``1 - 2 * ALPHA``: of two sides, they are the same if it is within the
-    threshold."""
     p_different: float
     """p of "they do not differ", adjusted for all comparisons with this baseline (Holm)."""
     p_same: float
@@ -71,7 +62,7 @@ def compare(
     baseline: Sequence[float],
     others: Sequence[Sequence[float]],
     *,
-    design: Design = Design.RUNS,
+    in_blocks: bool = False,
     threshold: float = THRESHOLD,
     more_is_better: bool = True,
 ) -> tuple[Comparison, ...]:
@@ -86,8 +77,8 @@ def compare(
     ----------
     baseline, others
         The same metric of each run, positive; in blocks, in the order of the blocks.
-    design
-        How the runs were made.
+    in_blocks
+        Whether each side ran once in every block.
     threshold
         Relative difference that matters; with 0.05, 1/1.05 to 1.05 is "the same".
     more_is_better
@@ -104,17 +95,16 @@ def compare(
         if not side or not 0 < min(side) <= max(side) < inf:
             raise ValueError("each side needs runs, and each run a positive number")
     first, *logs = (np.log(np.asarray(side, float)) for side in (baseline, *others))
-    ratios = dict(enumerate(_ratio(first, second, design) for second in logs))
+    ratios = dict(enumerate(_ratio(first, second, in_blocks=in_blocks) for second in logs))
     different = holm({other: ratio.p_different() for other, ratio in ratios.items()})
     same = holm({other: ratio.p_same(log1p(threshold)) for other, ratio in ratios.items()})
     comparisons = []
     for other, ratio in ratios.items():
         evidence = None
-        interval, same_interval = ratio.interval(), ratio.interval(1 - 2 * ALPHA)
-        if interval is not None and same_interval is not None:
+        interval = ratio.interval()
+        if interval is not None:
             evidence = Evidence(
                 interval=interval,
-                same_interval=same_interval,
                 p_different=different[other],
                 p_same=same[other],
                 runs_needed=_runs_needed(ratio, len(first), len(logs[other]), threshold),
@@ -125,10 +115,10 @@ def compare(
     return tuple(comparisons)
 
 
-def _ratio(first: Floats, second: Floats, design: Design) -> RatioEstimate:
+def _ratio(first: Floats, second: Floats, *, in_blocks: bool) -> RatioEstimate:
     if min(len(first), len(second)) < MIN_RUNS:
         return RatioEstimate(mean=float(second.mean() - first.mean()), error=inf, freedom=0)
-    return ratio_of_logs(second - first) if design is Design.BLOCKS else welch_ratio(first, second)
+    return ratio_of_logs(second - first) if in_blocks else welch_ratio(first, second)
 
 
 def _verdict(gain: float, limit: float, evidence: Evidence | None) -> Verdict:

@@ -11,7 +11,7 @@ from scipy import stats
 from benchmarks import comparisons
 from serverless_bench.statistics import sides as statistics
 from serverless_bench.statistics.ratio import welch_ratio
-from serverless_bench.statistics.sides import MIN_RUNS, Comparison, Design
+from serverless_bench.statistics.sides import MIN_RUNS, Comparison
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict
 
 REPEATS = 200
@@ -25,12 +25,12 @@ def compare(
     baseline: Sequence[float],
     other: Sequence[float],
     *,
-    design: Design = Design.RUNS,
+    in_blocks: bool = False,
     threshold: float = THRESHOLD,
     more_is_better: bool = True,
 ) -> Comparison:
     (found,) = statistics.compare(
-        baseline, [other], design=design, threshold=threshold, more_is_better=more_is_better
+        baseline, [other], in_blocks=in_blocks, threshold=threshold, more_is_better=more_is_better
     )
     return found
 
@@ -115,7 +115,7 @@ def test_pairs_within_blocks_are_told_apart_where_blocks_differ_more() -> None:
     a = np.exp(block + 0.03 * rng.standard_normal(6)).tolist()
     b = np.exp(block + 0.03 * rng.standard_normal(6) - math.log(1.1)).tolist()
     assert compare(a, b).verdict is Verdict.UNDECIDED
-    found = compare(a, b, design=Design.BLOCKS)
+    found = compare(a, b, in_blocks=True)
     assert found.verdict is Verdict.SLOWER
     expected = stats.ttest_rel(np.log(b), np.log(a))
     assert found.evidence is not None
