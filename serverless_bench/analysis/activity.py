@@ -176,9 +176,7 @@ def _histogram(values: Floats) -> tuple[Ints, Floats]:
         return np.empty(0, dtype=np.int64), np.zeros(1)
     low, high = float(values.min()), float(values.max())
     bins = min(_BINS, max(1, len(values) // 2)) if high > low else 1
-    edges = np.linspace(low, high, bins + 1)
-    place = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
-    return np.bincount(place, minlength=bins), edges
+    return np.histogram(values, np.linspace(low, high, bins + 1))
 
 
 def _slowest(run: Run, spans: Spans, origin_ns: int) -> Iterator[SlowFunction]:

@@ -22,6 +22,7 @@ from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
+    LATEST,
     READS,
     Floats,
     Ints,
@@ -106,12 +107,11 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
         return {}
     measured = measured_operations(run)[run.operation_rows(run.attempts)]
     rows = np.flatnonzero(measured & is_throttled)
-    if not len(rows):
-        return {}
-    origin = int(attempts["start_ns"][measured].min()) if start_ns is None else start_ns
+    first_ns = attempts["start_ns"][measured].min(initial=LATEST)
+    origin = int(first_ns) if start_ns is None else start_ns
     second = np.maximum(attempts["end_ns"][rows] - origin, 0) // NS_PER_S
     names, prefix = np.unique(_prefixes(run, rows), return_inverse=True)
-    length = int(second.max()) + 1
+    length = int(second.max(initial=0)) + 1
     return {
         str(name): np.asarray(
             np.bincount(second[prefix == number], minlength=length), dtype=np.int64

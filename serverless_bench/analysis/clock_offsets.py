@@ -125,15 +125,12 @@ def aligned(run: Run, offsets: Offsets) -> Run:
     def moved(name: str, table: Table) -> NDArray[Any]:
         if name not in _MOVED:
             return table[name]
-        column = table[name]
-        return np.where(column == ABSENT, ABSENT, column - shift[table["function"]])
+        column, row = table[name], table.get("function", slice(None))
+        return np.where(column == ABSENT, ABSENT, column - shift[row])
 
     return replace(
         run,
-        functions={
-            name: np.where(column == ABSENT, ABSENT, column - shift) if name in _MOVED else column
-            for name, column in run.functions.items()
-        },
+        functions={name: moved(name, run.functions) for name in run.functions},
         operations=ChangedTable(run.operations, moved),
         attempts=ChangedTable(run.attempts, moved),
         overdue=ChangedTable(run.overdue, moved),

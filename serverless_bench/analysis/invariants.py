@@ -51,7 +51,7 @@ def violations(facts: Facts) -> tuple[str, ...]:
 
 def _functions_add_up(facts: Facts) -> Iterator[str]:
     counts, requested = facts.counts, facts.run.job.invocations
-    found = counts.get("ok", 0) + counts.get("failed", 0) + counts.get("lost", 0)
+    found = sum(counts.get(status, 0) for status in ("ok", "failed", "lost"))
     if found != requested:
         yield f"{found} functions are ok, failed or lost, and {requested} were requested"
 
@@ -80,7 +80,7 @@ def _objects_are_whole(facts: Facts) -> Iterator[str]:
 
 def _verified_is_moved(facts: Facts) -> Iterator[str]:
     operations = facts.run.operations
-    if int((operations["verified_bytes"] > operations["bytes"])[facts.good].sum()):
+    if (operations["verified_bytes"] > operations["bytes"])[facts.good].any():
         yield "more bytes were verified than moved"
 
 
@@ -189,9 +189,8 @@ def _durations_are_possible(facts: Facts) -> Iterator[str]:
     operations = facts.run.operations
     moved = facts.good & (operations["bytes"] > 0)
     took = (operations["end_ns"] - operations["start_ns"])[moved]
-    if not len(took):
-        return
-    fastest = float(np.max(operations["bytes"][moved] / (np.maximum(took, 1) / NS_PER_S)))
+    rates = operations["bytes"][moved] / (np.maximum(took, 1) / NS_PER_S)
+    fastest = float(rates.max(initial=0))
     if fastest > _MEMORY_BYTES_PER_S:
         yield f"an object moved at {format_rate(fastest)}, faster than memory"
 

@@ -30,7 +30,7 @@ from serverless_bench.analysis.histogram import Histogram
 from serverless_bench.analysis.latency_over_time import OverTime, began, grid_of, over_time
 from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
 from serverless_bench.analysis.throughput import elapsed, span_ns
-from serverless_bench.analysis.timeline import counted
+from serverless_bench.analysis.timeline import counted, measured_operations
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -165,11 +165,10 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     raw_limit
         Rows of more operations get their percentiles from their histogram.
     """
-    operations, counts_in = run.operations, counted(run)
-    measured = counts_in[operations["function"]] & (operations["warmup"] == 0)
+    operations, measured = run.operations, measured_operations(run)
     sizes = _size_classes(operations, good)
     scheduled = measured & (operations["intended_ns"] != ABSENT)
-    late = overdue_operations(run, counts_in, scheduled, sizes)
+    late = overdue_operations(run, counted(run), scheduled, sizes)
     rate_per_s = run.job.load.rate_per_s
     pace = _pace(run, scheduled, good, late)
     if not measured.any() and not len(late.due_ns):

@@ -84,14 +84,11 @@ def throughput(run: Run, good: Mask) -> Throughput:
         # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
         return found
     steady, steady_s = _steady(in_flight, running, segment_ns, planned_at_once(run))
-    if not (unacknowledged(run) & good).any():
-        found = replace(
-            found,
-            peak_1s=_best(running, took_ns, segment_ns, NS_PER_S),
-            peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
-        )
+    is_seen = not (unacknowledged(run) & good).any()
     return replace(
         found,
+        peak_1s=_best(running, took_ns, segment_ns, NS_PER_S) if is_seen else None,
+        peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S) if is_seen else None,
         steady=steady,
         steady_s=steady_s,
         whole=bytes_per_second(moved, at_work_ns) or None,

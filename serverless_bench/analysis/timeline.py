@@ -1,7 +1,8 @@
 """Add up the progress curves of a run: bytes over time, exactly. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -160,12 +161,10 @@ def clock_band(series: Timeline) -> tuple[Floats, Floats]:
 
 def step_ns(span_ns: int, most: int) -> int:
     """Return the least of 10, 20, 50, 100 ... ms that cuts a span into no more than ``most``."""
-    step = _LEAST_STEP_NS
-    while True:
-        for factor in (1, 2, 5):
-            if span_ns <= factor * step * most:
-                return factor * step
-        step *= 10
+    steps: Iterator[int] = (
+        _LEAST_STEP_NS * 10**n * factor for n in count() for factor in (1, 2, 5)
+    )
+    return next(step for step in steps if span_ns <= step * most)
 
 
 def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:

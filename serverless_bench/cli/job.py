@@ -241,9 +241,9 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
             measured = TOOLS.load("measure-ceiling")(job, keys)
             say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
-        from serverless_bench.formats.exporters.pywren import write_pickle
+        from serverless_bench.formats.export import export
 
-        write_pickle(run, output.pickle)
+        export(run, output.pickle, format="pywren")
     return run, exit_code_of(summary) if problem is None else complain(problem)
 
 

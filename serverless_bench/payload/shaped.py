@@ -17,15 +17,12 @@ vectors there.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cryptography.hazmat.primitives.ciphers import CipherContext
 
 from serverless_bench.job.keys import declared_ratios, declared_size
-from serverless_bench.payload.keystream import PIECE, Keystream
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from serverless_bench.payload.keystream import PIECE, ZEROS, Keystream
 
 VERSION: Final = "blocks-4096/1"
 """Of the layout of shaped objects; goes into every run's provenance."""
@@ -33,7 +30,6 @@ VERSION: Final = "blocks-4096/1"
 SHAPE_BLOCK: Final = 4096
 """Bytes of one block; storage systems that deduplicate use 4 KiB or more."""
 
-_ZEROS: Final = memoryview(bytes(PIECE))
 _BOTH_UP_TO: Final = 800
 _ADDED_BY_ZSTD: Final = 12
 """Measured with zstd 1.5 at level 3: to each block of a long stream 4 bytes, to a block
@@ -62,28 +58,10 @@ class Shaped(Keystream):
         super().__init__(key, generation)
         self._head = head
         self._period = period
-        self._tail = _ZEROS[: SHAPE_BLOCK - head]
-
-    def readinto_at(self, offset: int, buffer: "WriteableBuffer") -> None:
-        """Fill ``buffer`` with the bytes from ``offset`` on."""
-        view = memoryview(buffer).cast("B")
-        for start, stop, skip, encryptor in self._pieces(offset, len(view)):
-            self._fill(view[start:stop], skip, encryptor)
-
-    def agrees(self, offset: int, data: memoryview, scratch: bytearray | None = None) -> bool:
-        """Return whether ``data`` is what belongs at ``offset``; as in ``Keystream``."""
-        room = scratch if scratch is not None else bytearray(min(PIECE, len(data)))
-        for start, stop, skip, encryptor in self._pieces(offset, len(data)):
-            expected = room if len(room) == stop - start else bytearray(stop - start)
-            with memoryview(expected) as view:
-                self._fill(view, skip, encryptor)
-            # As in Keystream: the bytearray on the left compares with memcmp.
-            if expected != data[start:stop]:
-                return False
-        return True
+        self._tail = ZEROS[: SHAPE_BLOCK - head]
 
     def _pieces(self, offset: int, length: int) -> Iterator[tuple[int, int, int, CipherContext]]:
-        """Yield what the range falls into: from, to, where in its block it begins, its cipher.
+        """Yield the pieces of a range, as in ``Keystream``.
 
         All but the first begin a block, and none goes on where the object repeats itself.
         """
@@ -98,14 +76,14 @@ class Shaped(Keystream):
             yield start, stop, skip, encryptor
             start = stop
 
-    def _fill(self, view: memoryview, skip: int, encryptor: CipherContext) -> None:
-        """Write the keystream into ``view`` and zeros over the tails of its blocks.
+    def _fill(self, piece: bytearray | memoryview, skip: int, encryptor: CipherContext) -> None:
+        """Write the keystream into a piece and zeros over the tails of its blocks.
 
         Making all of the keystream and overwriting some takes less time than a call to
         the cipher for each block.
         """
-        length, tail = len(view), self._tail
-        encryptor.update_into(_ZEROS[:length], view)
+        view, length, tail = memoryview(piece), len(piece), self._tail
+        encryptor.update_into(ZEROS[:length], view)
         zeros = len(tail)
         if not zeros:
             return
@@ -113,13 +91,13 @@ class Shaped(Keystream):
         if first < 0:
             stop = min(length, first + zeros)
             if stop > 0:
-                view[:stop] = _ZEROS[:stop]
+                view[:stop] = ZEROS[:stop]
             first += SHAPE_BLOCK
         for start in range(first, length - zeros + 1, SHAPE_BLOCK):
             view[start : start + zeros] = tail
         last = first + max(0, (length - zeros - first) // SHAPE_BLOCK + 1) * SHAPE_BLOCK
         if last < length:
-            view[last:] = _ZEROS[: length - last]
+            view[last:] = ZEROS[: length - last]
 
 
 def content_of(key: str, generation: int = 0) -> Keystream:

@@ -46,13 +46,8 @@ class Coverage:
             min(end, there_end) - max(begin, there_begin)
             for there_begin, there_end in zip(begins[first:last], ends[first:last], strict=True)
         )
-        if first < last:
-            begin_all = min(begin, begins[first])
-            end_all = max(end, ends[last - 1])
-        else:
-            begin_all, end_all = begin, end
-        begins[first:last] = [begin_all]
-        ends[first:last] = [end_all]
+        begins[first:last] = [min([begin, *begins[first:last]])]
+        ends[first:last] = [max([end, *ends[first:last]])]
         return end - begin - known
 
     def gaps(self, length: int) -> Iterator[tuple[int, int]]:
@@ -89,12 +84,10 @@ class BadRanges:
         """Take all ranges of a later stretch of the same object."""
         if not other.count:
             return
-        before = self.count
         for bad in other.listed:
             self.add(bad)
-        joined = before + len(other.listed) - self.count
         self.bytes += other.bytes - sum(bad.bad_bytes for bad in other.listed)
-        self.count = before + other.count - joined
+        self.count += other.count - len(other.listed)
         if other.count > len(other.listed):
             self._last = other._last  # noqa: SLF001 - of the same class
 
@@ -163,7 +156,8 @@ class RangeSink:
                 fresh = end - offset
                 self._until = end
             else:
-                fresh = self._out_of_order(offset, end)
+                self._coverage = self._covered()
+                fresh = self._coverage.add(offset, end)
             keystream = self._keystream
             if keystream is None or self._verify is Verify.NONE:
                 return
@@ -187,11 +181,6 @@ class RangeSink:
             self.bad.add(absent(FoundBytes.MISSING, self._offset + begin, end - begin))
         if self._end > length:
             self.bad.add(absent(FoundBytes.EXTRA, self._offset + length, self._end - length))
-
-    def _out_of_order(self, begin: int, end: int) -> int:
-        """Note what came; return how many of its bytes had not come before."""
-        self._coverage = self._covered()
-        return self._coverage.add(begin, end)
 
     def _covered(self) -> Coverage:
         if self._coverage is not None:
@@ -217,13 +206,11 @@ class RangeSink:
             bad_bytes += difference.bad_bytes
             begin = difference.offset - offset
             wrong = data[begin : begin + difference.length]
-            blank = BadRange(
-                operation=0,
-                key="",
-                offset=difference.offset,
-                length=difference.length,
+            blank = absent(
+                FoundBytes.UNKNOWN,
+                difference.offset,
+                difference.length,
                 bad_bytes=difference.bad_bytes,
-                found=FoundBytes.UNKNOWN,
             )
             self.bad.add(diagnose(blank, wrong, keystream))
         # What has come before is not verified twice.

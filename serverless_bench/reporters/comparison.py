@@ -1,11 +1,12 @@
 """A comparison in words."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.errors import PluginError
-from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
+from serverless_bench.escaping import for_markdown, for_terminal
+from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.sides import MIN_RUNS, Comparison
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
@@ -27,6 +28,7 @@ _METRICS: Final[Mapping[str, str]] = {
 """Metrics in words; what is not here is its own name."""
 _TOO_MANY_RUNS: Final = 100
 """Nobody is advised to make more per side."""
+_STYLES: Final = ("text", "markdown")
 
 
 def lines(comparison: RunComparison, style: str) -> list[str]:
@@ -35,7 +37,22 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
         raise PluginError(
             f"unknown format {style!r} of a comparison", hint=f"known: {', '.join(_STYLES)}"
         )
-    made = _STYLES[style](comparison.to_json(), comparison.comparisons)
+    found, (asked, verdicts, remarks) = comparison.to_json(), told(comparison)
+    sides = [(one["label"], one["directory"], _side(found, one)) for one in found["sides"]]
+    if style == "text":
+        width = max(len(directory) for _, directory, _ in sides)
+        shown = [f"{label}  {directory:<{width}}  {runs}" for label, directory, runs in sides]
+        made = [asked, *shown, *remarks, *verdicts]
+    else:
+        results = zip(comparison.comparisons, verdicts, strict=True)
+        made = [
+            for_markdown(asked),
+            "",
+            *table(("side", "directory", "runs"), sides, style),
+            "",
+            *(f"- **{result.verdict}**: {for_markdown(text)}" for result, text in results),
+            *(f"- {for_markdown(remark)}" for remark in remarks),
+        ]
     return [for_terminal(line) for line in made]
 
 
@@ -54,41 +71,6 @@ def format_metric(metric: str, value: float) -> str:
     if field.endswith("_bytes"):
         return format_size(round(value))
     return format_seconds(value) if field.endswith("_s") else f"{value:.3g}"
-
-
-def _text(found: Mapping[str, Any], results: Sequence[Comparison]) -> list[str]:
-    sides = found["sides"]
-    width = max(len(side["directory"]) for side in sides)
-    return [
-        _headline(found),
-        *(f"{one['label']}  {one['directory']:<{width}}  {_side(found, one)}" for one in sides),
-        *_remarks(found),
-        *(_sentence(found, index, result) for index, result in enumerate(results, 1)),
-    ]
-
-
-def _markdown(found: Mapping[str, Any], results: Sequence[Comparison]) -> list[str]:
-    sentences = [_sentence(found, index, result) for index, result in enumerate(results, 1)]
-    sides = [(one["label"], one["directory"], _side(found, one)) for one in found["sides"]]
-    return [
-        for_markdown(_headline(found)),
-        "",
-        "| side | directory | runs |",
-        "| --- | --- | --- |",
-        *map(for_markdown_row, sides),
-        "",
-        *(
-            f"- **{result.verdict}**: {for_markdown(text)}"
-            for result, text in zip(results, sentences, strict=True)
-        ),
-        *(f"- {for_markdown(remark)}" for remark in _remarks(found)),
-    ]
-
-
-_STYLES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Comparison]], list[str]]]] = {
-    "text": _text,
-    "markdown": _markdown,
-}
 
 
 def _headline(found: Mapping[str, Any]) -> str:

@@ -139,16 +139,15 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
             count = round(before * share_of_sample(sample_of(len(rows)), limited, of_cause))
             counts.update({limit: count, name: -count})
     speeds = run.functions["generator_bytes_per_s"][rows]
-    launch = _launch_share(run, rows)
     fits = limits.fits if any(counts[limit] for limit in limits.functions) else ()
     return Bottleneck(
         functions={name: counts[name] for name in CAUSES if counts[name]},
         rate_limit_of=limits.scopes if counts["rate_limit"] else None,
         slots=slot_shares(run),
-        flow_share=_median(flow[1][~np.isnan(flow[1])]),
-        client_share=_median(share.least[~np.isnan(share.least)]),
-        lock_share=_median(share.lock[~np.isnan(share.lock)]),
-        launch_share=_median(launch[~np.isnan(launch)]),
+        flow_share=_median(flow[1]),
+        client_share=_median(share.least),
+        lock_share=_median(share.lock),
+        launch_share=_median(_launch_share(run, rows)),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
         burst_bytes=_median([fit.burst_bytes for fit in fits]),
         sustained_bytes_per_s=_median([fit.sustained_bytes_per_s for fit in fits]),
@@ -260,7 +259,9 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
 
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:
-    return float(at_percentiles(np.asarray(values), (50,))[0]) if len(values) else None
+    """Return the median of what is known: of values that are not NaN."""
+    known = np.asarray(values)[~np.isnan(values)]
+    return float(at_percentiles(known, (50,))[0]) if len(known) else None
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:

@@ -49,6 +49,7 @@ from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import at_least
 from serverless_bench.plugins import TOOLS
+from serverless_bench.reporters.text_table import table
 from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
@@ -342,27 +343,19 @@ def _show(plan: _Plan) -> None:
     load = plan.phases[0].load
     functions = format_count(load.functions, "function")
     connections = format_count(load.transfer.connections, "connection")
+    lines = list[str]()
+    for header, *rows in (_expectations(plan), _costs(plan)):
+        lines += ["", *table(header, rows, "text", align="l".ljust(len(header), "r"))]
     say(
         f"{functions}, {load.objects} x {load.object_bytes / MIB:g} MiB each, {connections},"
         f" {load.memory_mib} MB on {load.architecture}",
         f"at once: {load.quota} ({plan.quota_from})",
-        "",
-        *_aligned(list(_expectations(plan))),
-        "",
-        *_aligned(list(_costs(plan))),
+        *lines,
         "",
     )
     say(*(f"warning: {text}" for text in plan.warnings), fg="yellow")
     extra = (f"  {trap.text}: {plan.prices.money(trap.amount)}" for trap in plan.traps)
     say("on top of that would come", *extra)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows as lines, the first column to the left and all others to the right."""
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    for title, *cells in rows:
-        shown = (cell.rjust(width) for cell, width in zip(cells, others, strict=True))
-        yield "  ".join((title.ljust(first), *shown)).rstrip()
 
 
 def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:

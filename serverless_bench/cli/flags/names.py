@@ -1,6 +1,5 @@
 """What the command line and its files call the settings that a message names in backquotes."""
 
-from collections.abc import Callable
 from typing import Final
 
 from serverless_bench.errors import SbenchError
@@ -50,14 +49,14 @@ def as_key(name: str) -> str:
     return as_flag(name).removeprefix("--")
 
 
-def with_flags(text: str, spelling: Callable[[str], str] = as_flag) -> str:
-    """Return a text with flags, or keys, in place of settings."""
+def with_flags(text: str) -> str:
+    """Return a text with flags in place of settings."""
     from serverless_bench.settings.schema import renamed
 
-    return renamed(text, spelling)
+    return renamed(text, as_flag)
 
 
-def spell(error: SbenchError, spelling: Callable[[str], str] = as_flag) -> None:
-    """Put flags, or keys, into the message and the hint of an error, in place of settings."""
-    error.args = (with_flags(str(error), spelling),)
-    error.hint = with_flags(error.hint, spelling)
+def spell(error: SbenchError) -> None:
+    """Put flags into the message and the hint of an error, in place of settings."""
+    error.args = (with_flags(str(error)),)
+    error.hint = with_flags(error.hint)

@@ -1,7 +1,7 @@
 """What a run has cost until now, where there are prices."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
@@ -10,6 +10,15 @@ from serverless_bench.worker.live_board import BoardTotals
 
 if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
+
+
+class Spent(NamedTuple):
+    """An amount of money."""
+
+    amount: float
+    currency: str
+    text: str
+    """Both, with a note if the prices are of another region than the run."""
 
 
 class CostSoFar:
@@ -40,21 +49,6 @@ class CostSoFar:
 
         return prices_for(self._job, self._given)
 
-    @property
-    def currency(self) -> str:
-        """That of the prices; empty where nobody has them."""
-        prices = self._prices
-        return "" if prices is None else prices.currency
-
-    @property
-    def note(self) -> str:
-        """Note behind the amount, if the prices are of another region than the run."""
-        if (prices := self._prices) is None:
-            return ""
-        from serverless_bench.aws.cost.prices import price_note  # noqa: PLC0415
-
-        return price_note(prices, self._job)
-
     def add(self, outcome: Outcome) -> None:
         """Count a function that has come to its end."""
         result = outcome.result
@@ -71,14 +65,18 @@ class CostSoFar:
         )
         self._functions = (self._functions or 0.0) + price(usage, prices).total
 
-    def amount(self, totals: BoardTotals) -> float | None:
+    def spent(self, totals: BoardTotals) -> Spent | None:
         """Return what has been spent; None where nobody has prices."""
-        if self._functions is not None or not self._requests_cost:
-            return self._functions
+        if self._functions is None and not self._requests_cost:
+            return None
         if (prices := self._prices) is None:
             return None
+        from serverless_bench.aws.cost import prices as costs  # noqa: PLC0415
         from serverless_bench.aws.cost.places import placed  # noqa: PLC0415
-        from serverless_bench.aws.cost.prices import BilledUsage, price  # noqa: PLC0415
 
-        usage = BilledUsage(**placed(self._job), puts=totals.puts, gets=totals.gets)
-        return price(usage, prices).total
+        amount = self._functions
+        if amount is None:
+            usage = costs.BilledUsage(**placed(self._job), puts=totals.puts, gets=totals.gets)
+            amount = costs.price(usage, prices).total
+        note = costs.price_note(prices, self._job)
+        return Spent(amount, prices.currency, prices.money(amount) + note)

@@ -141,7 +141,7 @@ def _functions(look: Look) -> Iterator[Metric]:
             "sbench_requested_operations_per_second", "Open loop.", value=look.asked_per_s
         )
     if look.cost is not None:
-        spent = [([look.currency], look.cost)]
+        spent = [([look.cost.currency], look.cost.amount)]
         yield _family("sbench_cost", "Spent so far.", ["currency"], spent, CounterMetricFamily)
     cause = "unknown" if look.bound == UNKNOWN else look.bound.partition(":")[0].replace(" ", "_")
     yield _family("sbench_bound_info", "What bounds it now.", ["cause"], [([cause], 1)])

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from serverless_bench.driver.live.text import (
     REMOTE,
-    cost_text,
     duration_text,
     errors_text,
     functions_text,
@@ -109,7 +108,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     if shown is not None:
         yield _line("so far", shown)
     if look.cost is not None:
-        yield _line("cost", cost_text(look.cost, look))
+        yield _line("cost", look.cost.text)
     if look.told or has_bound(look):
         yield _line("bound by", look.bound)
     if not look.told and look.functions["running"]:

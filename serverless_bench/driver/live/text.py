@@ -30,7 +30,7 @@ def log_line(look: Look) -> str:
     if errors := errors_text(look):
         parts.append(f"errors {errors}")
     if look.cost is not None:
-        parts.append(cost_text(look.cost, look))
+        parts.append(look.cost.text)
     if has_bound(look):
         parts.append(f"bound by: {look.bound}")
     elif look.functions["running"]:
@@ -74,14 +74,6 @@ def rate_text(one: Rate) -> str:
         return f"{one.operations:,} so far"
     moved = "" if one.bytes_per_s is None else f", {format_rate(one.bytes_per_s)}"
     return f"{format_per_s(one.per_s)}{moved}"
-
-
-def cost_text(amount: float, look: Look) -> str:
-    """Return an amount of money, with a note if its prices are of another region than the run."""
-    # Only what costs something waits for it.
-    from serverless_bench.aws.cost.prices import format_money  # noqa: PLC0415
-
-    return format_money(amount, look.currency) + look.cost_note
 
 
 def duration_text(ns: int) -> str:

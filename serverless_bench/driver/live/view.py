@@ -10,7 +10,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.link import mean_bytes
 from serverless_bench.driver.live.bound_now import KEPT_PACE, bound_now
-from serverless_bench.driver.live.cost_so_far import CostSoFar
+from serverless_bench.driver.live.cost_so_far import CostSoFar, Spent
 from serverless_bench.executors import info_of
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
@@ -69,11 +69,8 @@ class Look:
     timeline: Sequence[tuple[int, int, int]]
     """Nanoseconds since the beginning, bytes and operations until then; empty where only records
     tell."""
-    cost: float | None
-    currency: str
-    """Empty where nothing has a cost."""
-    cost_note: str
-    """Note behind the cost, if the prices are of another region than the run."""
+    cost: Spent | None
+    """None where nothing has a cost."""
     bound: str
 
     @property
@@ -162,7 +159,7 @@ class RunView:
         )
         # Records say what was, and not when.
         histogram = added.histogram if told else totals.histogram
-        share, cost = self._share(now_ns, totals), self._cost.amount(totals)
+        share = self._share(now_ns, totals)
         return Look(
             phase=phase,
             share=share,
@@ -181,9 +178,7 @@ class RunView:
             p50_ns=percentile_ns(histogram, 0.5),
             p99_ns=percentile_ns(histogram, 0.99),
             timeline=tuple(self._timeline) if told else (),
-            cost=cost,
-            currency="" if cost is None else self._cost.currency,
-            cost_note="" if cost is None else self._cost.note,
+            cost=self._cost.spent(totals),
             bound=bound,
         )
 

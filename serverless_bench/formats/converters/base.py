@@ -143,7 +143,7 @@ class Fields:
             raise self.wrong(key, f"{value:g}", "a whole number from 1 on")
         return int(value)
 
-    def flag(self, key: str, *, default: bool = False) -> bool:
+    def flag(self, key: str) -> bool:
         """Return whether something is switched on.
 
         Raises
@@ -151,7 +151,7 @@ class Fields:
         UsageError
             If it is neither true nor false.
         """
-        value = self.take(key, default)
+        value = self.take(key, False)  # noqa: FBT003 - the value without one
         if not isinstance(value, bool):
             raise self.wrong(key, value, "true or false")
         return value

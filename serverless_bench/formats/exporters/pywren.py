@@ -4,27 +4,13 @@ Seconds since the epoch and 10**6 bytes per second (s3_benchmark.py:41).
 """
 
 import pickle
-from pathlib import Path
 from typing import BinaryIO
 
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.exporters.base import Exporter
-from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run
 from serverless_bench.units import NS_PER_S
-
-
-def write_pickle(run: Run, path: Path) -> None:
-    """Write the pickle of a run to a file.
-
-    Raises
-    ------
-    UsageError
-        If the run was simulated: a reader of the pickle could not know.
-    """
-    with replacing(path) as file:
-        _write(run, file)
 
 
 def _rows(run: Run) -> list[tuple[float, float, float]]:

@@ -124,14 +124,9 @@ def _runs(comparison: RunComparison) -> Chart:
 
 
 def _sides(comparison: RunComparison, figures: Figures) -> Html:
-    rows = [
-        [
-            figures.value(f"sides[{at}].{name}")
-            for name in ("label", "directory", "runs", "simulated", "median", "spread")
-        ]
-        for at in range(len(comparison.sides))
-    ]
-    header = ("side", "directory", "runs", "simulated", "median", "spread")
+    names = ("directory", "runs", "simulated", "median", "spread")
+    rows = figures.rows("sides", len(comparison.sides), ("label", *names))
+    header = ("side", *names)
     return table(header, rows, names=2, caption="Sides, the baseline first")
 
 
@@ -219,13 +214,7 @@ def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     state = f"; {format_count(partial, 'run')} with functions failed or lost" if partial else ""
     lead = tag("p", says, tag("span", state, class_="bad"), ".", class_="verdict")
     header = list(_SERIES_COLUMNS.values())
-    cells = [
-        [
-            figures.value(f"[{at}].{name}") if f"[{at}].{name}" in figures else "-"
-            for name in _SERIES_COLUMNS
-        ]
-        for at in range(len(rows))
-    ]
+    cells = figures.rows("", len(rows), _SERIES_COLUMNS)
     shown = [table(header, cells, names=_SERIES_NAMES, caption="Runs, the most recent first")]
     charts = [figure(_over_runs(drawn[::-1]))] if len(drawn) > 1 else []
     parts = [Part(title="Runs", content=[*charts, *shown]), all_figures(figures)]
@@ -308,10 +297,7 @@ def _fit(
 ) -> Iterator[Html]:
     yield figure(_chart(fitted["rows"], curves))
     yield tag("ul", (tag("li", text) for text in laws))
-    rows = [
-        [figures.value(f"{metric}.rows[{at}].{name}") for name in _COLUMNS]
-        for at in range(len(fitted["rows"]))
-    ]
+    rows = figures.rows(f"{metric}.rows", len(fitted["rows"]), _COLUMNS)
     header = list(_COLUMNS.values())
     yield table(header, rows, names=1, caption="Runs by the number of functions")
 

@@ -17,6 +17,7 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "operations/s": format_per_s,
     "s": format_seconds,
 }
+_NONE: Final = Html("-")
 _MARKED: Final = re.compile(r"`([^`]*)`|\[([^\]]*)\]\([^)]*\)")
 
 
@@ -54,9 +55,7 @@ class Figures:
     def value(self, path: str) -> Html:
         """Return one figure as readers and programs see it."""
         value = self._values[path]
-        found = find(path, self._sections, self._section)
-        words = self._words.get(path)
-        shown = words or show(value, None if found is None else found[1].unit, path)
+        shown = self._words.get(path) or show(value, self._unit(path), path)
         return tag("data", shown, data_figure=path, value=json.dumps(value))
 
     def name(self, path: str, text: str | None = None) -> Html:
@@ -66,6 +65,11 @@ class Figures:
             return tag("span", text or path)
         self._used.setdefault(*found)
         return tag("button", text or path, class_="term", popovertarget=f"d-{found[0]}")
+
+    def rows(self, path: str, count: int, names: Iterable[str]) -> list[list[Html]]:
+        """Return figures of the first items of a list as the cells of a table."""
+        paths = ([f"{path}[{at}].{name}" for name in names] for at in range(count))
+        return [[self.value(one) if one in self else _NONE for one in row] for row in paths]
 
     def table(self) -> Html:
         """Return a table of all figures."""

@@ -24,6 +24,7 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters.base import rows
 from serverless_bench.rundir.record import Attempt, Outcome
+from serverless_bench.worker.live_board import LiveBoard
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
 
@@ -261,7 +262,10 @@ def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> No
     with pytest.raises(CostError, match=rf"\$0.100 \(prices of {where}\)"):
         Budget(of, limit(0.1))
     assert dict(plan(of).rows())["prices"] == f"of 2026-10-02, {where}"
-    assert CostSoFar(of).note == f" (prices of {where})"
+    nothing = LiveBoard.here().totals()
+    spent = CostSoFar(of).spent(nothing)
+    assert spent is not None
+    assert spent.text == f"$0 (prices of {where})"
     summary = summarize(saved(tmp_path / "run", [on_lambda(attempt())], of=of))
     assert dict(rows(summary))["prices"] == f"of 2026-10-02, {where}"
     own = tmp_path / "own.toml"
@@ -269,7 +273,9 @@ def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> No
     assert dict(plan(of, prices=own).rows())["prices"] == "of 2026-10-02, eu-west-1"
     # Of a store that is not AWS's nobody knows a region.
     here = replace(job(invocations=1), target=Target(bucket="b", endpoint_url="http://127.0.0.1:1"))
-    assert CostSoFar(here).note == ""
+    spent = CostSoFar(here, load_prices(own)).spent(nothing)
+    assert spent is not None
+    assert spent.text == "$0"
 
 
 @pytest.mark.parametrize(("region", "currency"), [("cn-north-1", "CNY"), ("eusc-de-east-1", "EUR")])

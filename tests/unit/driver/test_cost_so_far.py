@@ -39,9 +39,9 @@ def test_functions_are_billed_by_their_processor_and_add_up() -> None:
         for machine in machines:
             one = replace(record(0, [operation()]), memory_mib=1024, machine=machine)
             found.add(outcome(one))
-        amount = found.amount(totals())
-        assert amount is not None
-        return amount
+        spent = found.spent(totals())
+        assert spent is not None
+        return spent.amount
 
     # A request of the PUT class, and an invocation; a line of a log is not much.
     beside = 0.005 / 1000 + 2e-7
@@ -53,20 +53,26 @@ def test_functions_are_billed_by_their_processor_and_add_up() -> None:
 
 def test_requests_are_billed_where_somebody_has_a_price_for_them() -> None:
     put = totals(OperationKind.PUT)
-    assert CostSoFar(HERE).amount(put) is None
+    assert CostSoFar(HERE).spent(put) is None
     # Whoever brings prices is asked for them anywhere.
     own = replace(prices(), currency="EUR")
     found = CostSoFar(HERE, own)
-    assert found.amount(put) == pytest.approx(0.005 / 1000)
-    assert found.currency == "EUR"
+    spent = found.spent(put)
+    assert spent is not None
+    assert spent.amount == pytest.approx(0.005 / 1000)
+    assert spent.currency == "EUR"
     twice = totals(OperationKind.PUT, OperationKind.PUT)
-    assert CostSoFar(AWS).amount(twice) == pytest.approx(2 * 0.005 / 1000)
-    assert CostSoFar(AWS).currency == "USD"
+    spent = CostSoFar(AWS).spent(twice)
+    assert spent is not None
+    assert spent.amount == pytest.approx(2 * 0.005 / 1000)
+    assert spent.currency == "USD"
     # A function that was lost, or does not say its memory, is not billed.
     found = CostSoFar(AWS)
     found.add(outcome(lost(0)))
     found.add(outcome(record(0, [operation()])))
-    assert found.amount(put) == pytest.approx(0.005 / 1000)
+    spent = found.spent(put)
+    assert spent is not None
+    assert spent.amount == pytest.approx(0.005 / 1000)
 
 
 def test_rates_and_times_count_from_when_the_view_was_made() -> None:

@@ -299,16 +299,21 @@ def test_cost_is_of_functions_that_say_their_memory_or_of_requests_on_amazon_s3(
     totals.writer().add_record(record(0, [operation()]))
     none = CostSoFar(there)
     none.add(OK)
-    assert none.amount(totals.totals()) is None
+    assert none.spent(totals.totals()) is None
     aws = replace(there, target=replace(there.target, endpoint_url="https://s3.amazonaws.com"))
-    assert CostSoFar(aws).amount(totals.totals()) == pytest.approx(0.005 / 1000)
+    spent = CostSoFar(aws).spent(totals.totals())
+    assert spent is not None
+    assert spent.amount == pytest.approx(0.005 / 1000)
     billed = CostSoFar(there)
     billed.add(outcome(replace(record(0, [operation()]), memory_mib=1024)))
-    assert (billed.amount(totals.totals()) or 0) > 1.6e-5
-    assert billed.currency == "USD"
-    # On another cloud nobody has brought prices for, there is no currency either.
+    spent = billed.spent(totals.totals())
+    assert spent is not None
+    assert spent.amount > 1.6e-5
+    assert spent.currency == "USD"
+    # On another cloud nobody has brought prices for, nothing has a cost.
     elsewhere = replace(aws.target, protocol=StoreProtocol.GS, endpoint_url="")
-    assert CostSoFar(replace(aws, target=elsewhere, control=None)).currency == ""
+    unpriced = CostSoFar(replace(aws, target=elsewhere, control=None))
+    assert unpriced.spent(totals.totals()) is None
 
 
 def test_bars_show_the_rate_over_time() -> None:

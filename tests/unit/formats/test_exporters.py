@@ -12,8 +12,8 @@ import pytest
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.errors import PluginError
+from serverless_bench.formats.export import export
 from serverless_bench.formats.exporters import EXPORTERS
-from serverless_bench.formats.exporters.pywren import write_pickle
 from serverless_bench.formats.exporters.warp import COLUMNS
 from serverless_bench.formats.importers import read_results
 from serverless_bench.formats.importers.base import Hints
@@ -144,7 +144,7 @@ def test_pywren_and_back(tmp_path: Path, run: Run) -> None:
     assert function_spans(back).bytes_per_s == pytest.approx(
         function_spans(run).bytes_per_s, rel=1e-6
     )
-    write_pickle(run, tmp_path / "pickle")
+    export(run, tmp_path / "pickle", format="pywren")
     assert (tmp_path / "pickle").read_bytes() == data
 
 
