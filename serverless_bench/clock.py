@@ -1,7 +1,9 @@
-"""The one place that reads a clock."""
+"""The one place that reads a clock, and does things by it."""
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Protocol
@@ -98,3 +100,21 @@ def http_date_s(text: str | None) -> int | None:
     except (IndexError, OverflowError, ValueError):
         # Of years, hours and zones that there are not.
         return None
+
+
+@contextmanager
+def repeated(do: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
+    """Call something every so many seconds, in a thread of its own, as long as the block lasts."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(seconds):
+            do()
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -19,7 +19,7 @@ Percentiles are of raw values, or of a histogram, never of other percentiles. Th
 histograms stand in the report, so reports can be merged (``merge``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -179,20 +179,22 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     segments: list[OverTime] = []
     instants = began(operations)
     grid = grid_of(np.concatenate((instants[good], late.due_ns)))
-    for kind in _kinds(operations, measured, late):
+    kinds = {*operations["kind"][measured].tolist(), *(kind for kind, _ in late.cells)} - {None}
+    for kind in in_order(kinds):
         of_kind = measured & is_text(operations["kind"], kind)
         for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
             if wanted.any() or overdue.any():
-                row = Latency(
-                    kind=kind,
-                    size_class=name,
-                    failed=int((wanted & ~good).sum()),
-                    overdue=int(overdue.sum()),
-                    **_moved(operations, wanted & good, whole_ns / NS_PER_S),
-                    **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
+                rows.append(
+                    Latency(
+                        kind=kind,
+                        size_class=name,
+                        failed=int((wanted & ~good).sum()),
+                        overdue=int(overdue.sum()),
+                        **_moved(operations, wanted & good, whole_ns / NS_PER_S),
+                        **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
+                    )
                 )
-                rows.append(row)
         shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
         if done.any() or overdue.any():
@@ -272,12 +274,10 @@ def _durations(run: Run, good: Mask, late: OverdueOperations) -> dict[str, Ints]
     return found
 
 
-def _kinds(operations: Table, measured: Mask, late: OverdueOperations) -> Iterator[str]:
-    """Yield the kinds that there are, in the order of ``OperationKind``."""
-    there = {*operations["kind"][measured].tolist(), *(kind for kind, _ in late.cells)}
-    known = [kind.value for kind in OperationKind]
-    yield from (kind for kind in known if kind in there)
-    yield from sorted(kind for kind in there - set(known) if isinstance(kind, str))
+def in_order(kinds: Iterable[str]) -> list[str]:
+    """Return kinds of operations in the order of ``OperationKind``, and then other ones."""
+    places: dict[str, int] = {kind: place for place, kind in enumerate(OperationKind)}
+    return sorted(kinds, key=lambda kind: (places.get(kind, len(places)), kind))
 
 
 def _parts(

@@ -132,34 +132,30 @@ def lost_updates(history: KeyHistory) -> int:
     that with the most acknowledged writes. What rests on a version without a record is a tree of
     its own.
     """
-    writes = {write.version: write for write in history.writes}
-    root_and_depth: dict[str | None, tuple[str | None, int]] = {}
+    after: dict[str | None, list[PossibleWrite]] = defaultdict(list)
     for write in history.writes:
-        branch, version = list[PossibleWrite](), write.version
-        while version in writes and version not in root_and_depth:
-            branch.append(writes.pop(version))
-            version = branch[-1].base or ""
-        root, depth = root_and_depth.get(version, (version, 0))
-        for above in reversed(branch):
-            depth += above.end_ns < inf
-            root_and_depth[above.version] = root, depth
-    deepest: dict[str | None, int] = {}
-    for root, depth in root_and_depth.values():
-        deepest[root] = max(depth, deepest.get(root, 0))
-    acknowledged = sum(write.end_ns < inf for write in history.writes)
-    return acknowledged - sum(deepest.values())
+        after[write.base].append(write)
+    kept = 0
+    for root in after.keys() - {write.version for write in history.writes}:
+        deepest, left = 0, [(root, 0)]
+        while left:
+            version, depth = left.pop()
+            deepest = max(deepest, depth)
+            left += (
+                (write.version, depth + (write.end_ns < inf)) for write in after.get(version, ())
+            )
+        kept += deepest
+    return sum(write.end_ns < inf for write in history.writes) - kept
 
 
 def _phantoms(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> Iterator[Violation]:
     written = {write.version for write in history.writes}
     seen: dict[str, int] = {}
-    for read in history.reads:
-        if read.version is not None:
-            seen.setdefault(read.version, read.function)
-    for write in history.writes:
-        # What it replaced was read by the same function, but perhaps not recorded.
-        if write.base is not None:
-            seen.setdefault(write.base, write.function)
+    # What a write replaced was read by the same function, but perhaps not recorded.
+    bases = ((write.base, write.function) for write in history.writes)
+    for version, function in (*((read.version, read.function) for read in history.reads), *bases):
+        if version is not None:
+            seen.setdefault(version, function)
     for version, function in seen.items():
         if version not in written and not is_unrecorded(version):
             yield Violation(

@@ -6,9 +6,15 @@ from functools import reduce
 from typing import Any, Final
 
 from serverless_bench.analysis.histogram import Histogram
-from serverless_bench.analysis.latency import SIZE_CLASSES, Latencies, Latency, Times, rate
+from serverless_bench.analysis.latency import (
+    SIZE_CLASSES,
+    Latencies,
+    Latency,
+    Times,
+    in_order,
+    rate,
+)
 from serverless_bench.errors import UsageError
-from serverless_bench.job.operations import OperationKind
 
 _PACE: Final = ("due", "begun", "overdue")
 _TOTALS: Final = ("ok", "failed", "overdue", "keys", "bytes")
@@ -51,8 +57,7 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
             ) from exc
     # The same sum and the same order of rows, in whatever order the reports come.
     span_s = math.fsum(spans)
-    known = [kind.value for kind in OperationKind]
-    kinds = (*known, *sorted({kind for kind, _ in merged} - set(known)))
+    kinds = in_order({kind for kind, _ in merged})
     # After the size classes, the names of a user's own blocks.
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]

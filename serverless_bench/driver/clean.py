@@ -16,7 +16,7 @@ from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.run import resume_job
-from serverless_bench.driver.run_keys import later_keys, run_keys
+from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
 from serverless_bench.driver.target import relocated, target_of
 from serverless_bench.driver.versions import KeptVersions, kept_versions
 from serverless_bench.job.target import Target
@@ -162,8 +162,7 @@ def clean(
             remove = partial(
                 delete, target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
             )
-            cleaning = _Cleaning(run, target, [*found.problems], remove)
-            cleaned = cleaning.run_through(found.keys, died_ns, on_message, survey=survey)
+            cleaned = _clean_store(run, target, remove, found, died_ns, on_message, survey=survey)
             if not (versions or cleaned.deleted.kept):
                 return cleaned
             kept = kept_versions(
@@ -177,70 +176,69 @@ def clean(
             return replace(cleaned, kept=kept, kept_text=kept.text(target))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cleaning:
-    """Deletes what one run left in its store."""
+def _clean_store(
+    run: Run,
+    target: Target,
+    remove: Callable[[Iterable[str]], Deleted],
+    found: RunKeys,
+    died_ns: int | None,
+    on_message: Callable[[str], object],
+    *,
+    survey: bool,
+) -> Cleaned:
+    """Delete objects, then claims and records, then what no file of the run tells of."""
+    deleted, problems, rest = remove(found.keys), [*found.problems], ""
+    control = relocated(run.job, target).control
+    if control is not None:
+        _outwait(run, died_ns, on_message)
+        deleted.add(delete_control(control, run.run_id))
+    if survey or problems or died_ns is not None:
+        rest = _look_around(run, target, remove, deleted, problems, found.keys)
+    return Cleaned(
+        deleted=deleted,
+        rest=rest if survey else "",
+        has_control=control is not None,
+        problems=tuple(problems),
+    )
 
-    run: Run
-    target: Target
-    problems: list[str]
-    delete: Callable[[Iterable[str]], Deleted]
 
-    def run_through(
-        self,
-        keys: Collection[str],
-        died_ns: int | None,
-        on_message: Callable[[str], object],
-        *,
-        survey: bool,
-    ) -> Cleaned:
-        """Delete objects, then claims and records, then what no file of the run tells of."""
-        known = frozenset(keys)
-        deleted = self.delete(keys)
-        control = relocated(self.run.job, self.target).control
-        if control is not None:
-            _outwait(self.run, died_ns, on_message)
-            deleted.add(delete_control(control, self.run.run_id))
-        rest = ""
-        if survey or self.problems or died_ns is not None:
-            rest = self._look_around(known, deleted)
-        return Cleaned(
-            deleted=deleted,
-            rest=rest if survey else "",
-            has_control=control is not None,
-            problems=tuple(self.problems),
-        )
+def _look_around(
+    run: Run,
+    target: Target,
+    remove: Callable[[Iterable[str]], Deleted],
+    deleted: Deleted,
+    problems: list[str],
+    keys: Collection[str],
+) -> str:
+    """Delete objects that are still listed, and those of launches that no file tells of.
 
-    def _look_around(self, known: Collection[str], deleted: Deleted) -> str:
-        """Delete objects that are still listed, and those of launches that no file tells of.
+    Whoever cut the last lines off the ledger and the records has taken whole launches away.
+    A known key was written late, or the listing is older than its deletion.
 
-        Whoever cut the last lines off the ledger and the records has taken whole launches away.
-        A known key was written late, or the listing is older than its deletion.
-
-        Returns
-        -------
-        str
-            What else lies below the prefix.
-        """
-        target, there = self.target, list[str]()
-        with explained(target), closing(Bucket(target)) as bucket:
-            objects, size, is_all = bucket.survey(target.prefix, there.extend)
-            uploads = bucket.uploads(target.prefix)
-        listed = set(there).difference(deleted.foreign, deleted.failed)
-        again = listed.intersection(known)
-        later = later_keys(self.run, listed.difference(known))
-        if again or later:
-            more = self.delete((*again, *later))
-            deleted.add(more)
-            objects -= len(again) + len(later) - len(more.failed) - len(more.foreign)
-        if later:
-            keys = format_count(len(later), "object")
-            self.problems.append(f"no file of the run tells of {keys} of later launches")
-        if not is_all and self.problems:
-            looked = format_count(objects, "object")
-            self.problems.append(f"only the first {looked} below {target.url} were looked at")
-        open_uploads = None if uploads is None else len(uploads)
-        return _rest(target, objects, size, open_uploads, is_all=is_all)
+    Returns
+    -------
+    str
+        What else lies below the prefix.
+    """
+    there, known = list[str](), frozenset(keys)
+    with explained(target), closing(Bucket(target)) as bucket:
+        objects, size, is_all = bucket.survey(target.prefix, there.extend)
+        uploads = bucket.uploads(target.prefix)
+    listed = set(there).difference(deleted.foreign, deleted.failed)
+    again = listed.intersection(known)
+    later = later_keys(run, listed.difference(known))
+    if again or later:
+        more = remove((*again, *later))
+        deleted.add(more)
+        objects -= len(again) + len(later) - len(more.failed) - len(more.foreign)
+    if later:
+        lost = format_count(len(later), "object")
+        problems.append(f"no file of the run tells of {lost} of later launches")
+    if not is_all and problems:
+        looked = format_count(objects, "object")
+        problems.append(f"only the first {looked} below {target.url} were looked at")
+    open_uploads = None if uploads is None else len(uploads)
+    return _rest(target, objects, size, open_uploads, is_all=is_all)
 
 
 def _is_unfinished(run: Run) -> bool:

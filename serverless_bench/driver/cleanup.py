@@ -41,7 +41,7 @@ from serverless_bench.worker.claims import (
 from serverless_bench.worker.object_io import Head, ObjectIO
 
 _BATCH: Final = 1000
-_THREADS: Final = 8
+THREADS: Final = 8
 _TIMEOUT_S: Final = 30.0
 HEAD_BYTES: Final = 256
 """Of an object that tell whose it is."""
@@ -215,7 +215,7 @@ def _delete_all(
     """Return how many objects were deleted; the keys of those that were left are noted."""
     keys: dict[_End, list[str]] = defaultdict(list)
     remaining = iter(names)
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         while batch := list(islice(remaining, _BATCH)):
             ends = pool.map(partial(_delete_one, objects, is_ours), batch)
             for name, end in zip(batch, ends, strict=True):

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.live.progress import repeated
+from serverless_bench.clock import monotonic_ns, repeated
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.tables import Floats

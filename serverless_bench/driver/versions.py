@@ -15,7 +15,13 @@ from typing import Final
 from serverless_bench.clients.listings import ObjectVersion
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import Bucket, Setting, explained
-from serverless_bench.driver.cleanup import HEAD_BYTES, control_folders, names_run, ownership
+from serverless_bench.driver.cleanup import (
+    HEAD_BYTES,
+    THREADS,
+    control_folders,
+    names_run,
+    ownership,
+)
 from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import OperationError, SbenchError
 from serverless_bench.job.endpoint import is_aws
@@ -25,7 +31,6 @@ from serverless_bench.job.workload import open_workload
 from serverless_bench.units import GIB, format_count, format_size
 from serverless_bench.worker.object_io import Head
 
-_THREADS: Final = 8
 VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
 
 
@@ -147,7 +152,7 @@ def _delete_all(
     by_key: dict[str, list[ObjectVersion]] = defaultdict(list)
     for version in versions:
         by_key[version.key].append(version)
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         left = pool.map(partial(_delete_key, bucket, is_ours), by_key.values())
         return [version for kept in left for version in kept]
 

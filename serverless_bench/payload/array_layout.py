@@ -99,15 +99,16 @@ def objects_of(array: ArraySpec, kind: OperationKind, size: int) -> int:
         Bytes that the key of the array declares.
     """
     if kind is OperationKind.APPEND_ARRAY:
-        return _pieces(array, array.shape)
+        return piece_count(array, array.shape)
     shape = (size // row_bytes(array), *array.shape[1:])
     shapes = [shape]
     if kind is OperationKind.WRITE_ARRAY and array.library == "ome_zarr":
         shapes = _levels(array, shape)
-    return sum(_pieces(array, each) + 1 for each in shapes)
+    return sum(piece_count(array, each) + 1 for each in shapes)
 
 
-def _pieces(array: ArraySpec, shape: Sequence[int]) -> int:
+def piece_count(array: ArraySpec, shape: Sequence[int]) -> int:
+    """Return the number of chunks, or shards, of an array of ``shape``."""
     pieces = array.shards or array.chunks
     return prod(-(-length // piece) for length, piece in zip(shape, pieces, strict=True))
 
@@ -117,12 +118,6 @@ def _levels(array: ArraySpec, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     if dict(array.options).get("pyramid", "no").lower() in {"no", "off", "false", "0"}:
         return [shape]
     return [shape, *(smaller(shape, factor) for factor in PYRAMID)]
-
-
-def pyramid_bytes(array: ArraySpec) -> int:
-    """Return the bytes of all levels of an OME-Zarr image but the first, before the codec."""
-    levels = (smaller(array.shape, factor) for factor in PYRAMID)
-    return sum(map(prod, levels)) * ITEM_BYTES[array.dtype]
 
 
 def smaller(shape: Sequence[int], factor: int) -> tuple[int, ...]:

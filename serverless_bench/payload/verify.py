@@ -125,13 +125,10 @@ class RangeSink:
         self._length = length
         self._verify = verify if keystream is not None else Verify.NONE
         self._lock = threading.Lock()
+        self._coverage = Coverage()
         self.bad = BadRanges()
 
     _scratch: bytearray | None = None
-    _until = 0
-    """All bytes before this one have come, and none behind it, unless there is a ``_coverage``."""
-    _coverage: Coverage | None = None
-    """What has come, if it did not come in order."""
     _end = 0
     """Where the last byte that came ends, wanted or not."""
     received = 0
@@ -152,12 +149,7 @@ class RangeSink:
             if length is not None and end > length:
                 end = max(offset, length)
                 data = data[: end - offset]
-            if offset == self._until and self._coverage is None:
-                fresh = end - offset
-                self._until = end
-            else:
-                self._coverage = self._covered()
-                fresh = self._coverage.add(offset, end)
+            fresh = self._coverage.add(offset, end)
             keystream = self._keystream
             if keystream is None or self._verify is Verify.NONE:
                 return
@@ -174,20 +166,13 @@ class RangeSink:
     def finish(self) -> None:
         """All bytes that will come have come: say what is missing or too much."""
         length = self._length
-        if length is None or (self._coverage is None and self._until == self._end == length):
+        if length is None:
             return
-        for begin, end in self._covered().gaps(length):
+        for begin, end in self._coverage.gaps(length):
             self.missing += end - begin
             self.bad.add(absent(FoundBytes.MISSING, self._offset + begin, end - begin))
         if self._end > length:
             self.bad.add(absent(FoundBytes.EXTRA, self._offset + length, self._end - length))
-
-    def _covered(self) -> Coverage:
-        if self._coverage is not None:
-            return self._coverage
-        coverage = Coverage()
-        coverage.add(0, self._until)
-        return coverage
 
     def _is_due(self, begin: int, end: int) -> bool:
         if self._size is None:

@@ -12,15 +12,15 @@ import errno
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 import orjson
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.clock import repeated, wall_ns
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.digests import (
     DIGEST,
@@ -173,35 +173,21 @@ class Archive:
 
     def resumed(self, now_ns: int) -> None:
         """Note that a driver goes on with the run from now on, on its own clock."""
-        self._append(self._records, orjson.dumps({"resumed": {"resumed_ns": now_ns}}) + b"\n")
+        self._append_line({"resumed": {"resumed_ns": now_ns}})
 
     def suspended(self, began_ns: int, ended_ns: int) -> None:
         """Note when the driver's machine was suspended, on the driver's clock."""
-        line = {"suspended": {"began_ns": began_ns, "ended_ns": ended_ns}}
-        self._append(self._records, orjson.dumps(line) + b"\n")
+        self._append_line({"suspended": {"began_ns": began_ns, "ended_ns": ended_ns}})
 
-    @contextmanager
-    def beating(self) -> Iterator[None]:
+    def beating(self) -> AbstractContextManager[None]:
         """Note every second that the driver is at work, as long as the block runs.
 
         Whoever goes on with the run of a driver that was killed knows by that how long nobody
         worked: the records of what it had launched never arrived.
         """
-        over = threading.Event()
-
-        def beat() -> None:
-            while not over.wait(_BEAT_S):
-                self._append(
-                    self._records, orjson.dumps({"alive": {"alive_ns": wall_ns()}}) + b"\n"
-                )
-
-        thread = threading.Thread(target=beat, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+        return repeated(
+            lambda: self._append_line({"alive": {"alive_ns": wall_ns()}}), _BEAT_S, name="at work"
+        )
 
     def begin_wave(self, number: int, created_ns: int, ledger: Iterable[str], count: int) -> None:
         """Note, durably, what is about to be launched again.
@@ -273,7 +259,7 @@ class Archive:
     def append(self, outcome: Outcome) -> None:
         """Save one outcome; what does not fit on the disk is kept in memory."""
         line = outcome.to_json()
-        self._append(self._records, orjson.dumps(line) + b"\n")
+        self._append_line(line)
         self._missing += self.failure is not None
         if "record" in line and (keys := readable_keys(line["record"]["operations"])):
             self._append(self._keys, _lines(keys))
@@ -286,27 +272,27 @@ class Archive:
         """Append the line of a stage, with the digests of files as they are now."""
         states = {name: self._digests[name].to_json() for name in self._known.intersection(files)}
         sealed = self._seal({"run_id": self._run_id, **stage, FILES: states})
-        self._append(self._records, orjson.dumps({name: sealed}) + b"\n")
+        self._append_line({name: sealed})
+
+    def _append_line(self, line: Mapping[str, Any]) -> None:
+        self._append(self._records, orjson.dumps(line) + b"\n")
 
     def _append(self, file: BinaryIO, line: bytes) -> None:
         with self._appending:
-            self._append_alone(file, line)
-
-    def _append_alone(self, file: BinaryIO, line: bytes) -> None:
-        if self.failure is None:
-            size = file.seek(0, os.SEEK_END) if file.seekable() else 0
-            try:
-                write_all(file, line)
-            except OSError as exc:
-                self.failure = exc
-                # Half a line would be skipped anyway; a device cannot be cut.
-                with suppress(OSError):
-                    os.ftruncate(file.fileno(), size)
-            else:
-                self._digests[RECORDS if file is self._records else KEYS].update(line)
-                return
-        if file is self._records:
-            self._unsaved.append(line)
+            if self.failure is None:
+                size = file.seek(0, os.SEEK_END) if file.seekable() else 0
+                try:
+                    write_all(file, line)
+                except OSError as exc:
+                    self.failure = exc
+                    # Half a line would be skipped anyway; a device cannot be cut.
+                    with suppress(OSError):
+                        os.ftruncate(file.fileno(), size)
+                else:
+                    self._digests[RECORDS if file is self._records else KEYS].update(line)
+                    return
+            if file is self._records:
+                self._unsaved.append(line)
 
 
 def _cut_partial_line(path: Path) -> None:

@@ -88,25 +88,38 @@ class BlockStore:
 class _Column(ABC):
     """One column; rows come by ``convert``, which may refuse them, and ``extend``."""
 
+    dtype = "i8"
+
+    def __init__(self) -> None:
+        self._rows: Any = bytearray()
+        """Those in no block: the bytes of numbers, or a list."""
+        self._blocks: list[Any] = []
+
     @abstractmethod
     def convert(self, values: Sequence[Any]) -> Any:  # noqa: ANN401 - what `extend` takes
         """Return ``values`` ready for ``extend``, or raise before anything has changed."""
 
-    @abstractmethod
     def extend(self, ready: Any) -> None:  # noqa: ANN401 - what `convert` returns
         """Append what ``convert`` has returned."""
+        self._rows += ready
 
-    @abstractmethod
     def flush(self, store: BlockStore) -> None:
         """Make a block of the rows that came since the last one."""
+        self._blocks.append(self.pack(store))
+        # Arrays may still show the rows as they are.
+        self._rows = type(self._rows)()
 
-    @abstractmethod
+    def pack(self, store: BlockStore) -> Any:  # noqa: ANN401 - what `block` unpacks
+        """Return the pending rows as a block."""
+        return store.keep(bytes(self._rows))
+
     def pending(self) -> NDArray[Any]:
         """Return the rows that are in no block."""
+        return np.frombuffer(self._rows, dtype=self.dtype)
 
-    @abstractmethod
     def block(self, number: int, store: BlockStore) -> NDArray[Any]:
         """Return the rows of a block."""
+        return np.frombuffer(store.get(self._blocks[number]), dtype=self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +137,9 @@ class _IntColumn(_Column):
     """Integers; None is ``ABSENT``."""
 
     def __init__(self, *, optional: bool = False, most: int = LIMIT - 1) -> None:
+        super().__init__()
         self._optional = optional
         self._least, self._most = ABSENT if optional else 0, most
-        self._rows = array("q")
-        self._blocks: list[_Packed] = []
 
     def convert(self, values: Sequence[Any]) -> bytes:
         if not values:
@@ -155,20 +167,13 @@ class _IntColumn(_Column):
             raise ValueError("has a null")
         return [ABSENT if value is None else value for value in values]
 
-    def extend(self, ready: bytes) -> None:
-        self._rows.frombytes(ready)
-
-    def flush(self, store: BlockStore) -> None:
+    def pack(self, store: BlockStore) -> _Packed:
         rows = np.frombuffer(self._rows, dtype=np.int64)
-        self._rows = array("q")
         base, most = int(rows.min()), int(rows.max())
         kind = next(kind for kind, bits in _BITS.items() if most - base < 1 << bits)
         # Modulo 2**64, and so is the sum that gives the values back.
         kept = store.keep((rows - np.int64(base)).astype(kind).tobytes()) if kind else b""
-        self._blocks.append(_Packed(base, kind, len(rows), kept))
-
-    def pending(self) -> NDArray[Any]:
-        return np.frombuffer(self._rows, dtype=np.int64)
+        return _Packed(base, kind, len(rows), kept)
 
     def block(self, number: int, store: BlockStore) -> NDArray[Any]:
         packed = self._blocks[number]
@@ -185,29 +190,14 @@ _BITS: Final = {"": 0, "u1": 8, "u2": 16, "u4": 32, "u8": 64}
 class _FloatColumn(_Column):
     """Floating-point numbers."""
 
-    def __init__(self) -> None:
-        self._rows = array("d")
-        self._blocks: list[_Kept] = []
+    dtype = "f8"
 
-    def convert(self, values: Sequence[Any]) -> "array[float]":
+    def convert(self, values: Sequence[Any]) -> bytes:
         ready = array("d", values)
         # A number that is none is not in order, whichever it is compared with.
         if ready and not (0 <= min(ready) <= max(ready) < LIMIT and sum(ready) >= 0):
             raise ValueError(f"has numbers that are not between 0 and {LIMIT}")
-        return ready
-
-    def extend(self, ready: "array[float]") -> None:
-        self._rows.extend(ready)
-
-    def flush(self, store: BlockStore) -> None:
-        self._blocks.append(store.keep(self._rows.tobytes()))
-        self._rows = array("d")
-
-    def pending(self) -> NDArray[Any]:
-        return np.frombuffer(self._rows, dtype=np.float64)
-
-    def block(self, number: int, store: BlockStore) -> NDArray[Any]:
-        return np.frombuffer(store.get(self._blocks[number]), dtype=np.float64)
+        return ready.tobytes()
 
 
 class _Codes(dict[Any, int]):
@@ -238,56 +228,46 @@ class _Codes(dict[Any, int]):
         return len(self) - 1
 
 
-class _NameColumn(_Column):
+class _NameColumn(_IntColumn):
     """Text of which there are few: one object for each, however many rows have it."""
 
     def __init__(self, words: frozenset[str] | None = None, *, optional: bool) -> None:
+        super().__init__()
         self._codes = _Codes(words, optional=optional)
-        self._known = np.empty(0, dtype=object)
-        self._column = _IntColumn()
+        self._texts = np.empty(0, dtype=object)
 
     def convert(self, values: Sequence[Any]) -> bytes:
         if values and values.count(values[0]) == len(values):
             return struct.pack("q", self._codes[values[0]]) * len(values)
         return struct.pack(f"{len(values)}q", *map(self._codes.__getitem__, values))
 
-    def extend(self, ready: bytes) -> None:
-        self._column.extend(ready)
-
-    def flush(self, store: BlockStore) -> None:
-        self._column.flush(store)
-
     def pending(self) -> NDArray[Any]:
-        return self._texts(self._column.pending())
+        return self._named(super().pending())
 
     def block(self, number: int, store: BlockStore) -> NDArray[Any]:
-        return self._texts(self._column.block(number, store))
+        return self._named(super().block(number, store))
 
-    def _texts(self, codes: Ints) -> NDArray[Any]:
-        if len(self._known) < len(self._codes):
-            self._known = np.fromiter(self._codes, dtype=object, count=len(self._codes))
-        return np.asarray(self._known[codes], dtype=object)
+    def _named(self, codes: Ints) -> NDArray[Any]:
+        if len(self._texts) < len(self._codes):
+            self._texts = np.fromiter(self._codes, dtype=object, count=len(self._codes))
+        return np.asarray(self._texts[codes], dtype=object)
 
 
 class _TextColumn(_Column):
     """Text that every row has another of: an index of it would only cost memory."""
 
     def __init__(self, *, optional: bool) -> None:
+        super().__init__()
         self._types = {str, NoneType} if optional else {str}
-        self._rows: list[Any] = []
-        self._blocks: list[_Kept] = []
+        self._rows = []
 
     def convert(self, values: Sequence[Any]) -> Sequence[Any]:
         if not self._types.issuperset(map(type, values)):
             raise TypeError("has a value that is no text")
         return values
 
-    def extend(self, ready: Sequence[Any]) -> None:
-        self._rows.extend(ready)
-
-    def flush(self, store: BlockStore) -> None:
-        self._blocks.append(store.keep(orjson.dumps(self._rows)))
-        self._rows = []
+    def pack(self, store: BlockStore) -> _Kept:
+        return store.keep(orjson.dumps(self._rows))
 
     def pending(self) -> NDArray[Any]:
         return np.fromiter(self._rows, dtype=object, count=len(self._rows))

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
-from types import NoneType, UnionType
+from types import NoneType
 from typing import Any, Final, get_args
 
 from serverless_bench.rundir.record import TABLES, InvocationRecord
@@ -51,12 +51,10 @@ def check_received(record: InvocationRecord, index: int, launch: int) -> None:
 @cache
 def _types(row_type: type) -> dict[str, frozenset[type]]:
     """Return by field what types its values may have, as JSON brings them."""
-    return {each.name: frozenset(_members(each.type)) for each in fields(row_type)}
-
-
-def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form
-    found = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    return (*found, int) if float in found else found
+    kinds = {each.name: get_args(each.type) or (each.type,) for each in fields(row_type)}
+    return {
+        name: frozenset((*some, int) if float in some else some) for name, some in kinds.items()
+    }
 
 
 def _check(values: Sequence[Any], name: str, types: Collection[type]) -> None:

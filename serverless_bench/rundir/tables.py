@@ -66,7 +66,28 @@ class Frames:
     """One row per operation whose library was watched."""
 
 
-class ChangedTable(Table):
+class _ReadTable(Table):
+    """A table whose columns are made whenever they are looked at.
+
+    Parameters
+    ----------
+    columns
+        Whatever they are made from, by name.
+    """
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = columns
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the columns."""
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """Return how many columns there are."""
+        return len(self._columns)
+
+
+class ChangedTable(_ReadTable):
     """Another table with some of its columns changed, whenever they are looked at.
 
     Parameters
@@ -78,31 +99,23 @@ class ChangedTable(Table):
     """
 
     def __init__(self, table: Table, change: Callable[[str, Table], NDArray[Any]]) -> None:
-        self._table = table
+        super().__init__(table)
         self._change = change
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a whole column."""
-        return self._change(name, self._table)
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names of the columns."""
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        """Return how many columns there are."""
-        return len(self._table)
+        return self._change(name, self._columns)
 
     def parts(self) -> Iterator[Table]:
         """Yield parts that have all rows of their functions."""
-        return (ChangedTable(part, self._change) for part in parts(self._table))
+        return (ChangedTable(part, self._change) for part in parts(self._columns))
 
     def part_of(self, function: int) -> Table:
         """Return a part that has all rows of a function."""
-        return ChangedTable(part_of(self._table, function), self._change)
+        return ChangedTable(part_of(self._columns, function), self._change)
 
 
-class BlockTable(Table):
+class BlockTable(_ReadTable):
     """A table in blocks; all rows of a function are in one block.
 
     A column is in memory as long as somebody holds it, and no longer.
@@ -123,7 +136,7 @@ class BlockTable(Table):
         counts: Sequence[int],
         first: Sequence[int],
     ) -> None:
-        self._columns = columns
+        super().__init__(columns)
         self._counts = counts
         self._first = first
 
@@ -135,14 +148,6 @@ class BlockTable(Table):
             whole[start : start + count] = read(number)
             start += count
         return whole
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names of the columns."""
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        """Return how many columns there are."""
-        return len(self._columns)
 
     def parts(self) -> Iterator[Table]:
         """Yield the blocks."""
@@ -157,20 +162,12 @@ class BlockTable(Table):
         return _RowBlock(columns)
 
 
-class _RowBlock(Table):
+class _RowBlock(_ReadTable):
     """One block of a table."""
 
-    def __init__(self, columns: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
-        self._columns = columns
-
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._columns[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
+        read: Callable[[], NDArray[Any]] = self._columns[name]
+        return read()
 
 
 def parts(table: Table) -> Iterator[Table]:

@@ -67,15 +67,14 @@ class KneeTest:
 
     def p_is(self, place: int) -> float:
         """Return the p of "the knee is elsewhere": small if it is here."""
-        return max([self._p_close(place), *(self._p_far(n) for n in range(place))])
+        # The p of "a smaller one is close to the best".
+        others = len(self.values) - 1
+        close = (min(1.0, others * float(p)) for p in self.above[:place].min(axis=1))
+        return max([self._p_close(place), *close])
 
     def _p_close(self, place: int) -> float:
         """Return the p of "something is more than ``WITHIN`` better than this"."""
         return float(self.below[place].max())
-
-    def _p_far(self, place: int) -> float:
-        """Return the p of "this is close to the best"."""
-        return min(1.0, (len(self.values) - 1) * float(self.above[place].min()))
 
     def knee(self) -> Knee:
         """Return the knee of the medians, and what the runs leave of the others."""

@@ -129,7 +129,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     rows = function_spans(run).rows
     if not len(rows):
         return Bottleneck(slots=slot_shares(run))
-    share, flow = _client_share(run, rows), [bound[rows] for bound in _flow_share(run, good)]
+    share, flow = _client_share(run, rows), _flow_share(run, good, rows)
     cause, limits = _before_rates(run, rows, share, flow[1]), _limits(run, good, rows, flow[0])
     counts = Counter(cause.tolist())
     for name in _REPLACED:
@@ -170,7 +170,7 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     rows = function_spans(run).rows
     if not len(rows):
         return rows, np.empty(0, dtype=np.str_)
-    flow = [bound[rows] for bound in _flow_share(run, good)]
+    flow = _flow_share(run, good, rows)
     cause = _before_rates(run, rows, _client_share(run, rows), flow[1])
     replaced = is_one_of(cause, _REPLACED)
     for limit, limited in _limits(run, good, rows, flow[0]).functions.items():
@@ -204,10 +204,10 @@ def _before_rates(run: Run, rows: Ints, share: "_ClientShare", flow: Floats) -> 
     return cause.astype(f"<U{max(map(len, CAUSES))}")
 
 
-def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
+def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
     """Return bounds of the share of its operations' time in which a function's bytes flowed.
 
-    Shape ``(functions,)`` each; NaN where nothing is known: the client does not show when bytes
+    Shape ``(rows,)`` each; NaN where nothing is known: the client does not show when bytes
     came or were acknowledged, or objects are moved in parts, with pauses that nobody sees.
     """
     operations, count = run.operations, len(run.functions["index"])
@@ -215,25 +215,27 @@ def _flow_share(run: Run, good: Mask) -> tuple[Floats, Floats]:
     first, sent = operations["first_byte_ns"], operations["last_byte_sent_ns"]
     # Without an instant of its own the last byte was there between two looks.
     carried = run.steps["step_bytes"] > 0
-    rows, length = run.operation_rows(run.steps), run.steps["step_ns"]
-    since = elapsed_before(length, rows)
-    looks = (since, since + length)
+    row, length = run.operation_rows(run.steps), run.steps["step_ns"]
+    since = elapsed_before(length, row)
     counts = good & (operations["bytes"] > 0)
     part = run.job.transfer.part_bytes
     hidden = unacknowledged(run) | (is_one_of(operations["kind"], READS) & (first == ABSENT))
     if part is not None:
         hidden |= operations["bytes"] > part
-    function = operations["function"]
-    time = sum_by(function[counts], (end - start)[counts], count)
-    silent = sum_by(function[counts], hidden[counts].astype(np.int64), count) > 0
-    bounds = []
-    for look in looks:
-        flow = np.maximum(largest_by(rows[carried], look[carried], len(start)), 0)
+    function = operations["function"][counts]
+
+    def total(values: Ints) -> Ints:
+        return sum_by(function, values[counts], count)
+
+    time = total(end - start)
+    silent = total(hidden.astype(np.int64)) > 0
+
+    def share(look: Ints) -> Floats:
+        flow = np.maximum(largest_by(row[carried], look[carried], len(start)), 0)
         flow = np.where(sent != ABSENT, sent - start, np.where(first != ABSENT, end - first, flow))
-        flowing = sum_by(function[counts], flow[counts], count)
-        bounds.append(np.where(silent | (time <= 0), np.nan, flowing / np.maximum(time, 1)))
-    least, most = bounds
-    return least, most
+        return np.where(silent | (time <= 0), np.nan, total(flow) / np.maximum(time, 1))
+
+    return share(since)[rows], share(since + length)[rows]
 
 
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:

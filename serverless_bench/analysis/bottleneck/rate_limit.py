@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from serverless_bench.analysis.bottleneck.slots import at_once
 from serverless_bench.analysis.spreading import elapsed_before
 from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.rundir.run import Run
@@ -185,10 +186,8 @@ def _functions_beside(run: Run, rows: Ints) -> Floats:
     """Return the mean number of functions at work during each function, itself included."""
     start, end = (run.functions[name][rows] for name in ("start_ns", "end_ns"))
     edges = np.unique(np.concatenate((start, end)))
-    at_work = np.searchsorted(np.sort(start), edges, side="right") - np.searchsorted(
-        np.sort(end), edges, side="right"
-    )
-    area = np.concatenate(([0.0], np.cumsum(at_work[:-1] * np.diff(edges).astype(np.float64))))
+    at_work = at_once(edges, start, end)
+    area = np.concatenate(([0.0], np.cumsum(at_work * np.diff(edges).astype(np.float64))))
     during = np.interp(end, edges, area) - np.interp(start, edges, area)
     return np.asarray(during / np.maximum(end - start, 1), dtype=np.float64)
 
@@ -197,9 +196,13 @@ def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
     if bucket.burst_bytes <= BURST_SHARE * bucket.total_bytes:
         return False
     return any(
-        abs(bucket.sustained_bytes_per_s / rate - 1) <= _PUBLISHED
+        abs(
+            bucket.sustained_bytes_per_s
+            / function_network(memory_mib, quota_mbps=quota).bytes_per_s
+            - 1
+        )
+        <= _PUBLISHED
         for quota in (BASE_MBPS, MOST_MBPS)
-        for rate in (function_network(memory_mib, quota_mbps=quota).bytes_per_s,)
     )
 
 

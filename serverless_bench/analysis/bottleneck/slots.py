@@ -62,24 +62,24 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
     first_launch = submitted[is_submitted & (table["launch"] == 0)]
     left = run.job.invocations - _count(edges, first_launch)
     demand = {
-        "work": _at_once(edges, start, end),
-        "lost": _at_once(edges, submitted[lost], collected[lost]),
-        "delivery": _at_once(edges, end, np.maximum(collected[began], end)),
-        "cold_start": _at_once(edges, loading, start),
-        "launch": _at_once(edges, submitted[began], loading),
+        "work": at_once(edges, start, end),
+        "lost": at_once(edges, submitted[lost], collected[lost]),
+        "delivery": at_once(edges, end, np.maximum(collected[began], end)),
+        "cold_start": at_once(edges, loading, start),
+        "launch": at_once(edges, submitted[began], loading),
         "unfilled": np.maximum(left, 0),
         "tail": idle,
     }
     shares = {}
-    for state in SLOT_STATES:
-        taken = np.minimum(idle, demand[state])
+    for state, wanted in demand.items():
+        taken = np.minimum(idle, wanted)
         idle = idle - taken
         shares[state] = float(taken @ length)
     total = sum(shares.values())
     return {state: share / total for state, share in shares.items()} if total else None
 
 
-def _at_once(edges: Ints, begin: Ints, end: Ints) -> Ints:
+def at_once(edges: Ints, begin: Ints, end: Ints) -> Ints:
     """Return how many intervals cover each stretch between two edges."""
     return _count(edges, begin) - _count(edges, end)
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from serverless_bench.cli.flags.options import (
     FILE,
     FOLDER,
     Choice,
+    F,
     PluginName,
     display_options,
     format_option,
@@ -24,8 +25,6 @@ from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.meaning import Harmless
 from serverless_bench.settings.names import meanings, setting_names
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
 """Settings that say where objects are, and how they are reached."""

@@ -9,7 +9,7 @@ from rich.color import Color
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from serverless_bench.driver.live.progress import repeated
+from serverless_bench.clock import repeated
 from serverless_bench.driver.live.screen import view_lines
 from serverless_bench.driver.live.view import Look, RunView
 from serverless_bench.palette import LIGHT

@@ -2,11 +2,11 @@
 
 import os
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.clock import repeated
 from serverless_bench.driver.live.display import Display
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import OnOutcome, RunProgress
@@ -135,21 +135,3 @@ def _measured(view: "RunView", job: JobSpec, display: Display, notes: list[str])
             yield
     finally:
         again()
-
-
-@contextmanager
-def repeated(do: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
-    """Call something every so many seconds, in a thread of its own, as long as the block lasts."""
-    over = threading.Event()
-
-    def run() -> None:
-        while not over.wait(seconds):
-            do()
-
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
@@ -29,25 +29,15 @@ _MANY_S: Final = 120
 """From here on minutes are told, not seconds."""
 
 
-class LiveScreen:
-    """Draws how a run stands each time that it is asked to."""
-
-    def __init__(self, view: RunView) -> None:
-        self._view = view
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield view_lines(
-            self._view.look(), options.max_width, unicode=options.encoding.startswith("utf")
-        )
-
-
 def live_screen(
     view: RunView, console: Console | None = None, *, refresh_per_second: float
 ) -> Live:
-    """Return the view, which stands as long as it is entered."""
+    """Return the view, which stands as long as it is entered, and is drawn again and again."""
+    console = console or Console(stderr=True)
+    unicode = console.encoding.startswith("utf")
     return Live(
-        LiveScreen(view),
-        console=console or Console(stderr=True),
+        get_renderable=lambda: view_lines(view.look(), console.width, unicode=unicode),
+        console=console,
         refresh_per_second=refresh_per_second,
         transient=True,
         vertical_overflow="crop",

@@ -12,8 +12,7 @@ from serverless_bench.rundir.run import Run
 
 
 def _write(run: Run, out: BinaryIO) -> None:
-    frame = operations_frame(run)
-    frame.to_parquet(out, engine="pyarrow", index=False)
+    operations_frame(run).to_parquet(out, engine="pyarrow", index=False)
 
 
 EXPORTER = Exporter(write=_write, is_text=False)

@@ -12,7 +12,7 @@ import numpy as np
 from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import MAX_KEY_BYTES
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.tables import Ints
+from serverless_bench.rundir.tables import ABSENT, Ints
 from serverless_bench.units import NS_PER_S
 
 MAX_OPERATION_BYTES: Final = 1 << 50
@@ -93,14 +93,14 @@ class ImportedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall:
-    """One function call that has a result; instants are None where the file has none."""
+    """One function call that has a result, with the instants that the file has."""
 
     index: int
     worker_id: str
     cold_start: bool = False
-    submitted_ns: int | None = None
+    submitted_ns: int = ABSENT
     """By the driver's clock, as ``collected_ns``; both or none."""
-    collected_ns: int | None = None
+    collected_ns: int = ABSENT
     start_ns: int | None = None
     """By the worker's clock, as ``end_ns``."""
     end_ns: int | None = None

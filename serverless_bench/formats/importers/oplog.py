@@ -9,7 +9,7 @@ import csv
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -59,8 +59,6 @@ _OPTIONAL: Final = ("client_id", "endpoint", "last_byte", "cat")
 _INSTANT: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
-_SCALE: Final[tuple[int, ...]] = tuple(10 ** (9 - digits) for digits in range(10))
-"""Nanoseconds of the last one of so many digits after the point."""
 _CLOCK_SET_NS: Final = 1_000_000
 """A clock that is slewed drifts less than this within one operation."""
 _ERRORS: Final[Sequence[tuple[str, str]]] = (
@@ -146,7 +144,6 @@ class _Parser:
         self._key, self._error = cache(plain_key), cache(_error)
         self._others: Counter[str] = Counter()
         self._durations = array("q")
-        self._instant_ns = _instants()
 
     def take(self, cells: list[str], number: int) -> None:
         """Add one operation; raises ``ValueError`` if the line is none."""
@@ -167,8 +164,8 @@ class _Parser:
         place = _KINDS[kind]
         first, last = cells[at["first_byte"]], cells[at["last_byte"]]
         size, duration = int(cells[at["bytes"]]), int(cells[at["duration_ns"]])
-        first_ns = self._instant_ns(first) if first else ABSENT
-        last_ns = self._instant_ns(last) if last else ABSENT
+        first_ns = _instant_ns(first) if first else ABSENT
+        last_ns = _instant_ns(last) if last else ABSENT
         code, detail = self._error(cells[at["error"]])
         thread = (cells[at["client_id"]], cells[at["thread"]])
         if thread not in self._threads and not plain_text("/".join(thread), _MAX_WORD):
@@ -176,8 +173,8 @@ class _Parser:
         rows.function.append(self._threads.setdefault(thread, len(self._threads)))
         rows.line.append(number)
         rows.kind.append(place)
-        rows.start_ns.append(self._instant_ns(cells[at["start"]]))
-        rows.end_ns.append(self._instant_ns(cells[at["end"]]))
+        rows.start_ns.append(_instant_ns(cells[at["start"]]))
+        rows.end_ns.append(_instant_ns(cells[at["end"]]))
         rows.first_byte_ns.append(first_ns if place == GET else ABSENT)
         rows.last_byte_ns.append(last_ns if place == PUT else ABSENT)
         rows.size_bytes.append(size if place in {PUT, GET} else 0)
@@ -216,24 +213,13 @@ def error_code(text: str) -> str:
     return next(found, "error")
 
 
-def _instants() -> Callable[[str], int]:
-    """Return a function from RFC 3339 text to nanoseconds that remembers whole seconds."""
-    seconds: dict[str, int] = {}
-
-    def instant_ns(text: str) -> int:
-        begun_ns, fraction = seconds.get(text[:20]), text[20:-1]
-        if begun_ns is not None and text[-1] == "Z" and fraction.isdecimal():
-            return begun_ns + int(fraction) * _SCALE[len(fraction)]
-        match = _INSTANT.fullmatch(text)
-        if match is None:
-            raise ValueError("no instant")
-        whole, digits, zone = match.groups()
-        whole_ns = _epoch_s(whole, zone) * NS_PER_S
-        if zone == "Z":
-            seconds[f"{whole}."] = whole_ns
-        return whole_ns + (int(digits) * _SCALE[len(digits)] if digits else 0)
-
-    return instant_ns
+def _instant_ns(text: str) -> int:
+    """Return RFC 3339 text in nanoseconds."""
+    match = _INSTANT.fullmatch(text)
+    if match is None:
+        raise ValueError("no instant")
+    whole, digits, zone = match.groups("")
+    return _epoch_s(whole, zone) * NS_PER_S + int(digits.ljust(9, "0"))
 
 
 @lru_cache(maxsize=1024)

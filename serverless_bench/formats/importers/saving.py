@@ -147,8 +147,8 @@ def _outcome(call: FunctionCall, rows: ImportedRows, of_call: Ints, run_id: str)
         max_rss_bytes=0,
     )
     return _Columns(
-        submitted_ns=ABSENT if call.submitted_ns is None else call.submitted_ns,
-        collected_ns=ABSENT if call.collected_ns is None else call.collected_ns,
+        submitted_ns=call.submitted_ns,
+        collected_ns=call.collected_ns,
         result=record,
         tables=_tables(rows, of_call),
     )

@@ -257,7 +257,7 @@ def _call(index: int, row: Mapping[str, Any], layout: Layout) -> FunctionCall:
         instant_ns(row.get(name)) if name else None for name in (layout.submitted, layout.collected)
     )
     if submitted_ns is None or collected_ns is None or collected_ns < submitted_ns:
-        submitted_ns = collected_ns = None
+        submitted_ns = collected_ns = ABSENT
     entry, value = layout.is_cold
     return FunctionCall(
         index=index,

@@ -97,12 +97,13 @@ def document(
     """
     style = Html(f":root{{{palette.variables()}}}{_file('page.css')}")
     scripts = [_library(), _script(_file("page.js"))]
+    sections = (tag("section", tag("h2", one.title, id=one.place), one.content) for one in parts)
     links = tag("ul", (tag("li", tag("a", one.title, href=f"#{one.place}")) for one in parts))
     body = joined(
         [
             tag("header", _theme(), tag("h1", title), lead),
             tag("nav", links, aria_label="On this page"),
-            tag("main", (_section(one) for one in parts)),
+            tag("main", sections),
             tag("footer", tag("p", f"Made by sbench {__version__}.")),
             list(definitions),
             (tag("script", text) for text in scripts),
@@ -144,10 +145,6 @@ def _script(text: str) -> Html:
 
 def _file(name: str) -> str:
     return (files("serverless_bench.reporters.page") / name).read_text(encoding="utf-8")
-
-
-def _section(part: Part) -> Html:
-    return tag("section", tag("h2", part.title, id=part.place), part.content)
 
 
 def _theme() -> Html:

@@ -17,7 +17,7 @@ from serverless_bench.reporters.page.charts import (
     values,
 )
 from serverless_bench.reporters.page.document import Html, Part, document, tag
-from serverless_bench.reporters.page.values import Figures, all_figures, table
+from serverless_bench.reporters.page.values import Figures, all_figures, flat, table
 from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import format_count, format_rate
 
@@ -40,6 +40,14 @@ Curve = Sequence[tuple[float, float]]
 """Numbers of functions, and the bytes per second that a law says they get."""
 _HUES: Final = ("orange", "purple")
 """Of the laws."""
+_RATIO_COLUMNS: Final = {
+    "verdict": "verdict",
+    "ratio": "ratio",
+    "evidence.interval.low": "from",
+    "evidence.interval.high": "to",
+    "evidence.p_different": "p different",
+    "evidence.p_same": "p same",
+}
 _COLUMNS: Final = {
     "number": "functions",
     "runs": "runs",
@@ -74,15 +82,11 @@ def comparison_page(comparison: RunComparison) -> str:
 
 def _words(found: Mapping[str, Any], metric: str) -> dict[str, str]:
     """Return the metric's values with their unit, by path."""
-    values_of = {
-        f"sides[{at}].{path}": value
+    return {
+        f"sides[{at}].{path}": format_metric(metric, value)
         for at, side in enumerate(found["sides"])
-        for path, value in (
-            ("median", side["median"]),
-            *((f"values[{number}]", one) for number, one in enumerate(side["values"])),
-        )
+        for path, value in flat({name: side[name] for name in ("median", "values")})
     }
-    return {path: format_metric(metric, value) for path, value in values_of.items()}
 
 
 def _runs(comparison: RunComparison) -> Chart:
@@ -131,26 +135,20 @@ def _sides(comparison: RunComparison, figures: Figures) -> Html:
 
 
 def _ratios(comparison: RunComparison, figures: Figures) -> Iterator[Html]:
-    rows: list[Row] = []
-    cells = []
-    for at, (side, one) in enumerate(
-        zip(comparison.sides[1:], comparison.comparisons, strict=True)
-    ):
-        pair = f"{side.label} over {comparison.sides[0].label}"
-        paths = [f"comparisons[{at}].{name}" for name in ("verdict", "ratio")]
-        more = ("interval.low", "interval.high", "p_different", "p_same")
-        paths += [f"comparisons[{at}].evidence.{name}" for name in more if one.evidence]
-        cells.append([pair, *map(figures.value, paths), *("-" for _ in more if not one.evidence)])
-        row: dict[str, object] = {"pair": pair, "ratio": one.ratio}
+    baseline, *others = comparison.sides
+    pairs = [f"{side.label} over {baseline.label}" for side in others]
+    rows = list[dict[str, object]]()
+    for pair, one in zip(pairs, comparison.comparisons, strict=True):
+        rows.append({"pair": pair, "ratio": one.ratio})
         if one.evidence:
-            row |= {"low": one.evidence.interval.low, "high": one.evidence.interval.high}
-        rows.append(row)
+            rows[-1] |= {"low": one.evidence.interval.low, "high": one.evidence.interval.high}
     yield figure(_forest(rows, comparison.threshold))
-    header = ("pair", "verdict", "ratio", "from", "to", "p different", "p same")
-    yield table(header, cells, names=2, caption="Verdicts")
+    shown = figures.rows("comparisons", len(pairs), _RATIO_COLUMNS)
+    cells = [[pair, *row] for pair, row in zip(pairs, shown, strict=True)]
+    yield table(("pair", *_RATIO_COLUMNS.values()), cells, names=2, caption="Verdicts")
 
 
-def _forest(rows: list[Row], threshold: float) -> Chart:
+def _forest(rows: Sequence[Row], threshold: float) -> Chart:
     """Return the ratios with their intervals, and what does not matter between them."""
     near = {"low": 1 / (1 + threshold), "high": 1 + threshold}
     x = number("low", "other over baseline", scale={"type": "log", "nice": False, "padding": 30})

@@ -80,13 +80,15 @@ class Figures:
     def definitions(self) -> Iterator[Html]:
         """Yield the definitions of all figures that were named, each shown on demand."""
         for name, figure in self._used.items():
-            facts = [("Unit", ", ".join(filter(None, (figure.unit, figure.form))))]
-            facts.append(("None", figure.null or ""))
-            facts.append(("Also counts", ", ".join(figure.counts)))
+            facts = {
+                "Unit": ", ".join(filter(None, (figure.unit, figure.form))),
+                "None": figure.null,
+                "Also counts": ", ".join(figure.counts),
+            }
             yield tag(
                 "div",
                 tag("p", tag("strong", name.partition("-")[2]), ": ", prose(figure.what), "."),
-                (tag("p", f"{what}: ", prose(text), ".") for what, text in facts if text),
+                (tag("p", f"{what}: ", prose(text), ".") for what, text in facts.items() if text),
                 id=f"d-{name}",
                 popover="auto",
                 class_="definition",

@@ -140,22 +140,21 @@ class ArrayTask:
         kind, library, where = self._operation.kind, self._library, self._where
         # Libraries retry by themselves.
         once = replace(retrier, retries=0)
+
+        def run(request: str, moves: int, do: Callable[..., object], *arguments: object) -> object:
+            return once.run(request, partial(_call, partial(do, where, *arguments), moves))
+
         if kind is OperationKind.READ_ARRAY:
-            self._got = once.run(
-                "read_array", partial(_call, partial(library.read, where), self._size)
-            )
+            self._got = run("read_array", self._size, library.read)
             return
         if kind is OperationKind.WRITE_ARRAY or (library, where) not in _appending:
-            create = partial(library.create, where, self._array.shape)
-            once.run("create_array", partial(_call, create, 0))
+            run("create_array", 0, library.create, self._array.shape)
             _appending[:] = [(library, where)]
         if kind is OperationKind.WRITE_ARRAY:
-            write = partial(library.write, where, self._block)
-            once.run("write_array", partial(_call, write, self._size))
+            run("write_array", self._size, library.write, self._block)
         else:
             row = self._operation.offset // self._size * self._array.shape[0]
-            append = partial(library.append, where, self._block, row)
-            once.run("append_array", partial(_call, append, self._size))
+            run("append_array", self._size, library.append, self._block, row)
 
     def compare(self, context: OperationContext) -> None:
         """Compare what was read, byte by byte.

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
     from serverless_bench.worker.operation_context import Performer
 
-_KINDS: Final = {
-    "write": OperationKind.WRITE_ARRAY,
-    "append": OperationKind.APPEND_ARRAY,
-    "read": OperationKind.READ_ARRAY,
-}
 _REQUESTS: Final = {
     OperationKind.WRITE_ARRAY: "put",
     OperationKind.APPEND_ARRAY: "put",
@@ -47,7 +42,7 @@ class Array(Workload):
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return its operation."""
-        return {} if load.array is None else {_KINDS[load.array.operation]: 1.0}
+        return {} if load.array is None else {_kind(load.array): 1.0}
 
     def reads(self, load: Load) -> bool:
         """Tell whether that is to read."""
@@ -59,7 +54,7 @@ class Array(Workload):
         if array is None:
             return None
         size = array_bytes(array)
-        return objects_of(array, _KINDS[array.operation], size), size
+        return objects_of(array, _kind(array), size), size
 
     def check(self, job: "JobSpec") -> None:
         """Refuse a store that is not spoken to by S3's protocol."""
@@ -124,10 +119,9 @@ class Array(Workload):
             yield from _appends(invocation, array)
             return
         reads = array.operation == "read"
-        kind = OperationKind.READ_ARRAY if reads else OperationKind.WRITE_ARRAY
         keys = invocation.keys * invocation.repeats if reads else new_arrays(invocation)
         for key in keys:
-            yield OperationSpec(kind=kind, key=key, size=declared_size(key))
+            yield OperationSpec(kind=_kind(array), key=key, size=declared_size(key))
 
 
 def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
@@ -154,6 +148,10 @@ def _appends(invocation: "InvocationSpec", array: ArraySpec) -> Iterator[Operati
             offset=number * size,
             length=size,
         )
+
+
+def _kind(array: ArraySpec) -> OperationKind:
+    return OperationKind(f"{array.operation}_array")
 
 
 def _array(invocation: "InvocationSpec") -> ArraySpec:

@@ -32,7 +32,6 @@ from serverless_bench.job.shared_keys import (
     foreign,
     manifest_key,
 )
-from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.access import AccessRow, Act, Ending
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
@@ -68,13 +67,6 @@ class Contender(Performer):
     heads: dict[str, int] = field(default_factory=dict)
     """The last manifest that is known of each log."""
     _numbers: "count[int]" = field(default_factory=count)
-
-    @classmethod
-    def of(cls, invocation: InvocationSpec) -> "Contender":
-        """Return the contender that a function is."""
-        name = f"{invocation.index}.{invocation.launch}"
-        load = invocation.load
-        return cls(invocation.run_id, name, load.pattern, load.backoff_s)
 
     def perform(self, context: OperationContext) -> OperationResult:
         """Do what one operation on shared keys says.

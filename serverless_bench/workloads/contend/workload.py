@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from serverless_bench.rundir.record import OperationRow
     from serverless_bench.worker.operation_context import Performer
 
-_KINDS: Final[dict[Pattern, OperationKind]] = {
-    Pattern.INCREMENT: OperationKind.INCREMENT,
-    Pattern.CLAIM: OperationKind.CLAIM,
-    Pattern.APPEND: OperationKind.APPEND,
-}
 _KIND: Final = 0
 _KEY: Final = 1
 _ERROR: Final = 12
@@ -57,8 +52,8 @@ class Contend(Workload):
     )
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
-        """Return the kind of the pattern."""
-        return {} if load.pattern is None else {_KINDS[load.pattern]: 1.0}
+        """Return the kind of the pattern, which has its name."""
+        return {} if load.pattern is None else {OperationKind(load.pattern): 1.0}
 
     def without_end(self, load: Load) -> str:
         """Return that an increment has none."""
@@ -109,13 +104,15 @@ class Contend(Workload):
         count = len(keys) if pattern is Pattern.CLAIM else load.operations or len(keys)
         for number in range(first, first + count):
             key = keys[number % len(keys)]
-            yield OperationSpec(kind=_KINDS[pattern], key=key, size=None)
+            yield OperationSpec(kind=OperationKind(pattern), key=key, size=None)
 
     def performer(self, invocation: "InvocationSpec") -> "Performer":
         """Return the contender that a function is."""
         from serverless_bench.workloads.contend.operation import Contender  # noqa: PLC0415
 
-        return Contender.of(invocation)
+        load = invocation.load
+        name = f"{invocation.index}.{invocation.launch}"
+        return Contender(invocation.run_id, name, load.pattern, load.backoff_s)
 
     def closing(self, invocation: "InvocationSpec", done: "Iterable[OperationRow]") -> Stream:
         """Yield looks at all registers or logs, and at the claims that this function has."""

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from serverless_bench.clock import repeated
 from serverless_bench.driver.live.bound_now import UNKNOWN
 from serverless_bench.driver.live.display import Display
-from serverless_bench.driver.live.progress import repeated
 from serverless_bench.driver.live.view import RunView
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import RunProgress

@@ -1,11 +1,15 @@
 """Refuse an array before anything starts."""
 
-from math import prod
 from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.load import ArraySpec
-from serverless_bench.payload.array_layout import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
+from serverless_bench.payload.array_layout import (
+    ITEM_BYTES,
+    MIN_RUN_BYTES,
+    piece_count,
+    run_bytes,
+)
 from serverless_bench.plugins import extra
 from serverless_bench.workloads.array.libraries import ARRAYS
 from serverless_bench.workloads.array.libraries.base import needs, parse_options
@@ -90,8 +94,7 @@ def _check_cuts(array: ArraySpec) -> None:
             hint=f"sbench knows its own chunks by {MIN_RUN_BYTES} neighbouring bytes: make the"
             " last length longer",
         )
-    pieces = array.shards or array.chunks
-    count = prod(-(-n // piece) for n, piece in zip(array.shape, pieces, strict=True))
+    count = piece_count(array, array.shape)
     if count > _MAX_OBJECTS:
         raise UsageError(f"{count} chunks are more than {_MAX_OBJECTS}", hint="raise `chunks`")
 
