@@ -27,6 +27,7 @@ from serverless_bench.rundir.tables import (
     Floats,
     Ints,
     Mask,
+    Percentiles,
     is_one_of,
     is_text,
     parts,
@@ -169,9 +170,9 @@ class Deliveries:
     never_began: int
     waves: tuple[RelaunchWave, ...]
     requests_per_function: float | None
-    lag_s: Mapping[str, float] | None
-    import_s: Mapping[str, float] | None
-    cold_start_s: Mapping[str, float] | None
+    lag_s: Percentiles | None
+    import_s: Percentiles | None
+    cold_start_s: Percentiles | None
 
 
 def deliveries(run: Run) -> Deliveries | None:

@@ -83,9 +83,12 @@ def worker_offsets(run: Run) -> Offsets:
     high = np.where(known, functions["start_ns"] - functions["submitted_ns"], _UNKNOWN)
     driver = store_offset(run.probes)
     if driver is not None:
-        row, by_low, by_high = _date_bounds(run.attempts)
+        attempts = run.attempts
+        dated = np.flatnonzero((attempts["date_s"] != ABSENT) & (attempts["answered_ns"] != ABSENT))
+        row, date_ns = attempts["function"][dated], attempts["date_s"][dated] * NS_PER_S
+        by_low = attempts["start_ns"][dated] - date_ns - NS_PER_S
         np.maximum.at(low, row, by_low - driver[1])
-        np.minimum.at(high, row, by_high - driver[0])
+        np.minimum.at(high, row, attempts["answered_ns"][dated] - date_ns - driver[0])
     suspect = known & ((low > high) | stepped(functions))
     low, high = _shared(functions, known & ~suspect, low, high)
     return Offsets(low_ns=low, high_ns=high, known=known, suspect=suspect)
@@ -134,17 +137,6 @@ def aligned(run: Run, offsets: Offsets) -> Run:
         operations=ChangedTable(run.operations, moved),
         attempts=ChangedTable(run.attempts, moved),
         overdue=ChangedTable(run.overdue, moved),
-    )
-
-
-def _date_bounds(attempts: Table) -> tuple[Ints, Ints, Ints]:
-    """Return function row and bounds of worker minus store, for each answer with a date."""
-    dated = np.flatnonzero((attempts["date_s"] != ABSENT) & (attempts["answered_ns"] != ABSENT))
-    date_ns = attempts["date_s"][dated] * NS_PER_S
-    return (
-        attempts["function"][dated],
-        attempts["start_ns"][dated] - date_ns - NS_PER_S,
-        attempts["answered_ns"][dated] - date_ns,
     )
 
 

@@ -1,7 +1,7 @@
 """What functions got that wrote to the same keys, and whether the store kept its word. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
@@ -26,6 +26,7 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
     Mask,
+    Percentiles,
     is_one_of,
     is_text,
     largest_by,
@@ -53,7 +54,7 @@ class Contention:
     keys: int
     commits: int
     commits_per_s: float | None
-    commit_s: Mapping[str, float] | None
+    commit_s: Percentiles | None
     taken: int
     retries_per_commit: float | None
     refused: int

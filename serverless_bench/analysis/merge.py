@@ -62,9 +62,8 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
-    pace: dict[str, Any] = {}
-    if open_loops:
-        pace = {name: sum(counts[name] for counts in open_loops) for name in _PACE}
+    paces = _PACE if open_loops else ()
+    pace: dict[str, Any] = {name: sum(counts[name] for counts in open_loops) for name in paces}
     return Latencies(
         open_loop=bool(open_loops),
         **pace,

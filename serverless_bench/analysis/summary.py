@@ -58,6 +58,7 @@ from serverless_bench.rundir.tables import (
     READS,
     ChangedTable,
     Mask,
+    Percentiles,
     Table,
     is_one_of,
     percentiles,
@@ -81,7 +82,7 @@ class GateSummary:
     expected: int | None
     announced: int | None
     late: int
-    wait_s: Mapping[str, float] | None
+    wait_s: Percentiles | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +131,11 @@ class Summary(Displayed):
     makespan_s: float | None
     done_s: Mapping[str, float | None]
     """By ``t50``, ``t90``, ``t99`` and ``t100``, which are ``t50_s`` ... in the JSON report."""
-    per_function_bytes_per_s: Mapping[str, float] | None
-    ttfb_s: Mapping[str, float] | None
-    ack_s: Mapping[str, float] | None
-    latency_s: Mapping[str, float] | None
-    service_s: Mapping[str, float] | None
+    per_function_bytes_per_s: Percentiles | None
+    ttfb_s: Percentiles | None
+    ack_s: Percentiles | None
+    latency_s: Percentiles | None
+    service_s: Percentiles | None
     operations: int
     failed_operations: int
     warmup_operations: int
@@ -336,9 +337,9 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
         there = good & (start != ABSENT) & (stop != ABSENT)
         return percentiles((stop - start)[there] / NS_PER_S)
 
-    there = span(run)
+    begin_ns, end_ns = span(run) or (0, 0)
     return {
-        "paused_s": 0.0 if there is None else time.paused_ns(*there) / NS_PER_S,
+        "paused_s": (end_ns - begin_ns - time.between_ns(begin_ns, end_ns)) / NS_PER_S,
         "makespan_s": makespan_s(run.functions, time),
         "done_s": done_s(run, good, time),
         "ttfb_s": durations_s("start_ns", "first_byte_ns") if Shown.FIRST_BYTE in seen else None,

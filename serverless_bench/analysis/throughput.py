@@ -145,11 +145,9 @@ def _steady(
     total = np.concatenate(([0.0], np.cumsum(in_flight)))
     enough = (total[width:] - total[:-width]) / width >= STEADY_SHARE * planned
     edges = np.flatnonzero(np.diff(np.concatenate(([False], enough, [False]))))
-    if not len(edges):
-        return None, None
-    begins, ends = edges[::2], edges[1::2]
-    longest = int(np.argmax(ends - begins))
-    first, last = int(begins[longest]), int(ends[longest]) + width - 1
+    stretches = edges.reshape(-1, 2)
+    first, end = max(stretches.tolist(), key=lambda pair: pair[1] - pair[0], default=(0, 0))
+    last = end + width - 1
     length_ns = (last - first) * segment_ns
     if length_ns < STEADY_S * NS_PER_S:
         return None, None
@@ -164,10 +162,6 @@ class Elapsed:
     begins: Ints
     ends: Ints
     """Of the pauses, ascending, on the driver's clock."""
-
-    def paused_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return how much of a stretch were pauses."""
-        return end_ns - start_ns - self.between_ns(start_ns, end_ns)
 
     def between_each_ns(self, start_ns: Ints, end_ns: Ints) -> Ints:
         """Return how long each of several stretches was without its pauses."""
@@ -197,15 +191,12 @@ def elapsed(run: Run) -> Elapsed:
 
 
 def _gaps(starts: Ints, ends: Ints, down_ns: int, up_ns: int) -> Iterator[tuple[int, int]]:
-    """Yield what intervals, in order of their starts, leave of another one."""
-    free_from = down_ns
+    """Return what intervals, in order of their starts, leave of another one."""
     touching = (ends > down_ns) & (starts < up_ns)
-    for start, end in zip(starts[touching].tolist(), ends[touching].tolist(), strict=True):
-        if start > free_from:
-            yield free_from, start
-        free_from = max(free_from, end)
-    if free_from < up_ns:
-        yield free_from, up_ns
+    free_from = np.maximum.accumulate(np.append(down_ns, ends[touching]))
+    until = np.append(starts[touching], up_ns)
+    is_free = free_from < until
+    return zip(free_from[is_free].tolist(), until[is_free].tolist(), strict=True)
 
 
 def span(run: Run) -> tuple[int, int] | None:

@@ -75,13 +75,14 @@ def array_keys(array: ArraySpec, key: str) -> Iterator[str]:
 
     Chunks are all of them and no others; of the metadata not every library writes all.
     """
-    shape = shape_at(array, key)
-    if array.library != "ome_zarr":
-        yield from _node_keys(array, f"{key}/", shape, ".")
-        return
-    yield from _metadata_keys(array, f"{key}/")
-    for number, level in enumerate(_levels(array, shape)):
-        yield from _node_keys(array, f"{key}/s{number}/", level, "/")
+    is_image = array.library == "ome_zarr"
+    if is_image:
+        yield from _metadata_keys(array, f"{key}/")
+    for number, level in enumerate(_levels(array, shape_at(array, key))):
+        folder = f"{key}/s{number}/" if is_image else f"{key}/"
+        yield from _metadata_keys(array, folder)
+        names = chunk_names(array, level, "/" if is_image else ".")
+        yield from (folder + name for name in names)
 
 
 def objects_of(array: ArraySpec, kind: OperationKind, size: int) -> int:
@@ -101,9 +102,7 @@ def objects_of(array: ArraySpec, kind: OperationKind, size: int) -> int:
     if kind is OperationKind.APPEND_ARRAY:
         return piece_count(array, array.shape)
     shape = (size // row_bytes(array), *array.shape[1:])
-    shapes = [shape]
-    if kind is OperationKind.WRITE_ARRAY and array.library == "ome_zarr":
-        shapes = _levels(array, shape)
+    shapes = _levels(array, shape) if kind is OperationKind.WRITE_ARRAY else [shape]
     return sum(piece_count(array, each) + 1 for each in shapes)
 
 
@@ -114,8 +113,9 @@ def piece_count(array: ArraySpec, shape: Sequence[int]) -> int:
 
 
 def _levels(array: ArraySpec, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the shapes of all levels of an OME-Zarr image, the image itself first."""
-    if dict(array.options).get("pyramid", "no").lower() in {"no", "off", "false", "0"}:
+    """Return the shapes of an array and of the further levels of an OME-Zarr image."""
+    asked = dict(array.options).get("pyramid", "no")
+    if array.library != "ome_zarr" or asked.lower() in {"no", "off", "false", "0"}:
         return [shape]
     return [shape, *(smaller(shape, factor) for factor in PYRAMID)]
 
@@ -137,11 +137,6 @@ def array_of(key: str) -> str | None:
 def is_smaller_level(key: str) -> bool:
     """Tell whether an object is of a further level of an image: it holds no keystream."""
     return _LEVEL.match(key, len(array_of(key) or key)) is not None
-
-
-def _node_keys(array: ArraySpec, folder: str, shape: Sequence[int], dot: str) -> Iterator[str]:
-    yield from _metadata_keys(array, folder)
-    yield from (folder + name for name in chunk_names(array, shape, dot))
 
 
 def _metadata_keys(array: ArraySpec, folder: str) -> Iterator[str]:

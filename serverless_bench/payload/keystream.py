@@ -253,10 +253,6 @@ class KeystreamFile(io.RawIOBase):
         """Return True."""
         return True
 
-    def tell(self) -> int:
-        """Return the offset of the next byte to be read."""
-        return self._position
-
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Move to ``offset`` and return the new position.
 

@@ -11,9 +11,10 @@ import struct
 import weakref
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from types import NoneType
 from typing import Any, BinaryIO, Final, get_args
 
@@ -156,16 +157,13 @@ class _IntColumn(_Column):
                 many = count > _FEW
                 most = int(np.frombuffer(ready, np.uint64).max()) if many else max(values)
             except struct.error:
-                known = self._known(values)
+                if not self._optional and None in values:
+                    raise ValueError("has a null") from None
+                known = [ABSENT if value is None else value for value in values]
                 ready, least, most = array("q", known).tobytes(), min(known), max(known)
         if least < self._least or most > self._most:
             raise ValueError(f"has numbers that are not between 0 and {self._most}")
         return ready
-
-    def _known(self, values: Sequence[Any]) -> Sequence[int]:
-        if not self._optional and None in values:
-            raise ValueError("has a null")
-        return [ABSENT if value is None else value for value in values]
 
     def pack(self, store: BlockStore) -> _Packed:
         rows = np.frombuffer(self._rows, dtype=np.int64)
@@ -280,9 +278,9 @@ class _TextColumn(_Column):
 _DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
 
 
-def _column(kind: object, *, distinct: bool) -> _Column:
+def _column(kind: Any, *, distinct: bool) -> _Column:  # noqa: ANN401 - a type, or a union of some
     """Return a column for values of a type, or of that type and None."""
-    kinds = _kinds(kind)
+    kinds = get_args(kind) or (kind,)
     optional = NoneType in kinds
     if bool in kinds:
         return _IntColumn(optional=optional, most=1)
@@ -294,10 +292,6 @@ def _column(kind: object, *, distinct: bool) -> _Column:
         return _TextColumn(optional=optional)
     word = next((each for each in kinds if issubclass(each, StrEnum)), None)
     return _NameColumn(None if word is None else frozenset(word), optional=optional)
-
-
-def _kinds(kind: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a union of types
-    return get_args(kind) or (kind,)
 
 
 class TableBuilder:
@@ -354,12 +348,10 @@ class TableBuilder:
             return {name: column.pending() for name, column in self._columns.items()}
         if self._pending:
             self._flush()
-        columns, store = self._columns, self._store
-
-        def of(name: str) -> Callable[[int], NDArray[Any]]:
-            return lambda number: columns[name].block(number, store)
-
-        return BlockTable({name: of(name) for name in columns}, self._counts, self._first)
+        blocks = {
+            name: partial(column.block, store=self._store) for name, column in self._columns.items()
+        }
+        return BlockTable(blocks, self._counts, self._first)
 
     def _flush(self) -> None:
         self._first.append(int(self._columns["function"].pending()[0]))

@@ -6,6 +6,7 @@ grow, so a later stage covers the earlier ones. ``run.json`` has a digest of its
 """
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -47,14 +48,14 @@ class GrowingDigest:
         return {"bytes": self._bytes, "lines": self._lines, "sha256": sha256}
 
 
-def digest_of(path: Path, most_bytes: int | None = None) -> GrowingDigest:
+def digest_of(path: Path, most_bytes: int = sys.maxsize) -> GrowingDigest:
     """Return the digest of a file, or of its first bytes; that of no bytes if it is missing."""
     digest = GrowingDigest()
     with suppress(FileNotFoundError), open_file(path, buffering=0) as file:
         left = most_bytes
-        while piece := file.read(_PIECE if left is None else min(_PIECE, left)):
+        while piece := file.read(min(_PIECE, left)):
             digest.update(piece)
-            left = None if left is None else left - len(piece)
+            left -= len(piece)
     return digest
 
 

@@ -161,13 +161,12 @@ class RecordReader:
         row: dict[str, Any] = {**_BLANK, "lost": lost}
         row |= {name: data[name] for name in ("submitted_ns", "collected_ns", "refusals")}
         row |= {name: given[name] for name in (_FIELDS_OF_LOST if lost else _FIELDS)}
-        if not lost:
-            for name in _NEVER_NULL:
-                if record[name] is None:
-                    raise ValueError(f"`record.{name}` is null")
         if lost:
             row["error"] = given["cause"]
         else:
+            for name in _NEVER_NULL:
+                if record[name] is None:
+                    raise ValueError(f"`record.{name}` is null")
             failed = filter(None, tables["operations"]["error"])
             row["error"] = record["error"] or next(failed, None)
         if not 0 <= row["index"] < self._planned:
@@ -176,7 +175,8 @@ class RecordReader:
         for name, columns in tables.items():
             columns["function"] = [self._rows] * counts[name]
         ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
-        _check_numbers(ready)
+        if not lost:
+            _check_numbers(ready)
         self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}), 1)
         for name, columns in ready.items():
             self.tables[name].extend(columns, counts[name])
@@ -215,8 +215,6 @@ def _count(columns: Mapping[str, list[Any]]) -> int:
 
 def _check_numbers(tables: Mapping[str, Mapping[str, bytes]]) -> None:
     """Refuse a record whose rows do not fit together; the analysis relies on it."""
-    if not tables:
-        return
     index = _ints(tables["operations"]["index"])
     if not np.array_equal(index, np.arange(len(index))):
         raise ValueError("operations are not numbered from 0")

@@ -20,6 +20,8 @@ read, or computed, each time that they are looked at (``BlockTable``, ``DerivedT
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Percentiles = Mapping[str, float]
+"""Of raw values, by names such as ``p50``."""
 
 ABSENT: Final = -1
 """Stands for None in integer columns: no instant, size or count is negative."""
@@ -158,8 +160,7 @@ class BlockTable(_ReadTable):
         return self._block(max(0, bisect_right(self._first, function) - 1))
 
     def _block(self, number: int) -> Table:
-        columns = {name: partial(read, number) for name, read in self._columns.items()}
-        return _RowBlock(columns)
+        return _RowBlock({name: partial(read, number) for name, read in self._columns.items()})
 
 
 class _RowBlock(_ReadTable):
