@@ -264,6 +264,20 @@ def in_turns(samples: Sequence[Sample]) -> bool:
     return all(begin <= end for (_, end), (begin, _) in pairwise(spans))
 
 
+def blocks_of(samples: Sequence[Sample]) -> list[str] | None:
+    """Return the labels of each block in their order; None if the runs are not in blocks.
+
+    They are if each sample began one run before any of them began the next.
+    """
+    if len({len(sample.runs) for sample in samples}) > 1:
+        return None
+    begins = [[(run.created_ns, sample.label) for run in sample.runs] for sample in samples]
+    blocks = [sorted(block) for block in zip(*begins, strict=True)]
+    if any(last[-1][0] >= next_[0][0] for last, next_ in pairwise(blocks)):
+        return None
+    return ["".join(label for _, label in block) for block in blocks]
+
+
 def _differing(runs: Sequence[MeasuredRun]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: [run.settings.get(name) for run in runs] for name in names}

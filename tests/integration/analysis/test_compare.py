@@ -52,17 +52,17 @@ def make_side(
     return path
 
 
-BASE = (1.0, 1.01, 1.02, 1.03)
+BASE = (1.0, 1.01, 1.02, 1.03, 1.04, 1.05)
 
 
 @pytest.mark.parametrize(
     ("other", "code", "verdict"),
     [
-        ((2.0, 2.01, 2.02, 2.03), 9, "slower"),
-        ((0.5, 0.51, 0.52, 0.53), 0, "faster"),
-        ((1.001, 1.011, 1.021, 1.031), 0, "same"),
-        ((0.7, 1.0, 1.1, 1.3), 10, "undecided"),
-        ((2.0, 2.01, 2.02), 10, "not enough runs"),
+        ((2.0, 2.01, 2.02, 2.03, 2.04, 2.05), 9, "slower"),
+        ((0.5, 0.51, 0.52, 0.53, 0.54, 0.55), 0, "faster"),
+        ((1.001, 1.011, 1.021, 1.031, 1.041, 1.051), 0, "same"),
+        ((0.7, 1.0, 1.1, 1.3, 0.9, 1.2), 10, "undecided"),
+        ((2.0, 2.01, 2.02, 2.03, 2.04), 10, "not enough runs"),
     ],
 )
 def test_verdicts_and_exit_codes(
@@ -80,7 +80,7 @@ def test_verdicts_and_exit_codes(
     (comparison,) = found["comparisons"]
     assert comparison["verdict"] == verdict
     assert (comparison["evidence"] is None) == (verdict == "not enough runs")
-    assert [side["runs"] for side in found["sides"]] == [4, len(other)]
+    assert [side["runs"] for side in found["sides"]] == [6, len(other)]
     assert (found["metric"], found["alpha"], found["threshold"]) == (
         "whole_bytes_per_s",
         0.05,
@@ -91,24 +91,31 @@ def test_verdicts_and_exit_codes(
 
 def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path) -> None:
     first, second = make_side(tmp_path / "a", BASE[:2]), make_side(tmp_path / "b", BASE[2:])
-    listed: list[str | Path | Run] = [first, str(second / "0"), load_run(second / "1")]
-    other = make_side(tmp_path / "other", (2.0, 2.01, 2.02, 2.03))
+    listed: list[str | Path | Run] = [
+        *(first, str(second / "0"), load_run(second / "1")),
+        *(second / "2", second / "3"),
+    ]
+    other = make_side(tmp_path / "other", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
     found = compare(listed, other)
-    assert [side["runs"] for side in found.to_json()["sides"]] == [4, 4]
+    assert [side["runs"] for side in found.to_json()["sides"]] == [6, 6]
     assert found.verdict is Verdict.SLOWER
 
 
 def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
     # By name, as another command says where runs lie, or by path.
     make_side(tmp_path / "runs" / "a", BASE)
-    make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3))
-    make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03))
+    make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3, 0.9, 1.2))
+    make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
     code, out, _ = call("compare", "a", "b", "c", "--run-dir", "runs", "--metric", "t99_s")
     assert code == 9
     assert "less is better" in out
     assert out.startswith("time until 99% of the functions were done, less is better;")
     # All ratios of a line are rounded alike.
-    assert re.search(r"C against A: slower, x1\.9\d\d \(1\.\d{3} to \d\.\d{3} with 9", out)
+    assert re.search(
+        r"C against A: slower, ratio of geometric means x1\.9\d\d \(1\.\d{3} to \d\.\d{3} with"
+        r" 95% confidence\), p ",
+        out,
+    )
 
 
 def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None:
@@ -266,7 +273,7 @@ def test_a_job_file_is_checked_before_anything_runs(
 def test_too_few_blocks_allow_no_verdict(call: Call, tmp_path: Path) -> None:
     for name in ("a.toml", "b.toml"):
         (tmp_path / name).write_text('command = "write"')
-    assert "--blocks must be at least 4" in call("ab", "a.toml", "b.toml", "--blocks", "3")[2]
+    assert "--blocks must be at least 6" in call("ab", "a.toml", "b.toml", "--blocks", "5")[2]
 
 
 def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
@@ -276,17 +283,17 @@ def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
     (sbench.directory / "a.toml").write_text(task)
     (sbench.directory / "b.toml").write_text(task + 'block_size = "64KiB"\n')
     done = sbench(
-        *("ab", "a.toml", "b.toml", "--blocks", 4, "--warm-up-blocks", 1, "--name", "x"),
+        *("ab", "a.toml", "b.toml", "--blocks", 6, "--warm-up-blocks", 1, "--name", "x"),
         *("--threshold", "0.9", "--format", "json"),
     )
     assert done.code in {0, 9, 10}, done.err
     assert done.json["differing"] == {"transfer.block_size": [1 << 20, 64 << 10]}
     assert done.json["in_turns"]
-    assert [side["runs"] for side in done.json["sides"]] == [4, 4]
-    assert done.err.count("block ") == 8
+    assert [side["runs"] for side in done.json["sides"]] == [6, 6]
+    assert done.err.count("block ") == 12
     runs = sbench.directory / "sbench-runs" / "x"
     made = sorted(str(file.parent.relative_to(runs)) for file in runs.rglob("run.json"))
-    assert made == [f"{side}/{n}" for side in "ab" for n in (1, 2, 3, 4, "warm-up/1")]
+    assert made == [f"{side}/{n}" for side in "ab" for n in (*range(1, 7), "warm-up/1")]
     with credentials(embedded.environment):
         s3 = open_s3(Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url))
         assert "Contents" not in s3.list_objects_v2(Bucket=embedded.bucket, Prefix="ab/")
@@ -372,3 +379,24 @@ def test_wrong_flags_of_scale_start_nothing(
     code, out, err = call("scale", *arguments)
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_runs_in_blocks_are_pairs_and_their_order_is_told(call: Call, tmp_path: Path) -> None:
+    """Blocks differ by a factor of three, sides by 15 %: finding 7."""
+    hours, own_times = (1.0, 3.0, 2.0, 1.5, 2.5, 1.2), (1, 1.02, 0.99, 1.01, 1, 0.99)
+    slower = [1.15 * hour * own for hour, own in zip(hours, own_times, strict=True)]
+    make_side(tmp_path / "a", hours)
+    make_side(tmp_path / "b", slower, first_ns=1)
+    code, out, _ = call("compare", "a", "b")
+    assert code == 9
+    assert "B against A: slower, ratio of geometric means x0.868" in out
+    assert "blocks AB AB AB AB AB AB" in out
+    assert "test: Student's t of pairs within blocks" in out
+    # The same figures, and no blocks.
+    make_side(tmp_path / "later", slower, first_ns=100)
+    code, out, _ = call("compare", "a", "later")
+    assert code == 10
+    assert "runs without blocks" in out
+    assert "test: Welch's t" in out
+    found = json.loads(call("compare", "a", "b", "--format", "json")[1])
+    assert found["blocks"] == ["AB"] * 6

@@ -19,7 +19,7 @@ from tests.stores.servers import Server
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
 KINDS = [(memory, arch) for memory in (1769, 3538) for arch in ("arm64", "x86_64")]
-BLOCKS, NUMBER = 4, 2
+BLOCKS, NUMBER = 6, 2
 
 
 @pytest.fixture(scope="module")

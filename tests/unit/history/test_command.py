@@ -194,7 +194,7 @@ def refusals(call: Call, tmp_path: Path) -> None:
             "ended with exit code 1: it said nothing",
             ("check", "--old", "false", "--new", "false"),
         ),
-        (2, "--blocks must be at least 4", ("check", "--old", "a", "--new", "b", "--blocks", "3")),
+        (2, "--blocks must be at least 6", ("check", "--old", "a", "--new", "b", "--blocks", "5")),
         (2, "cannot write --summary no/x.md", ("check", "--old", "a", "--summary", "no/x.md")),
         (8, "link.md is a symbolic link", ("check", "new", "--summary", "link.md")),
     ],

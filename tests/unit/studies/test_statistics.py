@@ -12,12 +12,8 @@ from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Noise, noise_of, simulate
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.run import Run
-from serverless_bench.statistics.paired import (
-    found_share,
-    paired_ratio,
-    ratio_of_logs,
-    rounds_needed,
-)
+from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.ratio import paired_ratio, ratio_of_logs
 from serverless_bench.statistics.verdict import holm
 from serverless_bench.studies import pilot
 from serverless_bench.studies.definition import Settings
@@ -142,14 +138,18 @@ def test_the_noise_that_went_in_comes_out() -> None:
 
 def test_power_grows_with_rounds_and_falls_with_noise_and_company() -> None:
     about = {"ratio": 1.25, "threshold": 0.05}
-    shares = [found_share(0.1, rounds, 10, **about) for rounds in (1, 3, 5, 8, 20)]
+
+    def share(rounds: int, tests: int) -> float:
+        return found_share(0.1 / rounds**0.5, rounds - 1, tests, **about)
+
+    shares = [share(rounds, 10) for rounds in (1, 3, 5, 8, 20)]
     assert shares == sorted(shares)
-    assert (shares[0], shares[-1]) == (0, 1)
-    assert found_share(0.1, 8, 1, **about) > found_share(0.1, 8, 50, **about)
+    assert (shares[0], shares[-1]) == pytest.approx((0, 1), abs=1e-4)
+    assert share(8, 1) > share(8, 50)
     needed = rounds_needed(0.1, 10, **about)
     assert needed is not None
-    assert found_share(0.1, needed, 10, **about) >= 0.9
-    assert found_share(0.1, needed - 2, 10, **about) < 0.9
+    assert share(needed, 10) >= 0.9
+    assert share(needed - 1, 10) < 0.9
     assert rounds_needed(10.0, 10, **about) is None
 
 
