@@ -91,7 +91,7 @@ SERIES: Final = (
     Series(30, 1, 0.05, 0.05, 0.7),
 )
 """Quiet stores and restless ones, with few runs and with many."""
-BLOCKS: Final = ((4, 0.02), (6, 0.03), (6, 0.06), (12, 0.06))
+BLOCKS: Final = ((6, 0.02), (6, 0.03), (6, 0.06), (12, 0.06))
 """How many, and the spread of a run within one."""
 
 
@@ -193,7 +193,7 @@ def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - f
                     "--new",
                     f"{write} --endpoint-url {new}",
                 ),
-                *("--blocks", str(blocks), "--warm-up-blocks", "1" if blocks > 4 else "0"),
+                *("--blocks", str(blocks), "--warm-up-blocks", "1" if blocks > 6 else "0"),
                 *("--allow", "target.endpoint_url", "--format", "json", "--run-dir", scratch),
             ],
             env={**os.environ, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "not-a-secret"},
@@ -232,7 +232,7 @@ def main() -> None:
     asked = parser().parse_args()
     mib = 24
     if asked.smallest:
-        asked.series, asked.rounds, asked.blocks, mib = 3, 1, 4, 1
+        asked.series, asked.rounds, asked.blocks, mib = 3, 1, 6, 1
     simulate(asked.series)
     measure(asked.rounds, asked.blocks, mib)
 

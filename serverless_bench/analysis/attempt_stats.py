@@ -27,6 +27,7 @@ from serverless_bench.rundir.tables import (
     Floats,
     Ints,
     Mask,
+    Percentiles,
     is_one_of,
     is_text,
     parts,
@@ -169,9 +170,9 @@ class Deliveries:
     never_began: int
     waves: tuple[RelaunchWave, ...]
     requests_per_function: float | None
-    lag_s: Mapping[str, float] | None
-    import_s: Mapping[str, float] | None
-    cold_start_s: Mapping[str, float] | None
+    lag_s: Percentiles | None
+    import_s: Percentiles | None
+    cold_start_s: Percentiles | None
 
 
 def deliveries(run: Run) -> Deliveries | None:
@@ -198,7 +199,7 @@ def deliveries(run: Run) -> Deliveries | None:
             )
             for wave in run.waves
         ),
-        requests_per_function=looks / run.job.invocations if run.requests else None,
+        requests_per_function=looks / run.job.number if run.requests else None,
         lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[delivered] / NS_PER_S),
         import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
         cold_start_s=percentiles(_first_byte_s(run, born)),

@@ -1,7 +1,7 @@
 """What functions got that wrote to the same keys, and whether the store kept its word. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
@@ -26,6 +26,7 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
     Mask,
+    Percentiles,
     is_one_of,
     is_text,
     largest_by,
@@ -53,7 +54,7 @@ class Contention:
     keys: int
     commits: int
     commits_per_s: float | None
-    commit_s: Mapping[str, float] | None
+    commit_s: Percentiles | None
     taken: int
     retries_per_commit: float | None
     refused: int
@@ -144,9 +145,9 @@ def _violations(
 
     def is_unrecorded(token: str) -> bool:
         launch = launch_of(token)
-        return launch is not None and launch[0] < run.job.invocations and launch not in recorded
+        return launch is not None and launch[0] < run.job.number and launch not in recorded
 
-    complete = len({number for number, _ in recorded}) == run.job.invocations
+    complete = len({number for number, _ in recorded}) == run.job.number
     for history, refused in histories:
         for violation in violations(history, clocks, is_unrecorded):
             # Functions are called by their indexes, and not by their rows.

@@ -1,6 +1,5 @@
 """Processor time of measurements; memory and threads of libraries that were watched. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from serverless_bench.rundir.tables import (
     EARLIEST,
     Ints,
     Mask,
+    Percentiles,
     is_text,
     largest_by,
     least_by,
@@ -26,7 +26,7 @@ class LibraryUsage:
     kind: str
     count: int
     bytes: int
-    memory_ratio: Mapping[str, float] | None
+    memory_ratio: Percentiles | None
     rss_peak_bytes: int | None
     threads_peak: int | None
     cpu_user_s: float

@@ -11,6 +11,7 @@ import numpy as np
 from serverless_bench.analysis.display import Displayed
 from serverless_bench.analysis.samples import (
     Sample,
+    blocks_of,
     check_comparable,
     in_turns,
     measured_run,
@@ -21,8 +22,8 @@ from serverless_bench.analysis.samples import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.statistics import unpaired as statistics
-from serverless_bench.statistics.unpaired import Comparison
+from serverless_bench.statistics import sides as statistics
+from serverless_bench.statistics.sides import PAIRS, SAMPLES, Comparison
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, require_scipy
 from serverless_bench.units import format_count
 
@@ -69,12 +70,15 @@ class RunComparison(Displayed):
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench compare``; docs/compare.md lists its fields."""
-        values = [side.metric(self.metric) for side in self.sides]
+        values, blocks = [side.metric(self.metric) for side in self.sides], blocks_of(self.sides)
         return {
             "metric": self.metric,
             "more_is_better": self.more_is_better,
             "threshold": self.threshold,
             "alpha": ALPHA,
+            "compared": "ratio of geometric means",
+            "assumes": PAIRS if blocks else SAMPLES,
+            "blocks": blocks,
             "sides": [
                 {
                     "label": side.label,
@@ -109,7 +113,7 @@ def compare(
     ----------
     baseline, *others
         Of each side a run, a directory with one or several runs in it, or a list of those.
-        Fewer than four runs per side allow no verdict.
+        Fewer than six runs per side allow no verdict. Runs of ``ab`` are compared in blocks.
     metric
         Field of the JSON report, as in ``t99_s`` or ``per_function_bytes_per_s.p50``.
     threshold
@@ -162,15 +166,18 @@ def compare_sides(
     """
     better = more_is_better(metric)
     check_comparable(sides, allowed=allowed)
-    values = [side.metric(metric) for side in sides]
+    baseline, *others = (side.metric(metric) for side in sides)
     return RunComparison(
         metric=metric,
         more_is_better=better,
         threshold=threshold,
         sides=tuple(sides),
-        comparisons=tuple(
-            statistics.compare(values[0], other, threshold=threshold, more_is_better=better)
-            for other in values[1:]
+        comparisons=statistics.compare(
+            baseline,
+            others,
+            in_blocks=blocks_of(sides) is not None,
+            threshold=threshold,
+            more_is_better=better,
         ),
     )
 

@@ -35,20 +35,20 @@ LESS_IS_BETTER: Final = (
 )
 """Fields of the JSON report that make a metric; percentiles as in ``ttfb_s.p50``."""
 
-_NOT_SETTINGS: Final = frozenset({"name", "seed", "link_bytes_per_s", "client"})
+_NOT_SETTINGS: Final = frozenset({"name", "seed", "link", "client"})
 """What changes nothing in the figures, and what a client does: its name says that."""
 SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {
     "workload": "",
-    "invocations": "--number",
+    "number": "--number",
     "objects": "--objects",
-    "object_bytes": "--size",
-    "repeats": "--read-times",
-    "duration_s": "--duration",
+    "size": "--size",
+    "read_times": "--read-times",
+    "duration": "--duration",
     "load.sizes": "--sizes",
     "load.mix": "--mix",
     "load.operations": "--operations",
-    "load.rate_per_s": "--rate",
-    "load.range_bytes": "--range-kib",
+    "load.rate": "--rate",
+    "load.range_size": "--range-size",
     "load.split": "--split",
     "load.array.operation": "",
     "load.array.shape": "--shape",
@@ -264,6 +264,20 @@ def in_turns(samples: Sequence[Sample]) -> bool:
     return all(begin <= end for (_, end), (begin, _) in pairwise(spans))
 
 
+def blocks_of(samples: Sequence[Sample]) -> list[str] | None:
+    """Return the labels of each block in their order; None if the runs are not in blocks.
+
+    They are if each sample began one run before any of them began the next.
+    """
+    if len({len(sample.runs) for sample in samples}) > 1:
+        return None
+    begins = [[(run.created_ns, sample.label) for run in sample.runs] for sample in samples]
+    blocks = [sorted(block) for block in zip(*begins, strict=True)]
+    if any(last[-1][0] >= next_[0][0] for last, next_ in pairwise(blocks)):
+        return None
+    return ["".join(label for _, label in block) for block in blocks]
+
+
 def _differing(runs: Sequence[MeasuredRun]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: [run.settings.get(name) for run in runs] for name in names}
@@ -285,7 +299,7 @@ def _settings(run: Run, summary: Summary) -> dict[str, Any]:
     if run.job.target.store is not None:
         # A store that sbench runs has another port every time.
         del settings["target.endpoint_url"]
-    if run.job.duration_s is None and not run.job.load.is_drawn:
+    if run.job.duration is None and not run.job.load.is_drawn:
         # Of a read, nothing else says how large its objects are. A mix is drawn by each
         # thread: as many operations with the same weights are the same work.
         settings["bytes"] = summary.bytes

@@ -58,6 +58,7 @@ from serverless_bench.rundir.tables import (
     READS,
     ChangedTable,
     Mask,
+    Percentiles,
     Table,
     is_one_of,
     percentiles,
@@ -81,7 +82,7 @@ class GateSummary:
     expected: int | None
     announced: int | None
     late: int
-    wait_s: Mapping[str, float] | None
+    wait_s: Percentiles | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +131,11 @@ class Summary(Displayed):
     makespan_s: float | None
     done_s: Mapping[str, float | None]
     """By ``t50``, ``t90``, ``t99`` and ``t100``, which are ``t50_s`` ... in the JSON report."""
-    per_function_bytes_per_s: Mapping[str, float] | None
-    ttfb_s: Mapping[str, float] | None
-    ack_s: Mapping[str, float] | None
-    latency_s: Mapping[str, float] | None
-    service_s: Mapping[str, float] | None
+    per_function_bytes_per_s: Percentiles | None
+    ttfb_s: Percentiles | None
+    ack_s: Percentiles | None
+    latency_s: Percentiles | None
+    service_s: Percentiles | None
     operations: int
     failed_operations: int
     warmup_operations: int
@@ -267,9 +268,9 @@ def _identity(run: Run) -> dict[str, Any]:
         "executor": job.executor,
         "polled": run.provenance.get("polled", False),
         "simulated": run.simulated,
-        "requested": job.invocations,
-        "planned_concurrency": min(job.concurrency, job.invocations),
-        "object_bytes": job.object_bytes,
+        "requested": job.number,
+        "planned_concurrency": min(job.concurrency, job.number),
+        "object_bytes": job.size,
         "threads": job.load.threads,
         "idle_threads": job.idle_threads,
         "slept_s": sum(end - begin for begin, end in run.suspensions) / NS_PER_S or None,

@@ -121,7 +121,7 @@ def _step_ns(took_ns: int) -> int:
 
 def planned_at_once(run: Run) -> int:
     """Return how many operations are in flight if all functions and threads are at work."""
-    return min(run.job.concurrency, run.job.invocations) * run.job.load.threads
+    return min(run.job.concurrency, run.job.number) * run.job.load.threads
 
 
 def _best(running: Ints, took_ns: int, segment_ns: int, window_ns: int) -> float | None:
@@ -145,11 +145,9 @@ def _steady(
     total = np.concatenate(([0.0], np.cumsum(in_flight)))
     enough = (total[width:] - total[:-width]) / width >= STEADY_SHARE * planned
     edges = np.flatnonzero(np.diff(np.concatenate(([False], enough, [False]))))
-    if not len(edges):
-        return None, None
-    begins, ends = edges[::2], edges[1::2]
-    longest = int(np.argmax(ends - begins))
-    first, last = int(begins[longest]), int(ends[longest]) + width - 1
+    stretches = edges.reshape(-1, 2)
+    first, end = max(stretches.tolist(), key=lambda pair: pair[1] - pair[0], default=(0, 0))
+    last = end + width - 1
     length_ns = (last - first) * segment_ns
     if length_ns < STEADY_S * NS_PER_S:
         return None, None
@@ -193,15 +191,12 @@ def elapsed(run: Run) -> Elapsed:
 
 
 def _gaps(starts: Ints, ends: Ints, down_ns: int, up_ns: int) -> Iterator[tuple[int, int]]:
-    """Yield what intervals, in order of their starts, leave of another one."""
-    free_from = down_ns
+    """Return what intervals, in order of their starts, leave of another one."""
     touching = (ends > down_ns) & (starts < up_ns)
-    for start, end in zip(starts[touching].tolist(), ends[touching].tolist(), strict=True):
-        if start > free_from:
-            yield free_from, start
-        free_from = max(free_from, end)
-    if free_from < up_ns:
-        yield free_from, up_ns
+    free_from = np.maximum.accumulate(np.append(down_ns, ends[touching]))
+    until = np.append(starts[touching], up_ns)
+    is_free = free_from < until
+    return zip(free_from[is_free].tolist(), until[is_free].tolist(), strict=True)
 
 
 def span(run: Run) -> tuple[int, int] | None:
@@ -252,7 +247,7 @@ def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
     done = np.sort(last[is_ok])
     for name in names:
-        needed = -(-run.job.invocations * int(name[1:]) // 100)
+        needed = -(-run.job.number * int(name[1:]) // 100)
         if needed <= len(done):
             at = max(int(done[needed - 1]), there[0])
             names[name] = time.between_ns(there[0], at) / NS_PER_S
@@ -294,7 +289,7 @@ def missing_functions(
     """
     functions, there = run.functions, span(run)
     is_ok = is_text(functions["status"], "ok")
-    missing = run.job.invocations - int(is_ok.sum())
+    missing = run.job.number - int(is_ok.sum())
     if not missing or not len(rates) or whole is None or there is None:
         return None
     operations, time = run.operations, elapsed(run)

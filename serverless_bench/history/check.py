@@ -23,7 +23,7 @@ from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.rundir.run import load_run
 from serverless_bench.series.runs import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
-from serverless_bench.statistics.paired import MIN_ROUNDS
+from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_count
 
@@ -187,16 +187,16 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
 
     Examples
     --------
-    >>> few = {"blocks": 4, "warm_up_blocks": 0}
+    >>> few = {"blocks": 6, "warm_up_blocks": 0}
     >>> found = sbench.history_check_in_turns(writing, writing, "turns", **few)
     >>> found.in_turns, found.new
-    (True, '4 runs of the new version in turns')
+    (True, '6 runs of the new version in turns')
     """
     _check_asked(metrics, tolerance, power)
     turns = Turns(
         blocks=blocks,
         warm_up_blocks=warm_up_blocks,
-        least=MIN_ROUNDS,
+        least=MIN_BLOCKS,
         seed=seed,
         allow=allow,
         on_run=on_run,

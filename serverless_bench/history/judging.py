@@ -1,13 +1,13 @@
 """Whether new runs are as good as old ones. Pure: recorded or measured figures in, a verdict out.
 
-Runs that were made in turns are compared block by block, as ``experiments.comparisons`` does:
-what makes a whole block slow goes out of a ratio.
+Runs that were made in turns are compared block by block, as ``ab`` and experiments do: what
+makes a whole block slow goes out of a ratio.
 
 Recorded runs were made at other times, so what counts there is the session, not the run: runs
 of one hour share its store, its network and its neighbours. A new session is held against
-what the recorded ones let expect of one more, where days that follow each other may be alike:
-their correlation is estimated, and the standard error made larger, and its degrees of freedom
-fewer, as of an autoregressive series of first order.
+what the recorded ones let expect of one more (``statistics.sessions``). That is a test of
+normal levels. Machines of two kinds are none, so a session regressed only if it is below every
+recorded one, too: of 30 and one more that do not differ, the last is the lowest in 3 %.
 
 All figures that are checked are one family: the chance of one false alarm or more is at most
 5 %, by Holm's procedure. "Passed" needs no correction: it is said if every single figure was
@@ -15,9 +15,8 @@ shown to have lost less than the tolerance, so that it is wrong only if that one
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from math import exp, log, log1p, sqrt
+from dataclasses import dataclass
+from math import exp, log1p
 from statistics import median
 from typing import Final
 
@@ -26,15 +25,9 @@ import numpy as np
 from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.paired import (
-    ENOUGH,
-    MIN_ROUNDS,
-    PairedRatio,
-    found_share,
-    ratio_of_logs,
-    rounds_needed,
-    small_sample_factor,
-)
+from serverless_bench.statistics.power import ENOUGH, found_share, rounds_needed, spread_factor
+from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate, ratio_of_logs
+from serverless_bench.statistics.sessions import SessionSpread
 from serverless_bench.statistics.verdict import ALPHA, Interval, Verdict, holm
 from serverless_bench.units import NS_PER_S
 
@@ -47,7 +40,6 @@ SESSION_S: Final = 3600
 MIN_SESSIONS: Final = 6
 MOST_SESSIONS: Final = 30
 """The last ones, with which a new one is compared: what a store was a year ago is another store."""
-_MOST_CORRELATION: Final = 0.8
 _ALIKE: Final = 0.01
 """Relative difference of the bytes moved, up to which runs do the same work."""
 
@@ -59,14 +51,16 @@ class FigureEvidence:
     figure: str
     old: float | None
     new: float
-    """Medians, in the figure's own unit; None if there is no old run."""
-    gain: PairedRatio | None
-    """New over old, as if more were better; of recorded runs, as of so many independent blocks
-    as their sessions are worth. None if there are too few."""
-    correlation: float = 0.0
-    """Of sessions that follow each other."""
-    spread: float | None = None
-    """Standard deviation of the logarithm from session to session; None of blocks."""
+    """Geometric means, in the figure's own unit; of recorded runs, over the sessions; None if
+    there is no old run."""
+    gain: RatioEstimate | None
+    """New over old, as if more were better. None if there are too few."""
+    lowest: bool = True
+    """Whether the new session is worse than every recorded one."""
+    recorded: SessionSpread | None = None
+    """None of blocks."""
+    runs: int = 1
+    """In the new session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +83,19 @@ def by_block(
     figures: Sequence[str], old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]]
 ) -> list[FigureEvidence]:
     """Return the evidence of runs made in turns: one number per figure and block and side."""
-    found = []
+    evidence = []
     for figure in figures:
-        a, b = np.asarray(old[figure], float), np.asarray(new[figure], float)
-        gain = _as_gain(figure, ratio_of_logs(np.log(b / a)))
-        found.append(
+        a, b = _logs(old[figure]), _logs(new[figure])
+        gain = _as_gain(figure, ratio_of_logs(b - a))
+        evidence.append(
             FigureEvidence(
                 figure=figure,
-                old=float(np.median(a)),
-                new=float(np.median(b)),
-                gain=gain if gain.rounds >= MIN_ROUNDS else None,
+                old=exp(a.mean()),
+                new=exp(b.mean()),
+                gain=gain if len(a) >= MIN_BLOCKS else None,
             )
         )
-    return found
+    return evidence
 
 
 def of_recorded(
@@ -115,25 +109,26 @@ def of_recorded(
 def _of_sessions(
     figure: str, known: Sequence[Sequence[RecordedRun]], new: Sequence[RecordedRun]
 ) -> FigureEvidence:
-    levels = [level for session in known if (level := _level(figure, session)) is not None]
-    now = _level(figure, new)
-    if now is None:
+    values = [[run.figures[figure] for run in runs if figure in run.figures] for runs in known]
+    old = [_logs(session) for session in values if session]
+    now = _logs([run.figures[figure] for run in new if figure in run.figures])
+    if not len(now):
         raise ValueError(f"the new runs have no {figure}")
-    logs = np.log(levels)
-    old = median(levels) if levels else None
-    if len(levels) < MIN_SESSIONS:
-        return FigureEvidence(figure=figure, old=old, new=now, gain=None)
-    spread, correlation = float(logs.std(ddof=1)), serial_correlation(logs)
+    level = float(now.mean())
+    if len(old) < MIN_SESSIONS:
+        mean = exp(np.mean([session.mean() for session in old])) if old else None
+        return FigureEvidence(figure=figure, old=mean, new=exp(level), gain=None)
+    recorded = SessionSpread.of(old)
+    gain = _as_gain(figure, recorded.one_more(level, len(now), len(old)))
+    levels = recorded.levels
     return FigureEvidence(
         figure=figure,
-        old=old,
-        new=now,
-        gain=_as_gain(
-            figure,
-            _prediction_error(log(now) - float(logs.mean()), spread, len(levels), correlation),
-        ),
-        correlation=correlation,
-        spread=spread,
+        old=exp(np.mean(levels)),
+        new=exp(level),
+        gain=gain,
+        lowest=level < min(levels) if more_is_better(figure) else level > max(levels),
+        recorded=recorded,
+        runs=len(now),
     )
 
 
@@ -178,7 +173,7 @@ def judge(
     return [
         Finding(
             evidence=one,
-            verdict=_verdict(one.gain, p[one.figure], limit),
+            verdict=_verdict(one, p[one.figure], limit),
             p=p[one.figure],
             interval=None if one.gain is None else one.gain.interval(),
             power=_power(one.gain, tests, tolerance, loss),
@@ -196,94 +191,42 @@ def overall(findings: Sequence[Finding]) -> Verdict:
     return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.PASSED
 
 
-def _verdict(gain: PairedRatio | None, p: float, limit: float) -> Verdict:
-    if gain is None:
+def _verdict(one: FigureEvidence, p: float, limit: float) -> Verdict:
+    if one.gain is None:
         return Verdict.UNDECIDED
-    if p <= ALPHA and gain.mean < -limit:
+    if p <= ALPHA and one.gain.mean < -limit and one.lowest:
         return Verdict.REGRESSED
-    return Verdict.PASSED if gain.p_above(-limit) <= ALPHA else Verdict.UNDECIDED
+    return Verdict.PASSED if one.gain.p_above(-limit) <= ALPHA else Verdict.UNDECIDED
 
 
-def _power(gain: PairedRatio | None, tests: int, tolerance: float, loss: float) -> float:
+def _power(gain: RatioEstimate | None, tests: int, tolerance: float, loss: float) -> float:
     if gain is None:
         return 0.0
-    sd = gain.sd * small_sample_factor(gain.rounds)
-    return found_share(sd, gain.rounds, tests, ratio=1 / (1 - loss), threshold=tolerance)
+    error = gain.error * spread_factor(gain.freedom)
+    return found_share(error, gain.freedom, tests, ratio=1 / (1 - loss), threshold=tolerance)
 
 
 def _needed(one: FigureEvidence, tests: int, tolerance: float, loss: float) -> int | None:
     if one.gain is None:
         return None
+    times = spread_factor(one.gain.freedom)
     about = {"ratio": 1 / (1 - loss), "threshold": tolerance}
-    times = small_sample_factor(one.gain.rounds)
-    if one.spread is None:
+    if one.recorded is None:
         needed = rounds_needed(one.gain.sd * times, tests, **about)
-        return None if needed is None else max(MIN_ROUNDS, needed)
+        return None if needed is None else max(MIN_BLOCKS, needed)
     for number in range(MIN_SESSIONS, MOST_SESSIONS + 1):
-        gain = _prediction_error(0.0, one.spread, number, one.correlation)
-        if found_share(gain.sd * times, gain.rounds, tests, **about) >= ENOUGH:
+        gain = one.recorded.one_more(0.0, one.runs, number)
+        if found_share(gain.error * times, gain.freedom, tests, **about) >= ENOUGH:
             return number
     return None
 
 
-def _as_gain(figure: str, ratio: PairedRatio) -> PairedRatio:
+def _logs(values: Sequence[float]) -> Floats:
+    return np.asarray(np.log(values), float)
+
+
+def _as_gain(figure: str, ratio: RatioEstimate) -> RatioEstimate:
     return ratio if more_is_better(figure) else ratio.inverse()
-
-
-def _level(figure: str, session: Sequence[RecordedRun]) -> float | None:
-    values = [run.figures[figure] for run in session if figure in run.figures]
-    return median(values) if values else None
-
-
-def serial_correlation(logs: Floats) -> float:
-    """Return the correlation of neighbours in a series, 0 at least.
-
-    The estimate of a short series is too low, by (1 + 4r) / n on average where the mean is
-    estimated, too (Marriott and Pope 1954); that is added.
-    """
-    off = logs - logs.mean()
-    squares = float(off @ off)
-    if not squares:
-        return 0.0
-    found = float(off[1:] @ off[:-1]) / squares
-    return round(min(max(found + (1 + 4 * found) / len(logs), 0.0), _MOST_CORRELATION), 2)
-
-
-def _prediction_error(away: float, spread: float, number: int, correlation: float) -> PairedRatio:
-    """Return how far one more observation is from the mean of a series, with its standard error.
-
-    It is given as the mean of independent blocks that has the same standard error and degrees of
-    freedom.
-
-    Parameters
-    ----------
-    away
-        Logarithm of the observation less the mean of the logarithms.
-    spread
-        Standard deviation of the series' logarithms.
-    number
-        Of observations in the series.
-    correlation
-        Of neighbours in it.
-    """
-    variance, worth = _prediction_factors(number, correlation)
-    return replace(PairedRatio(mean=away, sd=0.0, rounds=worth), sd=spread * sqrt(variance * worth))
-
-
-@cache
-def _prediction_factors(number: int, correlation: float) -> tuple[float, int]:
-    """Return the prediction variance of a series, and how many observations it is worth.
-
-    Of an autoregressive series of first order: the variance of one more observation less the
-    mean, over the expected sample variance, both exact; and Bartlett's number of independent
-    observations whose sample variance is known as well.
-    """
-    lags = np.arange(1, number)
-    mean = (1 + 2 * float(((1 - lags / number) * correlation**lags).sum())) / number
-    ahead = 2 / number * float((correlation ** np.arange(1, number + 1)).sum())
-    sample = (1 - mean) * number / (number - 1)
-    worth = number / (1 + 2 * float(((1 - lags / number) * correlation ** (2 * lags)).sum()))
-    return (1 + mean - ahead) / sample, max(2, int(worth))
 
 
 def ratio_of(finding: Finding) -> float | None:

@@ -23,7 +23,8 @@ from serverless_bench.history.judging import (
 from serverless_bench.history.recorded import FIGURES, RecordedRun
 from serverless_bench.reporters.comparison import format_metric
 from serverless_bench.reporters.text_table import table
-from serverless_bench.statistics.paired import ENOUGH, MIN_ROUNDS
+from serverless_bench.statistics.power import ENOUGH
+from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count
 
@@ -131,7 +132,7 @@ class HistoryCheck(Printed):
         """Return what would tell where this check does not, or may not."""
         gain, what = finding.evidence.gain, "block" if self.in_turns else "recorded session"
         if gain is None:
-            least = MIN_ROUNDS if self.in_turns else MIN_SESSIONS
+            least = MIN_BLOCKS if self.in_turns else MIN_SESSIONS
             return f"{format_count(least, what)} at least; with fewer there is no verdict"
         if finding.power >= ENOUGH:
             return ""
@@ -170,8 +171,8 @@ def _figure(finding: Finding, in_turns: bool) -> dict[str, Any]:  # noqa: FBT001
         "p": finding.p,
         "power": finding.power,
         "needed": finding.needed,
-        "spread": one.spread if not in_turns or one.gain is None else one.gain.sd,
-        "correlation": None if in_turns else one.correlation,
+        "spread": one.recorded.between if one.recorded else one.gain and one.gain.sd,
+        "correlation": one.recorded.correlation if one.recorded else None if in_turns else 0.0,
     }
 
 

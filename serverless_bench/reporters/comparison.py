@@ -7,7 +7,7 @@ from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.errors import PluginError
 from serverless_bench.escaping import for_markdown, for_terminal
 from serverless_bench.reporters.text_table import table
-from serverless_bench.statistics.unpaired import MIN_RUNS, Comparison
+from serverless_bench.statistics.sides import MIN_RUNS, Comparison
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
@@ -108,6 +108,7 @@ def _remarks(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name} differs: {', '.join(map(str, values))}"
     if not found["in_turns"]:
         yield "note: one side was through before the other began; sbench ab takes turns"
+    yield f"test: {found['assumes']}"
 
 
 def _sentence(found: Mapping[str, Any], index: int, result: Comparison) -> str:
@@ -116,19 +117,21 @@ def _sentence(found: Mapping[str, Any], index: int, result: Comparison) -> str:
     if evidence is None:
         return (
             f"{pair}: {result.verdict}, {MIN_RUNS} per side at least"
-            f" (x{_ratio(result.ratio)}, which may be chance)"
+            f" ({found['compared']} x{_ratio(result.ratio)}, which may be chance)"
         )
-    within = evidence.interval
+    within, order = evidence.interval, "runs without blocks"
+    if found["blocks"]:
+        order = f"blocks {' '.join(found['blocks'])}"
     text = (
-        f"{pair}: {result.verdict}, x{_ratio(result.ratio)}"
-        f" ({_ratio(within.low)} to {_ratio(within.high)} with {within.confidence:.1%} confidence),"
-        f" p {evidence.mann_whitney_p:.2g} by ranks, {evidence.permutation_p:.2g} by means"
+        f"{pair}: {result.verdict}, {found['compared']} x{_ratio(result.ratio)}"
+        f" ({_ratio(within.low)} to {_ratio(within.high)} with {within.confidence:.0%} confidence),"
+        f" p {evidence.p_different:.2g}, {order}"
     )
     if result.verdict is not Verdict.UNDECIDED:
         return text
     if evidence.runs_needed > _TOO_MANY_RUNS:
         return f"{text}; too much spread for this threshold"
     return (
-        f"{text}; if they are the same, a new comparison of about {evidence.runs_needed} runs per"
+        f"{text}; if they are the same, a new comparison of {evidence.runs_needed} runs per"
         " side shows it (more runs beside these are a second look: docs/compare.md)"
     )

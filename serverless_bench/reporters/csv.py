@@ -22,14 +22,19 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("per_function_bytes_per_s", "ttfb_s", "ack_s", "latency_s", "service_s"), _PERCENTILES
     ),
-    "bottleneck": tuple(field.name for field in fields(Bottleneck)),
+    **{
+        name: tuple(field.name for field in fields(kind))
+        for name, kind in (
+            ("bottleneck", Bottleneck),
+            ("missing_functions", MissingFunctions),
+            ("clocks", Clocks),
+            ("gate", GateSummary),
+        )
+    },
     "bottleneck.functions": CAUSES,
     "bottleneck.slots": SLOT_STATES,
-    "missing_functions": tuple(field.name for field in fields(MissingFunctions)),
-    "clocks": tuple(field.name for field in fields(Clocks)),
     "contention": tuple(f.name for f in fields(Contention) if f.name != "violations"),
     "contention.commit_s": _PERCENTILES,
-    "gate": tuple(field.name for field in fields(GateSummary)),
     "gate.wait_s": _PERCENTILES,
 }
 _COUNTS: Final = ("errors", "errors_of_attempts", "throttled_by_prefix")

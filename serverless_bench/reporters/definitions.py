@@ -14,7 +14,6 @@ _AS_BEFORE: Final = "as before"
 _INNER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("latency", "service", "response", "queueing"), "times"),
     **dict.fromkeys(("capped", "usl"), "law"),
-    "same_interval": "interval",
 }
 """Sections of objects that have another name than the field."""
 

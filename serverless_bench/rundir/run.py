@@ -16,10 +16,9 @@ operations would take 1.8 GiB as objects.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 import orjson
@@ -29,7 +28,7 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
-from serverless_bench.rundir.listing import HEADER
+from serverless_bench.rundir.listing import HEADER, RECORDS
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import Neighbours, Stability, WaveLine, check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
@@ -128,7 +127,7 @@ class Run:
     def __repr__(self) -> str:
         state = "" if self.simulated is None else f", simulated with {self.simulated}"
         state += "" if self.ended else ", not ended"
-        job = f"{self.job.workload}, {self.job.invocations} functions"
+        job = f"{self.job.workload}, {self.job.number} functions"
         return f"<Run {self.path}: {job}, {len(self.operations['bytes'])} operations{state}>"
 
     def frames(self) -> Frames:
@@ -199,10 +198,17 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     job = check_header(path / HEADER, header)
     # A block of the user's own has its name where an object has its key.
     skip = _DETAIL - {"key"} if job.declared.runs_code else _DETAIL
-    reader = RecordReader(job.invocations, frozenset() if detail else skip)
-    # Without that file it was killed before the first function: nothing is known of it.
-    with suppress(FileNotFoundError), _open_records(path) as file:
-        reader.read(record_lines(file))
+    reader = RecordReader(job.number, frozenset() if detail else skip)
+    records = path / RECORDS
+    try:
+        # Its lines are long.
+        with open_file(records, buffering=1 << 20) as file:
+            reader.read(record_lines(file))
+    except FileNotFoundError:
+        # It was killed before the first function: nothing is known of it.
+        pass
+    except OSError as exc:
+        raise ArchiveError(f"cannot read {records}: {exc.strerror}") from exc
     reader.read(unsaved)
     tables = {name: table.finish() for name, table in reader.tables.items()}
     found = tables["bad_ranges"]["found_key_hash"]
@@ -213,7 +219,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         created_ns=header["created_ns"],
         job=job,
         provenance=header["provenance"],
-        functions=with_status(reader.functions.finish(), job.invocations),
+        functions=with_status(reader.functions.finish(), job.number),
         **tables,
         ended=reader.ended,
         waves=tuple(reader.waves),
@@ -237,16 +243,6 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         skipped_lines=reader.skipped,
         problems=tuple(reader.problems),
     )
-
-
-def _open_records(path: Path) -> BinaryIO:
-    """Open the lines of a run; they are long."""
-    try:
-        return open_file(path / "records.jsonl", buffering=1 << 20)
-    except FileNotFoundError:
-        raise
-    except OSError as exc:
-        raise ArchiveError(f"cannot read {path / 'records.jsonl'}: {exc.strerror}") from exc
 
 
 def _names(hashes: NDArray[Any], path: Path) -> NDArray[Any]:

@@ -20,6 +20,8 @@ read, or computed, each time that they are looked at (``BlockTable``, ``DerivedT
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Percentiles = Mapping[str, float]
+"""Of raw values, by names such as ``p50``."""
 
 ABSENT: Final = -1
 """Stands for None in integer columns: no instant, size or count is negative."""

@@ -85,7 +85,7 @@ def task_of(
     UsageError
         If costs are limited where there are none.
     """
-    cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory_mib, arch=job.architecture)
+    cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory, arch=job.arch)
     embedded = job.target.store is not None
     place = _on_the_embedded_store if embedded else nullcontext
     return Task(job=job, keys=keys, place=place, embedded=embedded, cost=cost)
@@ -311,11 +311,19 @@ def check_cost(tasks: Iterable[Task]) -> None:
 
 
 def in_turns(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, T]]:
-    """Yield a round from 1 and an item: all items in random order, then again, and so on."""
+    """Yield a round from 1 and an item: all items in random order, then again, and so on.
+
+    Every order that is drawn comes in another round the other way round (but for the last of
+    an odd number), so that each item comes before each other in half of the rounds.
+    """
     rng = np.random.default_rng(seed)
-    for number in range(1, rounds + 1):
-        for place in rng.permutation(len(items)):
-            yield number, items[int(place)]
+    orders: list[list[int]] = []
+    for _ in range(0, rounds, 2):
+        order = rng.permutation(len(items)).tolist()
+        orders += [order, order[::-1]]
+    for number, place in enumerate(rng.permutation(rounds), 1):
+        for item in orders[place]:
+            yield number, items[item]
 
 
 def has_ended(directory: Path) -> bool:

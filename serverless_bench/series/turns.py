@@ -3,7 +3,7 @@
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from serverless_bench.series.runs import (
     series_in,
     task_of,
 )
-from serverless_bench.statistics.unpaired import MIN_RUNS
+from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import THRESHOLD, require_scipy
 
 Side = JobSpec | Task | str
@@ -75,6 +75,13 @@ class Turns:
         """Runs of each side, warm-ups included."""
         return self.warm_up_blocks + self.blocks
 
+    def order(self, labels: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """Yield the number of each block, from 1, and the sides in their order within it."""
+        yield from in_turns(labels, self.warm_up_blocks, self.seed)
+        # By itself, so that blocks that count are balanced.
+        for number, label in in_turns(labels, self.blocks, self.seed):
+            yield self.warm_up_blocks + number, label
+
     def block(self, number: int) -> tuple[str, str]:
         """Return the title and the directory name of a block."""
         if number <= self.warm_up_blocks:
@@ -88,7 +95,7 @@ class Turns:
 def run_in_turns(
     series: JobSeries, sides: Mapping[str, Side], turns: Turns, keys: Sequence[str] = ()
 ) -> list[Sample]:
-    """Run each side once in every block, in random order; return its runs but the warm-ups.
+    """Run each side once in every block, in balanced order; return its runs but the warm-ups.
 
     Parameters
     ----------
@@ -118,7 +125,7 @@ def run_in_turns(
     embedded = any(task.embedded for task in tasks)
     with ExitStack() as kept:
         kept.enter_context(series.store_kept_up(needed=embedded))
-        for number, label in in_turns([*sides], turns.rounds, turns.seed):
+        for number, label in turns.order([*sides]):
             title, folder = turns.block(number)
             run = _measured(series, ready[label], Path(label.lower(), folder))
             if run.settings.get("target.store") and not embedded:
@@ -262,8 +269,8 @@ def ab(  # noqa: PLR0913 - the flags of the command
 ) -> RunComparison:
     """Run two jobs in turns and compare them, as ``sbench ab`` does.
 
-    Each block runs both once, in random order, so that a store that gets slower by the hour
-    does so for both.
+    Each block runs both once, A first in half of the blocks, so that a store that gets slower
+    by the hour does so for both. They are compared within blocks.
 
     Parameters
     ----------
@@ -275,7 +282,7 @@ def ab(  # noqa: PLR0913 - the flags of the command
     keys
         Objects that jobs read.
     blocks
-        Runs of each side, four at least.
+        Runs of each side, six at least.
     warm_up_blocks
         Blocks that come first and are not compared.
     metric, threshold, allow
@@ -305,10 +312,10 @@ def ab(  # noqa: PLR0913 - the flags of the command
 
     Examples
     --------
-    >>> larger = replace(writing, transfer=sbench.Transfer(block_bytes=2 * MIB))
-    >>> found = sbench.ab(writing, larger, "ab", blocks=4, warm_up_blocks=0)
+    >>> larger = replace(writing, transfer=sbench.Transfer(block_size=2 * MIB))
+    >>> found = sbench.ab(writing, larger, "ab", blocks=6, warm_up_blocks=0)
     >>> [side["runs"] for side in found.to_json()["sides"]]
-    [4, 4]
+    [6, 6]
     >>> found.to_json() == sbench.compare("ab/a", "ab/b").to_json()
     True
     """
@@ -317,7 +324,7 @@ def ab(  # noqa: PLR0913 - the flags of the command
     turns = Turns(
         blocks=blocks,
         warm_up_blocks=warm_up_blocks,
-        least=MIN_RUNS,
+        least=MIN_BLOCKS,
         seed=seed,
         allow=allow,
         on_run=on_run,

@@ -273,3 +273,35 @@ def _draws(number: Floats, y: Floats, resamples: int, seed: int) -> list[Floats]
     rng = np.random.default_rng(seed)
     picks = begins + rng.integers(counts[group], size=(resamples, len(y)))
     return list(np.exp(means[group] + deviations[picks]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawKnee:
+    """Level from which on more brings no more, by the better law of ``sbench scale``."""
+
+    at: float | None
+    """None if no level has met it, and if the levels do not tell which law is better."""
+    law: str | None
+    """``capped`` or ``usl``; None if the levels do not tell."""
+    most_per_s: float
+    """Operations per second at the best level."""
+
+
+def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
+    """Return where more brings no more; None if there are too few numbers.
+
+    Parameters
+    ----------
+    rates
+        Of the runs, by number or level.
+    """
+    if len(rates) < MIN_NUMBERS:
+        return None
+    scaling = fit_scaling(rates, resamples=0)
+    better = scaling.better
+    at = None if better is None else better.law.knee
+    return LawKnee(
+        at=None if at is None or not 0 < at <= REACH * max(rates) else at,
+        law=None if better is None else ("capped" if better is scaling.capped else "usl"),
+        most_per_s=max(row.median for row in scaling.rows),
+    )

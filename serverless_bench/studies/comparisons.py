@@ -2,8 +2,8 @@
 
 In a round each cell runs once, so that what makes a whole round slow (the machine's other
 work, a store that ages) is in both parts of a ratio and goes out of it: a randomised block
-design. What is left is taken to be normal on logarithms; Student's t holds its level well
-where it is not, and no rank test can: with 5 rounds the least p of a sign test is 0.06.
+design. What is left is taken to be normal on logarithms; Student's t holds its level where
+both cells have one distribution, and not where a ratio is lopsided (docs/compare.md).
 
 There are two families, "these differ", and "these do not by as much as matters". In each
 the chance of one false verdict or more in a whole experiment is at most 5 %, by Holm's
@@ -17,11 +17,12 @@ from enum import StrEnum
 from math import inf, log, log1p
 from typing import Final
 
-from serverless_bench.statistics.knee import Knee
-from serverless_bench.statistics.paired import MIN_ROUNDS, PairedRatio, found_share, rounds_needed
+from serverless_bench.statistics.power import UPPER, found_share, rounds_needed, spread_factor
+from serverless_bench.statistics.ratio import MIN_ROUNDS, RatioEstimate
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
 from serverless_bench.studies.cells import published_row
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
+from serverless_bench.studies.knee import Knee
 from serverless_bench.studies.observations import CellRuns
 
 TO_PROPORTION: Final = frozenset({"linear", "proportional"})
@@ -35,7 +36,7 @@ class CellComparison:
     metric: Metric
     first: CellRuns
     second: CellRuns
-    paired: PairedRatio
+    paired: RatioEstimate
     """Second over first; for those in ``TO_PROPORTION``, over what would be proportional."""
     test: str = "same"
     """As in ``Hypothesis``."""
@@ -44,7 +45,7 @@ class CellComparison:
     """For those in ``TO_PROPORTION``: what would be proportional of the published cells."""
 
     @property
-    def gain(self) -> PairedRatio:
+    def gain(self) -> RatioEstimate:
         """The ratio, as if more were better."""
         return self.paired if self.metric.better == "more" else self.paired.inverse()
 
@@ -149,11 +150,12 @@ class Power:
     """Second over first, as published."""
     ratio: float
     """The true ratio that was simulated."""
-    found: float
-    """Share of the simulated experiments that find it, at least."""
-    rounds: int | None
-    """Runs of each cell, as long as these, that find it in ``ENOUGH`` of the experiments;
-    None for more than ``MOST_ROUNDS``."""
+    found: tuple[float, float]
+    """Least and most share of such experiments that find it, with a spread at its upper 80 %
+    limit and at its median: that of few rounds is not known well."""
+    rounds: tuple[int | None, int | None]
+    """Fewest and most runs of each cell, as long as these, that find it in ``ENOUGH`` of the
+    experiments, with the same spreads; None for more than ``MOST_ROUNDS``."""
     run_s: float
     """How long a run of the slower-running cell was."""
 
@@ -170,11 +172,18 @@ def power_for(experiment: Experiment, comparison: CellComparison, tests: int) ->
     if paired.rounds < 2 or not 0 <= paired.sd < inf:
         return None
     about = {"ratio": MATTERS, "threshold": comparison.threshold}
+    likely, large = (spread_factor(paired.freedom, confidence) for confidence in (0.5, UPPER))
     return Power(
         published=published,
         ratio=MATTERS,
-        found=found_share(paired.sd, paired.rounds, tests, **about),
-        rounds=rounds_needed(paired.sd, tests, **about),
+        found=(
+            found_share(paired.error * large, paired.freedom, tests, **about),
+            found_share(paired.error * likely, paired.freedom, tests, **about),
+        ),
+        rounds=(
+            rounds_needed(paired.sd * likely, tests, **about),
+            rounds_needed(paired.sd * large, tests, **about),
+        ),
         run_s=max(comparison.first.run_s, comparison.second.run_s),
     )
 

@@ -9,8 +9,7 @@ from typing import Final
 
 from msgspec import structs
 
-from serverless_bench.statistics.knee import KneeTest, knee_test, p_across, p_expected
-from serverless_bench.statistics.paired import MIN_ROUNDS, paired_ratio
+from serverless_bench.statistics.ratio import MIN_ROUNDS, paired_ratio
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import (
@@ -26,6 +25,7 @@ from serverless_bench.studies.comparisons import (
     power_for,
 )
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
+from serverless_bench.studies.knee import KneeTest, knee_test, p_across, p_expected
 from serverless_bench.studies.observations import CellRuns
 
 _Change = tuple[str, Value, Value, CellComparison]

@@ -10,13 +10,13 @@ import orjson
 from msgspec import structs, to_builtins
 
 from serverless_bench.errors import UsageError
-from serverless_bench.statistics.knee import WITHIN, Knee
-from serverless_bench.statistics.paired import ENOUGH, MOST_ROUNDS
+from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.statistics.verdict import ALPHA, Interval
 from serverless_bench.studies.comparisons import Effect, Judged, Judgement, Power, Verdicts
 from serverless_bench.studies.contradictions import contradictions
 from serverless_bench.studies.definition import Experiment, Value, kind_of
 from serverless_bench.studies.hypotheses import judge
+from serverless_bench.studies.knee import WITHIN, Knee
 from serverless_bench.studies.observations import CellRuns
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.table import (
@@ -309,11 +309,15 @@ def _ratio(ratio: float, within: Interval | None) -> str:
 
 
 def _power(power: Power) -> str:
-    needed = f"more than {MOST_ROUNDS}" if power.rounds is None else f"{power.rounds}"
+    few, many = (f"more than {MOST_ROUNDS}" if n is None else str(n) for n in power.rounds)
+    needed = few if few == many else f"{few} to {many}"
+    low, high = (f"{100 * share:.0f}" for share in power.found)
+    found = high if low == high else f"{low} to {high}"
     return (
         f"published x{power.published:.3g}; such an experiment finds a true x{power.ratio:g} in"
-        f" {power.found:.0%} of the cases (simulated), and with {needed} runs of each cell,"
-        f" {power.run_s:.1f} s long as these, in {ENOUGH:.0%}"
+        f" {found}% of the cases, and with {needed} runs of each cell,"
+        f" {power.run_s:.1f} s long as these, in {ENOUGH:.0%} (ranges from the likely spread to"
+        f" its upper {UPPER:.0%} limit)"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final, TextIO
 from rich.console import Console
 
 from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
-from serverless_bench.statistics.paired import paired_ratio
+from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import CELL, Cell, published_row
 from serverless_bench.studies.contradictions import contradictions, is_doubted

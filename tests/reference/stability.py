@@ -15,7 +15,7 @@ class Figures(NamedTuple):
     block_s: float
     mean_per_s: float
     half_width: float
-    """That of a t-interval, which a bootstrap of blocks only approaches."""
+    """That of a t-interval."""
     trend: float
 
 

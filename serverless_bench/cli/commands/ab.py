@@ -64,8 +64,9 @@ def command(
 
     A and B are job files, or commands that each make one run, as 'sbench write --threads 8'.
 
-    Each block runs both once, in random order, so that a store that gets slower by the
-    hour does so for both. A store that has just started is slow, which the first block is for.
+    Each block runs both once, A first in half of the blocks, so that a store that gets
+    slower by the hour does so for both. A store that has just started is slow, which the
+    first block is for.
     """
     require_scipy()
     require_pages(flags["format"])

@@ -62,7 +62,7 @@ def command(
 ) -> int:
     """Compare sets of runs: say whether B is faster than A, slower, or the same.
 
-    Each of A, B, ... is a directory with at least four run directories in it, or the name of one
+    Each of A, B, ... is a directory with at least six run directories in it, or the name of one
     below --run-dir, and A is the baseline. See docs/compare.md for what the verdicts promise.
     """
     require_scipy()

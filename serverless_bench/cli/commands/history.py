@@ -186,7 +186,14 @@ def check_command(
         found = history_check(directories, flags["history"], against=flags["against"], **about)
     else:
         found = _in_turns(runs, flags, about)
-    return _conclude(found, flags["format"], summary)
+    style = flags["format"]
+    if style == "json":
+        say_json(found.to_json())
+    else:
+        say(*found.lines(style))
+    if summary is not None:
+        _append(summary, found.lines("markdown"))
+    return _CODES[found.verdict.value]
 
 
 def _in_turns(
@@ -215,16 +222,6 @@ def _in_turns(
         on_run=show,
         listener=listener(),
     )
-
-
-def _conclude(checked: "HistoryCheck", style: str, summary: Path | None) -> ExitCode:
-    if style == "json":
-        say_json(checked.to_json())
-    else:
-        say(*checked.lines(style))
-    if summary is not None:
-        _append(summary, checked.lines("markdown"))
-    return _CODES[checked.verdict.value]
 
 
 def _append(path: Path, lines: Sequence[str]) -> None:

@@ -45,8 +45,8 @@ _RATIO_COLUMNS: Final = {
     "ratio": "ratio",
     "evidence.interval.low": "from",
     "evidence.interval.high": "to",
-    "evidence.mann_whitney_p": "p by ranks",
-    "evidence.permutation_p": "p by means",
+    "evidence.p_different": "p different",
+    "evidence.p_same": "p same",
 }
 _COLUMNS: Final = {
     "number": "functions",

@@ -35,7 +35,7 @@ from serverless_bench.reporters.plots.style import (
     unit_for,
 )
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats, is_text
+from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_seconds
 
 _BROAD: Final = 50
@@ -95,9 +95,21 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     # A rectangle a function high would vanish for thousands: a line keeps a width.
     each = axes.bbox.height / axes.figure.dpi * 72 / len(there)
     width = min(max(0.6 * each, 0.8), 6.0)
-    _draw_lines(axes, lines[~failed], style.color, "function", width, alpha=0.65)
     bad = format_count(int(failed.sum()), "failed function")
-    _draw_lines(axes, lines[failed], LIGHT.failed, bad, max(width, 2.0), alpha=1)
+    for drawn, color, label, least, alpha in (
+        (lines[~failed], style.color, "function", 0.8, 0.65),
+        (lines[failed], LIGHT.failed, bad, 2.0, 1),
+    ):
+        if len(drawn):
+            shown = LineCollection(
+                list(drawn),
+                colors=color,
+                linewidths=max(width, least),
+                alpha=alpha,
+                capstyle="butt",
+                label=label,
+            )
+            axes.add_collection(shown)
     axes.set(xlim=(0, max(float(end.max()), 1e-3)), ylim=(0, 1.03 * len(there)))
     _draw_in_flight(run, axes, int(origin), float(end.max()), len(there))
     key_above(axes, columns=3)
@@ -122,23 +134,6 @@ def _draw_in_flight(run: Run, axes: Axes, origin_ns: int, width_s: float, functi
         color=LIGHT.ink,
         label=f"operations in flight, at most {most:.0f}",
         path_effects=[withStroke(linewidth=3.5, foreground=LIGHT.surface)] if few else None,
-    )
-
-
-def _draw_lines(
-    axes: Axes, lines: Floats, color: str, label: str, width: float, *, alpha: float
-) -> None:
-    if not len(lines):
-        return
-    axes.add_collection(
-        LineCollection(
-            list(lines),
-            colors=color,
-            linewidths=width,
-            alpha=alpha,
-            capstyle="butt",
-            label=label,
-        )
     )
 
 

@@ -13,7 +13,7 @@ from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block, Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
 from serverless_bench.statistics.crossing import Crossing
-from serverless_bench.statistics.knee import LawKnee, knee_of_laws
+from serverless_bench.statistics.scaling import LawKnee, knee_of_laws
 from serverless_bench.units import format_count, format_per_s, format_seconds
 
 _Z: Final = 1.96

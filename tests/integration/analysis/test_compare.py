@@ -22,7 +22,7 @@ from tests.commands.command import Call, Sbench
 from tests.data.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.stores.servers import Server, credentials
 
-JOB = job(invocations=1)
+JOB = job(number=1)
 
 
 def make_run(
@@ -33,8 +33,8 @@ def make_run(
     about = {**header(of), "run_id": str(path), "created_ns": created_ns}
     about["provenance"] = {"client": client}
     with Archive(path, header=about, ledger=()) as archive:
-        for index in range(of.invocations):
-            op = operation(end_ns=round(seconds * S), size=of.object_bytes or size)
+        for index in range(of.number):
+            op = operation(end_ns=round(seconds * S), size=of.size or size)
             archive.append(outcome(record(index, [op])))
     return path
 
@@ -52,17 +52,17 @@ def make_side(
     return path
 
 
-BASE = (1.0, 1.01, 1.02, 1.03)
+BASE = (1.0, 1.01, 1.02, 1.03, 1.04, 1.05)
 
 
 @pytest.mark.parametrize(
     ("other", "code", "verdict"),
     [
-        ((2.0, 2.01, 2.02, 2.03), 9, "slower"),
-        ((0.5, 0.51, 0.52, 0.53), 0, "faster"),
-        ((1.001, 1.011, 1.021, 1.031), 0, "same"),
-        ((0.7, 1.0, 1.1, 1.3), 10, "undecided"),
-        ((2.0, 2.01, 2.02), 10, "not enough runs"),
+        ((2.0, 2.01, 2.02, 2.03, 2.04, 2.05), 9, "slower"),
+        ((0.5, 0.51, 0.52, 0.53, 0.54, 0.55), 0, "faster"),
+        ((1.001, 1.011, 1.021, 1.031, 1.041, 1.051), 0, "same"),
+        ((0.7, 1.0, 1.1, 1.3, 0.9, 1.2), 10, "undecided"),
+        ((2.0, 2.01, 2.02, 2.03, 2.04), 10, "not enough runs"),
     ],
 )
 def test_verdicts_and_exit_codes(
@@ -80,7 +80,7 @@ def test_verdicts_and_exit_codes(
     (comparison,) = found["comparisons"]
     assert comparison["verdict"] == verdict
     assert (comparison["evidence"] is None) == (verdict == "not enough runs")
-    assert [side["runs"] for side in found["sides"]] == [4, len(other)]
+    assert [side["runs"] for side in found["sides"]] == [6, len(other)]
     assert (found["metric"], found["alpha"], found["threshold"]) == (
         "whole_bytes_per_s",
         0.05,
@@ -91,24 +91,31 @@ def test_verdicts_and_exit_codes(
 
 def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path) -> None:
     first, second = make_side(tmp_path / "a", BASE[:2]), make_side(tmp_path / "b", BASE[2:])
-    listed: list[str | Path | Run] = [first, str(second / "0"), load_run(second / "1")]
-    other = make_side(tmp_path / "other", (2.0, 2.01, 2.02, 2.03))
+    listed: list[str | Path | Run] = [
+        *(first, str(second / "0"), load_run(second / "1")),
+        *(second / "2", second / "3"),
+    ]
+    other = make_side(tmp_path / "other", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
     found = compare(listed, other)
-    assert [side["runs"] for side in found.to_json()["sides"]] == [4, 4]
+    assert [side["runs"] for side in found.to_json()["sides"]] == [6, 6]
     assert found.verdict is Verdict.SLOWER
 
 
 def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
     # By name, as another command says where runs lie, or by path.
     make_side(tmp_path / "runs" / "a", BASE)
-    make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3))
-    make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03))
+    make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3, 0.9, 1.2))
+    make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
     code, out, _ = call("compare", "a", "b", "c", "--run-dir", "runs", "--metric", "t99_s")
     assert code == 9
     assert "less is better" in out
     assert out.startswith("time until 99% of the functions were done, less is better;")
     # All ratios of a line are rounded alike.
-    assert re.search(r"C against A: slower, x1\.9\d\d \(1\.\d{3} to \d\.\d{3} with 9", out)
+    assert re.search(
+        r"C against A: slower, ratio of geometric means x1\.9\d\d \(1\.\d{3} to \d\.\d{3} with"
+        r" 95% confidence\), p ",
+        out,
+    )
 
 
 def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None:
@@ -120,7 +127,7 @@ def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None
 
 def refusals(tmp_path: Path) -> None:
     make_side(tmp_path / "a", BASE)
-    make_side(tmp_path / "more", BASE, job(invocations=2))
+    make_side(tmp_path / "more", BASE, job(number=2))
     make_side(tmp_path / "silent", BASE, replace(JOB, target=replace(TARGET, client="awscrt")))
     make_side(tmp_path / "mixed", BASE)
     make_run(tmp_path / "mixed" / "boto3", 1, replace(JOB, executor="inline"))
@@ -136,7 +143,7 @@ def refusals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "words", "arguments"),
     [
-        (2, "not do the same work: invocations is 1 or 2", ("a", "more")),
+        (2, "not do the same work: number is 1 or 2", ("a", "more")),
         (2, "mixed are not of one configuration: executor is local or inline", ("a", "mixed")),
         (2, "broken/9 cannot be compared: 1 function lost", ("a", "broken")),
         (2, "open/2 cannot be compared: its driver has not come to an end", ("a", "open")),
@@ -161,14 +168,14 @@ def test_what_cannot_be_compared_is_refused(
     call: Call, tmp_path: Path, code: int, words: str, arguments: Sequence[str]
 ) -> None:
     refusals(tmp_path)
-    extra = ("--allow", "invocations") if "--allow" in arguments else ()
+    extra = ("--allow", "number") if "--allow" in arguments else ()
     ended, out, err = call("compare", *arguments, *extra)
     assert (ended, out) == (code, "")
     assert words in err
     assert "Traceback" not in err
 
 
-FOR_A_TIME = replace(JOB, object_bytes=None, duration_s=1.0)
+FOR_A_TIME = replace(JOB, size=None, duration=1.0)
 GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
 
 
@@ -188,9 +195,9 @@ GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
             "the same --mix; --allow load.mix",
         ),
         (
-            replace(GETS, load=replace(GETS.load, rate_per_s=10.0)),
-            replace(GETS, load=replace(GETS.load, rate_per_s=20.0)),
-            "load.rate_per_s is 10.0 or 20.0",
+            replace(GETS, load=replace(GETS.load, rate=10.0)),
+            replace(GETS, load=replace(GETS.load, rate=20.0)),
+            "load.rate is 10.0 or 20.0",
             "the same --rate",
         ),
         (
@@ -226,9 +233,9 @@ def test_reads_for_a_time_are_of_objects_that_are_alike(call: Call, tmp_path: Pa
 
 def test_what_differs_may_be_allowed(call: Call, tmp_path: Path) -> None:
     refusals(tmp_path)
-    code, out, _ = call("compare", "a", "more", "--allow", "invocations", "--allow", "bytes")
+    code, out, _ = call("compare", "a", "more", "--allow", "number", "--allow", "bytes")
     assert code == 0
-    assert "invocations differs: 1, 2" in out
+    assert "number differs: 1, 2" in out
 
 
 def test_scipy_is_asked_for_before_anything_runs(
@@ -266,7 +273,7 @@ def test_a_job_file_is_checked_before_anything_runs(
 def test_too_few_blocks_allow_no_verdict(call: Call, tmp_path: Path) -> None:
     for name in ("a.toml", "b.toml"):
         (tmp_path / name).write_text('command = "write"')
-    assert "--blocks must be at least 4" in call("ab", "a.toml", "b.toml", "--blocks", "3")[2]
+    assert "--blocks must be at least 6" in call("ab", "a.toml", "b.toml", "--blocks", "5")[2]
 
 
 def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
@@ -274,19 +281,19 @@ def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
     # Drawn from the seed: both sides move the same bytes.
     task += 'sizes = "uniform:50KB:150KB"\n'
     (sbench.directory / "a.toml").write_text(task)
-    (sbench.directory / "b.toml").write_text(task + "block_kib = 64\n")
+    (sbench.directory / "b.toml").write_text(task + 'block_size = "64KiB"\n')
     done = sbench(
-        *("ab", "a.toml", "b.toml", "--blocks", 4, "--warm-up-blocks", 1, "--name", "x"),
+        *("ab", "a.toml", "b.toml", "--blocks", 6, "--warm-up-blocks", 1, "--name", "x"),
         *("--threshold", "0.9", "--format", "json"),
     )
     assert done.code in {0, 9, 10}, done.err
-    assert done.json["differing"] == {"transfer.block_bytes": [1 << 20, 64 << 10]}
+    assert done.json["differing"] == {"transfer.block_size": [1 << 20, 64 << 10]}
     assert done.json["in_turns"]
-    assert [side["runs"] for side in done.json["sides"]] == [4, 4]
-    assert done.err.count("block ") == 8
+    assert [side["runs"] for side in done.json["sides"]] == [6, 6]
+    assert done.err.count("block ") == 12
     runs = sbench.directory / "sbench-runs" / "x"
     made = sorted(str(file.parent.relative_to(runs)) for file in runs.rglob("run.json"))
-    assert made == [f"{side}/{n}" for side in "ab" for n in (1, 2, 3, 4, "warm-up/1")]
+    assert made == [f"{side}/{n}" for side in "ab" for n in (*range(1, 7), "warm-up/1")]
     with credentials(embedded.environment):
         s3 = open_s3(Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url))
         assert "Contents" not in s3.list_objects_v2(Bucket=embedded.bucket, Prefix="ab/")
@@ -323,7 +330,7 @@ def test_scale_runs_every_number_and_fits(sbench: Sbench) -> None:
 def make_series(path: Path) -> None:
     for number in (1, 2, 4, 8):
         for turn in range(3):
-            of = job(invocations=number, concurrency=number)
+            of = job(number=number, concurrency=number)
             # Functions share what four of them can use.
             make_run(path / f"{number}-{turn}", max(1.0, number / 4) * (1 + turn / 100), of)
 
@@ -345,7 +352,7 @@ def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_p
 
 def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: Path) -> None:
     make_series(tmp_path / "s")
-    of = job(invocations=8, concurrency=8)
+    of = job(number=8, concurrency=8)
     about = {**header(of), "run_id": "late"}
     with Archive(tmp_path / "s" / "8-9", header=about, ledger=()) as archive:
         archive.append(outcome(lost(0)))
@@ -372,3 +379,24 @@ def test_wrong_flags_of_scale_start_nothing(
     code, out, err = call("scale", *arguments)
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_runs_in_blocks_are_pairs_and_their_order_is_told(call: Call, tmp_path: Path) -> None:
+    """Blocks differ by a factor of three, sides by 15 %: finding 7."""
+    hours, own_times = (1.0, 3.0, 2.0, 1.5, 2.5, 1.2), (1, 1.02, 0.99, 1.01, 1, 0.99)
+    slower = [1.15 * hour * own for hour, own in zip(hours, own_times, strict=True)]
+    make_side(tmp_path / "a", hours)
+    make_side(tmp_path / "b", slower, first_ns=1)
+    code, out, _ = call("compare", "a", "b")
+    assert code == 9
+    assert "B against A: slower, ratio of geometric means x0.868" in out
+    assert "blocks AB AB AB AB AB AB" in out
+    assert "test: Student's t of pairs within blocks" in out
+    # The same figures, and no blocks.
+    make_side(tmp_path / "later", slower, first_ns=100)
+    code, out, _ = call("compare", "a", "later")
+    assert code == 10
+    assert "runs without blocks" in out
+    assert "test: Welch's t" in out
+    found = json.loads(call("compare", "a", "b", "--format", "json")[1])
+    assert found["blocks"] == ["AB"] * 6

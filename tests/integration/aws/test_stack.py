@@ -192,13 +192,13 @@ def test_one_deployment_compares_memory_sizes(
         jobs.append(job)
     before = len(log.read_text())
     # Kept: `ab` would wait after each run until no delivery can come late.
-    how = ("--blocks", 4, "--warm-up-blocks", 0, "--keep", "--name", "sizes", "--format", "json")
+    how = ("--blocks", 6, "--warm-up-blocks", 0, "--keep", "--name", "sizes", "--format", "json")
     done = sbench("ab", *jobs, *how)
-    # Which is faster is none of this test's business, nor whether four runs can say so.
+    # Which is faster is none of this test's business, nor whether six runs can say so.
     assert done.code in {0, 9, 10}, done.err
     assert done.json["differing"]["functions"] == [[small], [large]]
     runs = sorted((sbench.directory / "sbench-runs" / "sizes").glob("[ab]/*/run.json"))
-    assert len(runs) == 8
+    assert len(runs) == 12
     for run in runs:
         sizes = {record["memory_mib"] for record in saved(run.parent)}
         assert sizes == ({1769} if run.parent.parent.name == "a" else {3538})

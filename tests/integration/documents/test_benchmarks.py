@@ -25,7 +25,10 @@ SMALLEST = [
     ),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param(
-        "history", [("6", "1", "3.0%"), ("4", "2%"), ("the same", "4"), ("15% slower", "4")]
+        "history", [("6", "1", "3.0%"), ("6", "2%"), ("the same", "6"), ("15% slower", "6")]
+    ),
+    pytest.param(
+        "comparisons", [("`compare`", "skewed"), ("`ab`", "normal"), ("`history`", "bimodal")]
     ),
     pytest.param("limits", [("200", "op/s"), ("2:fixed:10",)]),
     pytest.param("page", [("10",)]),

@@ -35,7 +35,7 @@ STANDS_IN: Final = {
     # Of a store somewhere, and of any bucket on AWS: the loopback store.
     "sbench write --endpoint-url https://store.example:9000": f"{AT_STORE} --endpoint-url $STORE",
     "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
-    "sbench ab ": "verdict_of sbench ab --blocks 4 --warm-up-blocks 0 ",
+    "sbench ab ": "verdict_of sbench ab --blocks 6 --warm-up-blocks 0 ",
     "sbench exp run pywren-2016": "sbench exp run pywren-2016 --seconds 0.3 --repeats 2",
     # Of a region of AWS: LocalStack, whose functions run on this machine's processor and Python.
     "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",

@@ -46,7 +46,7 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "plot": [("recorded",)],
     "import": [("OWN/theirs.csv",)],
     "export": [("recorded", "--format", "csv", "--output", "sbench-runs/recorded.csv")],
-    "ab": [("OWN/task.toml", "OWN/task.toml", "--blocks", "4", "--warm-up-blocks", "0")],
+    "ab": [("OWN/task.toml", "OWN/task.toml", "--blocks", "6", "--warm-up-blocks", "0")],
     "compare": [("a", "b")],
     "scale": [("write", *SMALLER, "--numbers", "1,2,3", "--repeats", "1")],
     "history": [
@@ -223,7 +223,7 @@ def hostile_settings(folder: HostileFolder) -> str:
 FOUND: Final = {
     "history": (
         "[history]\nold = {program}\nnew = 'true'\n",
-        ("history", "check", "--blocks", "4"),
+        ("history", "check", "--blocks", "6"),
     ),
     "metrics": ("metrics = {precious}\n", ("write", *SMALL)),
     "key-file": ("[write]\nkey_file = {precious}\n", ("write", *SMALL)),

@@ -31,7 +31,7 @@ def target(tmp_path: Path) -> Iterator[api.Target]:
 
 
 def job(target: api.Target, **changes: object) -> api.JobSpec:
-    small = {"workload": "write", "executor": "inline", "invocations": 1, "object_bytes": 100_000}
+    small = {"workload": "write", "executor": "inline", "number": 1, "size": 100_000}
     return api.JobSpec(target=target, **{**small, **changes})  # type: ignore[arg-type]
 
 
@@ -51,15 +51,15 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
         f'endpoint_url = "{target.endpoint_url}"\nbucket = "{target.bucket}"\n'
     )
     Path("a.toml").write_text(text)
-    Path("b.toml").write_text(text + "block_kib = 64\n")
-    flags = ("--blocks", 4, "--warm-up-blocks", 1, "--seed", 3, "--format", "json")
+    Path("b.toml").write_text(text + 'block_size = "64KiB"\n')
+    flags = ("--blocks", 6, "--warm-up-blocks", 1, "--seed", 3, "--format", "json")
     done = sbench("ab", "a.toml", "b.toml", *flags, "--name", "x")
     a = job(target)
-    b = replace(a, transfer=api.Transfer(block_bytes=64 << 10))
+    b = replace(a, transfer=api.Transfer(block_size=64 << 10))
     # It takes the runs of the command, and makes none.
     seen: list[str] = []
     found = api.ab(
-        a, b, RUNS / "x", blocks=4, seed=3, resume=True, on_run=lambda t, _: seen.append(t)
+        a, b, RUNS / "x", blocks=6, seed=3, resume=True, on_run=lambda t, _: seen.append(t)
     )
     assert plain(found.to_json()) == done.json
     words = [
@@ -68,7 +68,7 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
     assert [" ".join(line.split()[:5]) for line in words] == [" ".join(t.split()) for t in seen]
     # And it makes runs that the command compares to the same end.
     with credentials(sbench.environment):
-        made = api.ab(a, b, RUNS / "y", blocks=4, warm_up_blocks=0, seed=3)
+        made = api.ab(a, b, RUNS / "y", blocks=6, warm_up_blocks=0, seed=3)
     assert plain(made.to_json())["differing"] == done.json["differing"]
     assert plain(made.to_json()) == sbench("compare", "y/a", "y/b", "--format", "json").json
 
@@ -94,7 +94,7 @@ def test_limit_says_what_the_command_says(sbench: Sbench, target: api.Target) ->
     )
     assert done.code == 15, done.err
     found = api.limit(
-        job(target, object_bytes=1024),
+        job(target, size=1024),
         RUNS / "l",
         p99_s=10.0,
         lowest=10,
@@ -121,9 +121,9 @@ def test_checks_in_turns_say_what_the_command_says(call: Call) -> None:
         return old, command(f"{name}-new", [9.0, *(1.15 * n for n in NOISE)])
 
     old, new = sides("x")
-    flags = ("--blocks", "4", "--keep", "--format", "json")
+    flags = ("--blocks", "6", "--keep", "--format", "json")
     code, out, err = call("history", "check", "--old", old, "--new", new, *flags)
     assert code == 9, err
-    found = api.history_check_in_turns(*sides("y"), blocks=4, keep=True)
+    found = api.history_check_in_turns(*sides("y"), blocks=6, keep=True)
     assert found.verdict == "regressed"
     assert plain(found.to_json()) == json.loads(out)

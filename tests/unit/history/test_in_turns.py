@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.series.runs import in_turns
 from tests.commands.command import Call
 from tests.data.runs import job
 from tests.unit.history.test_command import make_run
 
-NOISE = (1.0, 1.02, 0.99, 1.01)
-FLAGS = ("--blocks", "4", "--keep", "--format", "json")
+NOISE = (1.0, 1.02, 0.99, 1.01, 1.0, 0.99)
+FLAGS = ("--blocks", "6", "--keep", "--format", "json")
 
 
 def command(name: str, seconds: Sequence[float], of: JobSpec | None = None) -> str:
@@ -35,7 +37,7 @@ def test_what_makes_a_block_slow_is_no_loss_and_warm_ups_do_not_count(
     call: Call, times: float, code: int, verdict: str
 ) -> None:
     # Blocks differ by a factor of three.
-    blocks = (50.0, 1.0, 2.0, 3.0, 1.5)
+    blocks = (50.0, 1.0, 2.0, 3.0, 1.5, 1.2, 2.5)
     old = command("old", blocks)
     new = command("new", (0.1, *(b * times * n for b, n in zip(blocks[1:], NOISE, strict=True))))
     ended, out, err = call("history", "check", "--old", old, "--new", new, *FLAGS)
@@ -48,21 +50,21 @@ def test_what_makes_a_block_slow_is_no_loss_and_warm_ups_do_not_count(
     assert rate["correlation"] is None
     assert [line.split(":")[0] for line in err.splitlines()[::2]] == [
         "warm-up 1 of 1",
-        *(f"block {number} of 4" for number in (1, 2, 3, 4)),
+        *(f"block {number} of 6" for number in range(1, 7)),
     ]
     # Both take turns: no side runs twice in a block.
     labels = [line.split(": ")[1].split()[0] for line in err.splitlines()]
-    assert all({*labels[at : at + 2]} == {"old", "new"} for at in range(0, 10, 2))
+    assert all({*labels[at : at + 2]} == {"old", "new"} for at in range(0, 14, 2))
 
 
 def test_ab_takes_commands_as_well_as_files(call: Call) -> None:
     fast, slow = command("fast", (9.0, *NOISE)), command("slow", [9.0, *(2 * n for n in NOISE)])
-    flags = ("--blocks", "4", "--keep", "--name", "x", "--format", "json")
+    flags = ("--blocks", "6", "--keep", "--name", "x", "--format", "json")
     code, out, err = call("ab", fast, slow, *flags)
     assert code == 9, err
     found = json.loads(out)
     assert found["comparisons"][0]["ratio"] == pytest.approx(0.5, rel=0.05)
-    assert [side["runs"] for side in found["sides"]] == [4, 4]
+    assert [side["runs"] for side in found["sides"]] == [6, 6]
     assert json.loads(call("compare", "x/a", "x/b", "--format", "json")[1]) == found
 
 
@@ -81,24 +83,37 @@ def test_what_ab_cannot_run_is_refused(call: Call, text: str, words: str) -> Non
 
 
 def test_both_have_to_do_the_same_work(call: Call) -> None:
-    old = command("old", [1.0] * 5)
-    new = command("new", [1.0] * 5, job(invocations=1, object_bytes=5000))
+    old = command("old", [1.0] * 7)
+    new = command("new", [1.0] * 7, job(number=1, size=5000))
     code, out, err = call("history", "check", "--old", old, "--new", new, *FLAGS)
     assert (code, out) == (2, "")
-    assert "not do the same work: object_bytes is 1000 or 5000" in err
+    assert "not do the same work: size is 1000 or 5000" in err
     assert err.count("warm-up 1 of 1") == 2
 
 
 def test_a_command_that_fails_ends_the_check(call: Call) -> None:
-    old, new = command("old", [1.0] * 5), command("new", [1.0] * 2)
+    old, new = command("old", [1.0] * 7), command("new", [1.0] * 2)
     code, out, err = call("history", "check", "--old", old, "--new", new, *FLAGS)
     assert (code, out) == (2, "")
     assert "/bin/sh new/next.sh ended with exit code 1: it said nothing" in err
 
 
 def test_a_command_that_makes_two_runs_is_refused(call: Call) -> None:
-    old = command("old", [1.0] * 5)
+    old = command("old", [1.0] * 7)
     call_twice = f"/bin/sh -c '{old}; {old}'"
     code, out, err = call("history", "check", "--old", call_twice, "--new", old, *FLAGS)
     assert (code, out) == (2, "")
     assert "made 2 runs in sbench-runs/" in err
+
+
+@pytest.mark.parametrize("sides", [2, 3, 5])
+@pytest.mark.parametrize("rounds", [6, 7])
+def test_each_side_comes_before_each_other_in_half_of_the_blocks(sides: int, rounds: int) -> None:
+    """With seed 0 six blocks were AB four times and BA twice: finding 7."""
+    for seed in range(20):
+        turns = [*in_turns(range(sides), rounds, seed)]
+        order = [[item for number, item in turns if number == n + 1] for n in range(rounds)]
+        assert all(sorted(block) == [*range(sides)] for block in order)
+        for a, b in combinations(range(sides), 2):
+            first = sum(block.index(a) < block.index(b) for block in order)
+            assert abs(2 * first - rounds) <= rounds % 2

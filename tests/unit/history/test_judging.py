@@ -18,11 +18,12 @@ from serverless_bench.history.judging import (
     of_the_same_work,
     overall,
     ratio_of,
-    serial_correlation,
     sessions,
 )
 from serverless_bench.history.recorded import RecordedRun
-from serverless_bench.statistics.paired import found_share, rounds_needed
+from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.ratio import RatioEstimate
+from serverless_bench.statistics.sessions import SessionSpread, serial_correlation
 from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import NS_PER_S
 
@@ -101,9 +102,10 @@ def test_the_standard_error_of_one_more_is_that_of_a_prediction() -> None:
     assert one.gain is not None
     assert one.gain.rounds == 7
     expected = logs.std(ddof=1) * (1 + 1 / 7) ** 0.5
-    assert one.gain.sd / one.gain.rounds**0.5 == pytest.approx(expected)
+    assert one.gain.error == pytest.approx(expected)
     assert one.gain.mean == pytest.approx(log(0.9) - logs.mean())
-    assert one.spread == pytest.approx(logs.std(ddof=1))
+    assert one.recorded is not None
+    assert one.recorded.between == pytest.approx(logs.std(ddof=1))
 
 
 @pytest.mark.parametrize(
@@ -126,15 +128,15 @@ def test_one_more_of_a_correlated_series_agrees_with_its_covariances(number: int
     rates = [1.0, 1.0, *([1.1] * (number - 4)), 1.0, 1.0]
     (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
     assert one.gain is not None
-    assert one.spread is not None
-    assert one.correlation > 0.3
+    assert one.recorded is not None
+    assert one.recorded.correlation > 0.3
     places = np.arange(number + 1)
-    covariance = one.correlation ** np.abs(places[:, None] - places)
+    covariance = one.recorded.correlation ** np.abs(places[:, None] - places)
     known, ahead = covariance[:-1, :-1], covariance[:-1, -1]
     variance = 1 + known.mean() - 2 * ahead.mean()
     expected_sample = (np.trace(known) - known.sum() / number) / (number - 1)
-    error = one.spread * (variance / expected_sample) ** 0.5
-    assert one.gain.sd / one.gain.rounds**0.5 == pytest.approx(error)
+    error = one.recorded.between * (variance / expected_sample) ** 0.5
+    assert one.gain.error == pytest.approx(error)
     # As many independent ones whose sample variance is known as well (Bartlett).
     assert one.gain.rounds == max(2, int(number**2 / (known**2).sum()))
 
@@ -146,8 +148,8 @@ def test_the_power_is_that_of_a_spread_that_is_as_likely_too_large_as_too_small(
     # The median of chi squared with six degrees of freedom is 5.348.
     sd = np.log(rates).std(ddof=1) * (6 / 5.348) ** 0.5
     about = {"ratio": 1 / 0.8, "threshold": 0.05}
-    assert found.power == pytest.approx(found_share(sd, 7, 1, **about), abs=1e-3)
-    assert found.needed == max(4, rounds_needed(sd, 1, **about) or 0)
+    assert found.power == pytest.approx(found_share(sd / 7**0.5, 6, 1, **about))
+    assert found.needed == max(6, rounds_needed(sd, 1, **about) or 0)
 
 
 def test_days_that_are_alike_count_for_less() -> None:
@@ -157,9 +159,40 @@ def test_days_that_are_alike_count_for_less() -> None:
     (mixed,) = of_recorded(["whole_bytes_per_s"], series(shuffled), [run(0.9)])
     assert slow.gain is not None
     assert mixed.gain is not None
-    assert slow.correlation > 0.5 > mixed.correlation
+    assert slow.recorded is not None
+    assert mixed.recorded is not None
+    assert slow.recorded.correlation > 0.5 > mixed.recorded.correlation
     assert slow.gain.rounds < mixed.gain.rounds
-    assert slow.gain.sd / slow.gain.rounds**0.5 > mixed.gain.sd / mixed.gain.rounds**0.5
+    assert slow.gain.error > mixed.gain.error
+
+
+def test_unlike_numbers_of_runs_are_two_variances_by_hand() -> None:
+    # Means 0, 6, 2, 2; within: (1 + 1) + (1 + 1) with two degrees of freedom.
+    known = [np.array([-1.0, 1.0]), np.array([5.0, 7.0]), np.array([2.0]), np.array([2.0])]
+    spread = SessionSpread.of(known)
+    assert (spread.within, spread.within_freedom, spread.share) == (2, 2, 0.75)
+    assert spread.between == pytest.approx((19 / 3) ** 0.5)
+    assert spread.correlation == 0
+    recorded, unlike = 19 / 3 * (1 + 1 / 4), 2 * (1 - 0.75)
+    one = spread.one_more(4.5, 1, 4)
+    assert one.mean == 2
+    assert one.error == pytest.approx((recorded + unlike) ** 0.5)
+    # Satterthwaite: three degrees of freedom of the levels, two of the runs.
+    expected = (recorded + unlike) ** 2 / (recorded**2 / 3 + unlike**2 / 2)
+    assert one.freedom == pytest.approx(expected)
+    # A session is never known better than its own runs allow.
+    still = SessionSpread.of([np.array([-1.0, 1.0])] * 6)
+    assert still.one_more(0.0, 8, 6) == RatioEstimate(mean=0.0, error=0.5, freedom=6)
+
+
+def test_a_session_as_slow_as_a_recorded_one_has_not_regressed() -> None:
+    """One in ten machines is 20 % slower: normal levels alone would call it a regression."""
+    rates = [*([1.0, 1.01, 0.99] * 9), 0.8, 1.0, 1.01]
+    (found,) = judge(of_recorded(["whole_bytes_per_s"], series(rates), [run(0.81)]))
+    assert found.p <= 0.05
+    assert found.verdict is Verdict.UNDECIDED
+    (found,) = judge(of_recorded(["whole_bytes_per_s"], series(rates), [run(0.79)]))
+    assert found.verdict is Verdict.REGRESSED
 
 
 @pytest.mark.parametrize("sessions_", [8, 20, 30])
@@ -192,7 +225,7 @@ def test_runs_of_one_hour_are_one_session() -> None:
 def test_what_is_long_ago_is_not_compared() -> None:
     rates = [*([0.5, 0.51] * 10), *([1.0, 1.01] * (MOST_SESSIONS // 2))]
     (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(1.0)])
-    assert one.old == pytest.approx(1.005)
+    assert one.old == pytest.approx(1.01**0.5)
 
 
 def test_runs_of_other_work_and_from_before_a_restart_are_left_out() -> None:
@@ -215,10 +248,10 @@ def test_one_figure_that_regressed_is_enough_and_one_that_is_open_forbids_a_pass
 
 
 def test_every_figure_more_takes_stronger_evidence() -> None:
-    old, new = [1.0, 1.0, 1.0, 1.0], [0.9, 0.85, 0.93, 0.9]
+    old, new = [1.0] * 6, [0.9, 0.8, 0.97, 0.93, 0.85, 0.93]
     names = ["whole_bytes_per_s", "peak_1s_bytes_per_s", "steady_bytes_per_s"]
     alone = judge(by_block(names[:1], {names[0]: old}, {names[0]: new}))
-    equal = {each: [1.0, 1.02, 0.99, 1.0] for each in names}
+    equal = {each: [1.0, 1.02, 0.99, 1.0, 1.0, 1.0] for each in names}
     among = judge(by_block(names, equal, {**equal, names[0]: new}))
     assert among[0].p > alone[0].p
     assert alone[0].verdict is Verdict.REGRESSED
@@ -245,8 +278,11 @@ def test_it_says_how_many_blocks_find_the_loss() -> None:
     assert found.power < 0.9
     assert found.needed is not None
     assert found.needed > 6
-    more = replace(found.evidence, gain=replace(found.evidence.gain, rounds=found.needed))  # type: ignore[type-var]
-    assert judge([more])[0].power >= 0.9
+    gain = found.evidence.gain
+    assert gain is not None
+    error = gain.error * (6 / found.needed) ** 0.5
+    more = replace(gain, error=error, freedom=found.needed - 1)
+    assert judge([replace(found.evidence, gain=more)])[0].power >= 0.9
 
 
 def test_a_spread_beyond_the_loss_is_found_by_no_number_of_sessions() -> None:

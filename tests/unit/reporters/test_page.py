@@ -77,7 +77,7 @@ def test_values_have_their_units() -> None:
 def test_a_field_in_an_object_has_the_definition_of_its_section() -> None:
     for path, name in (
         ("sides[1].median", "sides-median"),
-        ("comparisons[0].evidence.same_interval.low", "interval-low"),
+        ("comparisons[0].evidence.interval.low", "interval-low"),
         ("differing.target.client[0]", "comparison-differing"),
     ):
         found = find(path, terms(), "comparison")

@@ -5,8 +5,8 @@ from math import log
 import numpy as np
 import pytest
 
-from serverless_bench.statistics.knee import KneeTest, p_across, p_expected
-from serverless_bench.statistics.paired import found_share, rounds_needed
+from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.studies.knee import KneeTest, p_across, p_expected
 
 LINE = KneeTest(
     values=(1, 2, 4),
@@ -59,10 +59,10 @@ def test_lines_have_one_knee_if_all_have_it_at_one_value() -> None:
 
 def test_power_is_that_of_students_t() -> None:
     about = {"ratio": 1.25, "threshold": 0.05}
-    assert found_share(1e-6, 2, 1, **about) == 1
-    assert found_share(1e-6, 2, 1, ratio=1.04, threshold=0.05) == 0
+    assert found_share(1e-6, 1, 1, **about) == 1
+    assert found_share(1e-6, 1, 1, ratio=1.04, threshold=0.05) == 0
     assert rounds_needed(1e-6, 1, **about) == 2
     # By the noncentral t distribution, where the spread is as large as what is there: 0.748 of
     # nine rounds; 0.883 of twelve, and 0.911 of thirteen.
-    assert found_share(log(1.25), 9, 1, **about) == pytest.approx(0.748, abs=0.03)
-    assert rounds_needed(log(1.25), 1, **about) == pytest.approx(13, abs=1)
+    assert found_share(log(1.25) / 3, 8, 1, **about) == pytest.approx(0.748, abs=0.001)
+    assert rounds_needed(log(1.25), 1, **about) == 13

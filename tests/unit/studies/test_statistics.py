@@ -12,12 +12,8 @@ from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Noise, noise_of, simulate
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.run import Run
-from serverless_bench.statistics.paired import (
-    found_share,
-    paired_ratio,
-    ratio_of_logs,
-    rounds_needed,
-)
+from serverless_bench.statistics.power import found_share, rounds_needed
+from serverless_bench.statistics.ratio import paired_ratio, ratio_of_logs
 from serverless_bench.statistics.verdict import holm
 from serverless_bench.studies import pilot
 from serverless_bench.studies.definition import Settings
@@ -142,14 +138,18 @@ def test_the_noise_that_went_in_comes_out() -> None:
 
 def test_power_grows_with_rounds_and_falls_with_noise_and_company() -> None:
     about = {"ratio": 1.25, "threshold": 0.05}
-    shares = [found_share(0.1, rounds, 10, **about) for rounds in (1, 3, 5, 8, 20)]
+
+    def share(rounds: int, tests: int) -> float:
+        return found_share(0.1 / rounds**0.5, rounds - 1, tests, **about)
+
+    shares = [share(rounds, 10) for rounds in (1, 3, 5, 8, 20)]
     assert shares == sorted(shares)
-    assert (shares[0], shares[-1]) == (0, 1)
-    assert found_share(0.1, 8, 1, **about) > found_share(0.1, 8, 50, **about)
+    assert (shares[0], shares[-1]) == pytest.approx((0, 1), abs=1e-4)
+    assert share(8, 1) > share(8, 50)
     needed = rounds_needed(0.1, 10, **about)
     assert needed is not None
-    assert found_share(0.1, needed, 10, **about) >= 0.9
-    assert found_share(0.1, needed - 2, 10, **about) < 0.9
+    assert share(needed, 10) >= 0.9
+    assert share(needed - 1, 10) < 0.9
     assert rounds_needed(10.0, 10, **about) is None
 
 
@@ -174,9 +174,9 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
     assert took == 2
     assert spread == pytest.approx(np.std([2] * 5 + [1] * 5, ddof=1) / 10**0.5 / 1.5)
     short = length_of(spread_of(steady), {}, 5, 0.03)
-    assert (short.seconds, short.settings) == (pilot.LEAST_S, {"duration_s": 1.0})
+    assert (short.seconds, short.settings) == (pilot.LEAST_S, {"duration": 1.0})
     long = length_of(spread_of(uneasy), {}, 5, 0.03)
-    assert (long.seconds, long.settings) == (5, {"duration_s": 5})
+    assert (long.seconds, long.settings) == (5, {"duration": 5})
     assert long.standard_error == pytest.approx(spread * (2 / 5) ** 0.5)
     between = length_of(spread_of(uneasy), {}, 60, 0.06)
     assert between.standard_error == pytest.approx(0.06)
@@ -186,8 +186,8 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
 def test_more_time_for_appends_is_more_appends(tmp_path: Path) -> None:
     settings: Settings = {"workload": "array", "operation": "append", "objects": 20}
     assert pilot.pilot_settings(settings, 5) == {}
-    assert pilot.pilot_settings({}, 5) == {"duration_s": pilot.PILOT_S}
-    assert pilot.pilot_settings({}, 0.5) == {"duration_s": 0.5}
+    assert pilot.pilot_settings({}, 5) == {"duration": pilot.PILOT_S}
+    assert pilot.pilot_settings({}, 0.5) == {"duration": 0.5}
     found = length_of(spread_of(uneven(tmp_path / "r", bursts=10)), settings, 5, 0.03)
     assert found.settings == {"objects": 50}
 
@@ -206,10 +206,10 @@ def test_as_many_rounds_as_fit_but_for_the_least_and_the_most() -> None:
 
 def test_lengths_are_kept(tmp_path: Path) -> None:
     assert pilot.load_lengths(tmp_path) == {}
-    known = {"01-a": RunLength(seconds=2, settings={"duration_s": 2.0}, standard_error=0.01)}
+    known = {"01-a": RunLength(seconds=2, settings={"duration": 2.0}, standard_error=0.01)}
     pilot.save_lengths(tmp_path, known)
     assert pilot.load_lengths(tmp_path) == known
-    assert pilot.is_fixed({"duration_s": 3})
+    assert pilot.is_fixed({"duration": 3})
     assert not pilot.is_fixed({"threads": 3})
 
 

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.paired import paired_ratio
-from serverless_bench.statistics.scaling import MIN_NUMBERS, REACH, Usl, fit_scaling
+from serverless_bench.statistics.ratio import paired_ratio
+from serverless_bench.statistics.scaling import Usl
 from serverless_bench.statistics.verdict import ALPHA
 
 Value = str | int | float | bool
@@ -147,35 +147,3 @@ def p_across(tests: Sequence[KneeTest]) -> tuple[float, float]:
         against.append(min(1.0, len(tests) * p_not))
         for_it.append(max(1.0 if place is None else one.p_is(place) for one, place in here))
     return max(against), min(1.0, len(for_it) * min(for_it))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LawKnee:
-    """Level from which on more brings no more, by the better law of ``sbench scale``."""
-
-    at: float | None
-    """None if no level has met it, and if the levels do not tell which law is better."""
-    law: str | None
-    """``capped`` or ``usl``; None if the levels do not tell."""
-    most_per_s: float
-    """Operations per second at the best level."""
-
-
-def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
-    """Return where more brings no more; None if there are too few numbers.
-
-    Parameters
-    ----------
-    rates
-        Of the runs, by number or level.
-    """
-    if len(rates) < MIN_NUMBERS:
-        return None
-    scaling = fit_scaling(rates, resamples=0)
-    better = scaling.better
-    at = None if better is None else better.law.knee
-    return LawKnee(
-        at=None if at is None or not 0 < at <= REACH * max(rates) else at,
-        law=None if better is None else ("capped" if better is scaling.capped else "usl"),
-        most_per_s=max(row.median for row in scaling.rows),
-    )

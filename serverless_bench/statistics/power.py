@@ -1,0 +1,100 @@
+"""The share of comparisons that find a difference, and how many runs find it. Pure."""
+
+from functools import cache
+from math import ceil, log, sqrt
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.verdict import ALPHA
+
+ENOUGH: Final = 0.9
+MOST_ROUNDS: Final = 200
+UPPER: Final = 0.8
+"""Confidence of the upper limit of a spread for which numbers of runs are advised."""
+_GRID: Final = (np.arange(400) + 0.5) / 400
+"""Shares at which the distribution of a standard deviation is taken."""
+
+
+def found_share(
+    error: float, freedom: float, tests: int, *, ratio: float, threshold: float
+) -> float:
+    """Return the share of comparisons that find a true ratio.
+
+    Parameters
+    ----------
+    error
+        Standard error of the logarithm of the estimated ratio.
+    freedom
+        Degrees of freedom with which it is known.
+    tests
+        Comparisons of the experiment. Each is held to its share of ``ALPHA``; Holm's
+        procedure finds at least as much.
+    ratio, threshold
+        The true ratio, and how much an estimate must be off 1.
+    """
+    if not freedom:
+        return 0.0
+    from scipy import special  # noqa: PLC0415 - an extra, and slow to load
+
+    critical = float(special.stdtrit(freedom, 1 - ALPHA / (2 * max(1, tests))))
+    estimated = error * _spreads(freedom)
+    least = np.maximum(critical * estimated, log(1 + threshold))
+    return float(special.ndtr((log(ratio) - least) / max(error, np.finfo(float).tiny)).mean())
+
+
+@cache
+def _spreads(freedom: float) -> Floats:
+    """Return quantiles of an estimated standard deviation over the true one."""
+    from scipy import special  # noqa: PLC0415 - as above
+
+    return np.asarray(np.sqrt(special.chdtri(freedom, _GRID) / freedom))
+
+
+def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> int | None:
+    """Return the rounds that find a true ratio in ``ENOUGH`` of the experiments.
+
+    ``sd`` is that of the logarithm of a ratio within one round.
+    """
+
+    def enough(rounds: int) -> bool:
+        error = sd / sqrt(rounds)
+        return found_share(error, rounds - 1, tests, ratio=ratio, threshold=threshold) >= ENOUGH
+
+    return next((number for number in range(2, MOST_ROUNDS + 1) if enough(number)), None)
+
+
+def runs_for_same(variance: float, limit: float) -> int:
+    """Return the runs per side with which equal sides are found the same in ``ENOUGH`` of cases.
+
+    Two one-sided tests on normal data (Chow, Shao and Wang 2008, section 3.2.3), and
+    Guenther's (1981) quarter of z squared for few runs.
+
+    Parameters
+    ----------
+    variance
+        Of the logarithm of a run.
+    limit
+        Logarithm from which on a difference matters.
+    """
+    test_z = NormalDist().inv_cdf(1 - ALPHA)
+    z = test_z + NormalDist().inv_cdf((1 + ENOUGH) / 2)
+    return ceil(2 * variance * (z / limit) ** 2 + test_z**2 / 4)
+
+
+def spread_factor(freedom: float, confidence: float = 0.5) -> float:
+    """Return how many times an estimated standard deviation the true one is at most.
+
+    Parameters
+    ----------
+    freedom
+        Degrees of freedom of the estimate.
+    confidence
+        How sure that is. An estimate from few runs is too small more often than not, and by
+        itself would promise too much power.
+    """
+    from scipy import special  # noqa: PLC0415 - as above
+
+    return sqrt(freedom / float(special.chdtri(freedom, confidence)))

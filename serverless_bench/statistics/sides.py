@@ -1,0 +1,136 @@
+"""Say whether sets of runs are faster than a baseline. Pure: numbers in, verdicts out.
+
+The unit of replication is the run: functions of one run share its minute, its quota and
+its partition, so a thousand of them are one piece of evidence and not a thousand.
+Everything happens on logarithms, because a difference that matters is a ratio.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, log1p
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.power import UPPER, runs_for_same, spread_factor
+from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate, ratio_of_logs, welch_ratio
+from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
+
+MIN_RUNS: Final = MIN_BLOCKS
+"""Runs per side; with fewer a verdict hangs on the shape of their distribution."""
+
+
+PAIRS: Final = (
+    "Student's t of pairs within blocks, on logarithms: assumes that ratios of"
+    " blocks do not depend on each other, and are not lopsided"
+)
+SAMPLES: Final = (
+    "Welch's t on logarithms: assumes that runs do not depend on each other, and"
+    " that the sides differ in level and spread, not in shape"
+)
+"""Tests with and without blocks, and what they assume."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Interval and tests that a verdict rests on."""
+
+    interval: Interval
+    """Two-sided, at ``1 - ALPHA``."""
+    p_different: float
+    """p of "they do not differ", adjusted for all comparisons with this baseline (Holm)."""
+    p_same: float
+    """p of "they differ by the threshold or more", adjusted likewise."""
+    runs_needed: int
+    """Per side, for "same" in 9 of 10 comparisons if nothing differs, with a spread at the upper
+    80 % limit of the one estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One side against the baseline. Ratios are other over baseline."""
+
+    verdict: Verdict
+    ratio: float
+    """Ratio of the geometric means."""
+    evidence: Evidence | None
+    """None below ``MIN_RUNS`` runs per side."""
+
+
+def compare(
+    baseline: Sequence[float],
+    others: Sequence[Sequence[float]],
+    *,
+    in_blocks: bool = False,
+    threshold: float = THRESHOLD,
+    more_is_better: bool = True,
+) -> tuple[Comparison, ...]:
+    """Compare sides with a baseline, one number per run, as one family.
+
+    A side is faster or slower if "no difference" is rejected at ``ALPHA`` and the estimate is
+    beyond the threshold. It is the same if two one-sided tests at ``ALPHA`` reject a
+    difference of the threshold or more (Schuirmann 1987). Over several sides both are
+    adjusted by Holm's procedure.
+
+    Parameters
+    ----------
+    baseline, others
+        The same metric of each run, positive; in blocks, in the order of the blocks.
+    in_blocks
+        Whether each side ran once in every block.
+    threshold
+        Relative difference that matters; with 0.05, 1/1.05 to 1.05 is "the same".
+    more_is_better
+        Whether a larger number is faster.
+
+    Raises
+    ------
+    ValueError
+        If a side is empty, or a number or the threshold is not positive.
+    """
+    if not threshold > 0:
+        raise ValueError(f"the threshold must be positive, got {threshold}")
+    for side in (baseline, *others):
+        if not side or not 0 < min(side) <= max(side) < inf:
+            raise ValueError("each side needs runs, and each run a positive number")
+    first, *logs = (np.log(np.asarray(side, float)) for side in (baseline, *others))
+    ratios = dict(enumerate(_ratio(first, second, in_blocks=in_blocks) for second in logs))
+    different = holm({other: ratio.p_different() for other, ratio in ratios.items()})
+    same = holm({other: ratio.p_same(log1p(threshold)) for other, ratio in ratios.items()})
+    comparisons = []
+    for other, ratio in ratios.items():
+        evidence = None
+        interval = ratio.interval()
+        if interval is not None:
+            evidence = Evidence(
+                interval=interval,
+                p_different=different[other],
+                p_same=same[other],
+                runs_needed=_runs_needed(ratio, len(first), len(logs[other]), threshold),
+            )
+        gain = ratio.mean if more_is_better else -ratio.mean
+        verdict = _verdict(gain, log1p(threshold), evidence)
+        comparisons.append(Comparison(verdict=verdict, ratio=ratio.ratio, evidence=evidence))
+    return tuple(comparisons)
+
+
+def _ratio(first: Floats, second: Floats, *, in_blocks: bool) -> RatioEstimate:
+    if min(len(first), len(second)) < MIN_RUNS:
+        return RatioEstimate(mean=float(second.mean() - first.mean()), error=inf, freedom=0)
+    return ratio_of_logs(second - first) if in_blocks else welch_ratio(first, second)
+
+
+def _verdict(gain: float, limit: float, evidence: Evidence | None) -> Verdict:
+    """Return the verdict for a gain in the logarithm, where more is better."""
+    if evidence is None:
+        return Verdict.NOT_ENOUGH_RUNS
+    if evidence.p_different <= ALPHA and abs(gain) > limit:
+        return Verdict.FASTER if gain > 0 else Verdict.SLOWER
+    return Verdict.SAME if evidence.p_same <= ALPHA else Verdict.UNDECIDED
+
+
+def _runs_needed(ratio: RatioEstimate, first: int, second: int, threshold: float) -> int:
+    variance = ratio.error**2 / (1 / first + 1 / second)
+    upper = variance * spread_factor(ratio.freedom, UPPER) ** 2
+    return max(MIN_RUNS, runs_for_same(upper, log1p(threshold)))
