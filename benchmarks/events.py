@@ -73,9 +73,9 @@ def measure(number: int, functions: int) -> tuple[str, ...]:
         workload="noop",
         target=target,
         executor="lambda",
-        invocations=number,
+        number=number,
         concurrency=number,
-        functions=tuple(f"f{i}" for i in range(functions)),
+        function=tuple(f"f{i}" for i in range(functions)),
         control=Target(bucket="any", endpoint_url=target.endpoint_url, prefix="control/"),
     )
     arrived = 0

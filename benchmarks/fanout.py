@@ -44,7 +44,7 @@ def one(executor: str, number: int, store: str) -> None:
         target=Target(bucket="none", endpoint_url="http://127.0.0.1:1"),
         control=Target(bucket="any", prefix="control/", endpoint_url=store) if store else None,
         executor=executor,
-        invocations=number,
+        number=number,
         concurrency=1 if executor == "inline" else CONCURRENCY,
     )
     driver, began_ns = cpu_s(), monotonic_ns()

@@ -69,9 +69,9 @@ def board(url: str, objects: int, pairs: int) -> Ratios:
         job = JobSpec(
             workload=workload,
             target=target,
-            invocations=1,
+            number=1,
             objects=objects,
-            object_bytes=None if read else SIZE,
+            size=None if read else SIZE,
         )
         (spec,) = invocation_specs(job, run_id="r", created_ns=1 << 62, keys=read)
         spent = defaultdict[str, list[float]](list)

@@ -44,10 +44,10 @@ def job(functions: int, requests: int, seed: int, url: str = "http://127.0.0.1:1
     return JobSpec(
         workload="write",
         target=Target(bucket="any", endpoint_url=url),
-        invocations=functions,
+        number=functions,
         concurrency=functions,
         objects=max(1, requests // functions),
-        object_bytes=64 * KIB,
+        size=64 * KIB,
         seed=seed,
     )
 

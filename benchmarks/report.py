@@ -42,7 +42,7 @@ def collect(path: Path, functions: int) -> float:
         name="generated",
         workload="read",
         target=target,
-        invocations=functions,
+        number=functions,
         concurrency=functions,
     )
     header = {"run_id": "generated", "created_ns": 0, "job": asdict(job), "provenance": {}}

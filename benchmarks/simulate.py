@@ -55,7 +55,7 @@ SHAPES: Final = {
         flags=("--function-rate", "0.5", "--function-burst", "1", *_LATENCY),
         function={"burst_bytes": 1.0 * MIB, "bytes_per_s": 0.5 * MIB},
         store=_SLOW,
-        job={"object_bytes": 5 * MIB},
+        job={"size": 5 * MIB},
     ),
     "connections, latency": Shape(
         flags=("--connection-rate", "0.5", *_LATENCY),
@@ -64,7 +64,7 @@ SHAPES: Final = {
             "connection_get_bytes_per_s": 0.5 * MIB,
         },
         store=_SLOW,
-        job={"object_bytes": 512 * KIB, "objects": 8},
+        job={"size": 512 * KIB, "objects": 8},
     ),
 }
 
@@ -94,12 +94,12 @@ def measured(
 
     with served(*shape.flags) as url:
         target = Target(bucket="any", endpoint_url=url)
-        at_once = {"target": target, "invocations": functions, "concurrency": functions}
+        at_once = {"target": target, "number": functions, "concurrency": functions}
         given = {**shape.job, **at_once}
         writing = JobSpec(workload="write", **given)
         written = run_job(writing, scratch / "w")
         yield "write", summarize(written), simulated(writing)
-        reading = JobSpec(workload="read", **{**given, "object_bytes": None})
+        reading = JobSpec(workload="read", **{**given, "size": None})
         keys = written.keys()
         read = summarize(run_job(reading, scratch / "r", keys=keys))
         yield "read", read, simulated(reading, keys)
@@ -126,7 +126,7 @@ def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
     for name, given in SHAPES.items():
         shape = given
         if smallest:
-            shape = replace(given, job={"object_bytes": 64 * KIB})
+            shape = replace(given, job={"size": 64 * KIB})
         for number in functions:
             found: dict[str, list[tuple[dict[str, float], dict[str, float]]]] = {}
             for _ in range(rounds):
@@ -157,9 +157,9 @@ def cost(functions: int, mib: int, names: int) -> dict[str, float]:
     job = JobSpec(
         workload="write",
         target=Target(bucket="simulated"),
-        invocations=functions,
+        number=functions,
         concurrency=functions,
-        object_bytes=mib * MIB,
+        size=mib * MIB,
     )
     with tempfile.TemporaryDirectory() as scratch:
         before_s = cpu_s()

@@ -26,9 +26,9 @@ import serverless_bench as sbench
 MIB = 1 << 20
 
 with sbench.embedded_target() as target:
-    writing = sbench.JobSpec(workload="write", target=target, invocations=4, object_bytes=MIB)
+    writing = sbench.JobSpec(workload="write", target=target, number=4, size=MIB)
     written, again = sbench.run_job(writing), sbench.run_job(writing)
-    reading = sbench.JobSpec(workload="read", target=target, invocations=4)
+    reading = sbench.JobSpec(workload="read", target=target, number=4)
     read = sbench.run_job(reading, keys=written.keys())
 run = written
 """

@@ -33,14 +33,13 @@ def table() -> str:
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield the heading, and a row for every setting."""
-    yield ("setting", "also", "is", "default", "of", "trust", "what")
-    yield ("---",) * 7
+    yield ("setting", "is", "default", "of", "trust", "what")
+    yield ("---",) * 6
     types = get_type_hints(JobSettings)
     defaults = {one.name: one.default for one in fields(JobSettings)}
     for name, one in meanings().items():
         yield (
             f"`{name}`",
-            f"`{one.also}`" if one.also else "",
             words(types[name]).replace("|", "\\|"),
             _default(defaults[name], one, _having(name) if one.own else _having("")),
             ", ".join(_having(name)) if one.own else "",

@@ -25,12 +25,12 @@ with embedded_target() as target:
         writing = JobSpec(
             workload="write",
             target=replace(target, client=client),
-            invocations=6,
+            number=6,
             concurrency=3,
-            object_bytes=16 * MIB,
+            size=16 * MIB,
         )
         written = run_job(writing, f"sbench-runs/clients/{client}-write")
         print(row(client, summarize(written)))
-        reading = replace(writing, workload="read", object_bytes=None)
+        reading = replace(writing, workload="read", size=None)
         read = run_job(reading, f"sbench-runs/clients/{client}-read", keys=written.keys())
         print(row(client, summarize(read)))

@@ -14,18 +14,18 @@ SIZES = (None, 5 * MIB, 8 * MIB, 16 * MIB)
 
 with embedded_target() as target:
     for size in SIZES:
-        transfer = Transfer(part_bytes=size, connections=1 if size is None else 2)
+        transfer = Transfer(part_size=size, connections=1 if size is None else 2)
         name = "whole" if size is None else f"{size // MIB} MiB"
         writing = JobSpec(
             workload="write",
             target=target,
             transfer=transfer,
-            invocations=4,
+            number=4,
             concurrency=2,
-            object_bytes=32 * MIB,
+            size=32 * MIB,
         )
         written = run_job(writing, f"sbench-runs/parts/{name}-write")
-        reading = replace(writing, workload="read", object_bytes=None)
+        reading = replace(writing, workload="read", size=None)
         read = run_job(reading, f"sbench-runs/parts/{name}-read", keys=written.keys())
         for summary in (summarize(written), summarize(read)):
             rate = (summary.whole_bytes_per_s or 0) / 1e6

@@ -16,9 +16,9 @@ MIB = 1 << 20
 def main(endpoint_url: str, bucket: str) -> None:
     """Write four objects, read them, delete them."""
     target = Target(bucket=bucket, endpoint_url=endpoint_url, prefix="sbench-example/")
-    writing = JobSpec(workload="write", target=target, invocations=4, object_bytes=8 * MIB)
+    writing = JobSpec(workload="write", target=target, number=4, size=8 * MIB)
     written = run_job(writing, progress=True)
-    reading = JobSpec(workload="read", target=target, invocations=4)
+    reading = JobSpec(workload="read", target=target, number=4)
     read = run_job(reading, keys=written.keys(), progress=True)
     print(summarize(written), summarize(read), clean(written), sep="\n\n")
 

@@ -54,7 +54,7 @@ def pipeline(context: FunctionContext) -> None:
 
 if __name__ == "__main__":
     with embedded_target() as target:
-        run = run_job(pipeline, "sbench-runs/zarr", target=target, invocations=2, name="zarr")
+        run = run_job(pipeline, "sbench-runs/zarr", target=target, number=2, name="zarr")
     operations = run.operations
     took_s = (operations["end_ns"] - operations["start_ns"]) / 1e9
     for name in ("create", "write plane", "read plane", "project plane"):

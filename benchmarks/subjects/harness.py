@@ -17,7 +17,7 @@ Settings = tuple[Transfer, tuple[tuple[str, str], ...]]
 """Of a job, and of the library."""
 _WHOLE: Final[Settings] = (Transfer(), ())
 _LARGE: Final[dict[str, Settings]] = {
-    "boto3": (Transfer(part_bytes=8 * MIB, connections=10), ()),
+    "boto3": (Transfer(part_size=8 * MIB, connections=10), ()),
     "minio": (Transfer(), (("part_mb", "5"),)),
     "obstore": (Transfer(), (("multipart", "yes"),)),
 }
@@ -39,7 +39,7 @@ def harnessed(client: str, url: str, size: int, threads: int) -> Run:
         endpoint_url=url,
         region=REGION,
         prefix="sbench/",
-        options=options,
+        client_option=options,
     )
 
     def run(kind: str, keys: Sequence[str]) -> None:
@@ -47,9 +47,9 @@ def harnessed(client: str, url: str, size: int, threads: int) -> Run:
             workload="write" if kind == "put" else "read",
             target=target,
             transfer=transfer,
-            invocations=1,
+            number=1,
             objects=len(keys),
-            object_bytes=size if kind == "put" else None,
+            size=size if kind == "put" else None,
             load=Load(threads=threads),
         )
         read = keys if kind == "get" else ()

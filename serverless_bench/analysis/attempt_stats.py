@@ -199,7 +199,7 @@ def deliveries(run: Run) -> Deliveries | None:
             )
             for wave in run.waves
         ),
-        requests_per_function=looks / run.job.invocations if run.requests else None,
+        requests_per_function=looks / run.job.number if run.requests else None,
         lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[delivered] / NS_PER_S),
         import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
         cold_start_s=percentiles(_first_byte_s(run, born)),

@@ -145,9 +145,9 @@ def _violations(
 
     def is_unrecorded(token: str) -> bool:
         launch = launch_of(token)
-        return launch is not None and launch[0] < run.job.invocations and launch not in recorded
+        return launch is not None and launch[0] < run.job.number and launch not in recorded
 
-    complete = len({number for number, _ in recorded}) == run.job.invocations
+    complete = len({number for number, _ in recorded}) == run.job.number
     for history, refused in histories:
         for violation in violations(history, clocks, is_unrecorded):
             # Functions are called by their indexes, and not by their rows.

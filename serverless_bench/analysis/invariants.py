@@ -50,7 +50,7 @@ def violations(facts: Facts) -> tuple[str, ...]:
 
 
 def _functions_add_up(facts: Facts) -> Iterator[str]:
-    counts, requested = facts.counts, facts.run.job.invocations
+    counts, requested = facts.counts, facts.run.job.number
     found = sum(counts.get(status, 0) for status in ("ok", "failed", "lost"))
     if found != requested:
         yield f"{found} functions are ok, failed or lost, and {requested} were requested"
@@ -131,7 +131,7 @@ def _the_plan_was_done(facts: Facts) -> Iterator[str]:
     """A function that is called ok did as many operations as its job has for each."""
     run = facts.run
     planned = run.job.declared.operations_of_each(run.job)
-    if planned is None or run.job.duration_s is not None:
+    if planned is None or run.job.duration is not None:
         return
     done = np.bincount(
         run.operations["function"][measured_operations(run)], minlength=len(run.functions["index"])
@@ -160,7 +160,7 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
 
 def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     """A link carries its rate in each direction at once."""
-    link = facts.run.job.link_bytes_per_s
+    link = facts.run.job.link
     together = (facts.throughput.whole, facts.throughput.peak_1s)
     # Of writes that nobody saw arrive there is no peak; what was read then may have one.
     if link is None or not facts.good.any():

@@ -169,7 +169,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     sizes = _size_classes(operations, good)
     scheduled = measured & (operations["intended_ns"] != ABSENT)
     late = overdue_operations(run, counted(run), scheduled, sizes)
-    rate_per_s = run.job.load.rate_per_s
+    rate_per_s = run.job.load.rate
     pace = _pace(run, scheduled, good, late)
     if not measured.any() and not len(late.due_ns):
         return Latencies(open_loop=rate_per_s is not None, target_per_s=rate_per_s, **pace)
@@ -217,7 +217,7 @@ def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> dic
     operations, time = run.operations, elapsed(run)
     begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
     due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
-    if not len(due_ns) and run.job.load.rate_per_s is None:
+    if not len(due_ns) and run.job.load.rate is None:
         return {}
     found: dict[str, Any] = {"due": begun + overdue, "begun": begun, "overdue": overdue}
     if not len(due_ns):

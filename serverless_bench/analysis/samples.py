@@ -35,20 +35,20 @@ LESS_IS_BETTER: Final = (
 )
 """Fields of the JSON report that make a metric; percentiles as in ``ttfb_s.p50``."""
 
-_NOT_SETTINGS: Final = frozenset({"name", "seed", "link_bytes_per_s", "client"})
+_NOT_SETTINGS: Final = frozenset({"name", "seed", "link", "client"})
 """What changes nothing in the figures, and what a client does: its name says that."""
 SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {
     "workload": "",
-    "invocations": "--number",
+    "number": "--number",
     "objects": "--objects",
-    "object_bytes": "--size",
-    "repeats": "--read-times",
-    "duration_s": "--duration",
+    "size": "--size",
+    "read_times": "--read-times",
+    "duration": "--duration",
     "load.sizes": "--sizes",
     "load.mix": "--mix",
     "load.operations": "--operations",
-    "load.rate_per_s": "--rate",
-    "load.range_bytes": "--range-kib",
+    "load.rate": "--rate",
+    "load.range_size": "--range-size",
     "load.split": "--split",
     "load.array.operation": "",
     "load.array.shape": "--shape",
@@ -299,7 +299,7 @@ def _settings(run: Run, summary: Summary) -> dict[str, Any]:
     if run.job.target.store is not None:
         # A store that sbench runs has another port every time.
         del settings["target.endpoint_url"]
-    if run.job.duration_s is None and not run.job.load.is_drawn:
+    if run.job.duration is None and not run.job.load.is_drawn:
         # Of a read, nothing else says how large its objects are. A mix is drawn by each
         # thread: as many operations with the same weights are the same work.
         settings["bytes"] = summary.bytes

@@ -121,7 +121,7 @@ def _step_ns(took_ns: int) -> int:
 
 def planned_at_once(run: Run) -> int:
     """Return how many operations are in flight if all functions and threads are at work."""
-    return min(run.job.concurrency, run.job.invocations) * run.job.load.threads
+    return min(run.job.concurrency, run.job.number) * run.job.load.threads
 
 
 def _best(running: Ints, took_ns: int, segment_ns: int, window_ns: int) -> float | None:
@@ -247,7 +247,7 @@ def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
     done = np.sort(last[is_ok])
     for name in names:
-        needed = -(-run.job.invocations * int(name[1:]) // 100)
+        needed = -(-run.job.number * int(name[1:]) // 100)
         if needed <= len(done):
             at = max(int(done[needed - 1]), there[0])
             names[name] = time.between_ns(there[0], at) / NS_PER_S
@@ -289,7 +289,7 @@ def missing_functions(
     """
     functions, there = run.functions, span(run)
     is_ok = is_text(functions["status"], "ok")
-    missing = run.job.invocations - int(is_ok.sum())
+    missing = run.job.number - int(is_ok.sum())
     if not missing or not len(rates) or whole is None or there is None:
         return None
     operations, time = run.operations, elapsed(run)

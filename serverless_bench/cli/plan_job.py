@@ -84,7 +84,7 @@ def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401
 def job_of(prepared: Prepared) -> "JobSpec":
     """Return the job of a command, as it would run where all its functions run at once."""
     # Elsewhere all functions are launched at once, unless the flags say otherwise.
-    at_once = prepared.checked.settings.concurrency or prepared.job.invocations
+    at_once = prepared.checked.settings.concurrency or prepared.job.number
     location, remote = prepared.checked.location, prepared.checked.remote
     endpoints = location.endpoints
     if location.bucket and not endpoints:

@@ -215,7 +215,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
             on_body=crt_request.on_body,
             on_done=crt_request.on_done,
         )
-        crt_request.wait(made, self._transfer.timeout_s)
+        crt_request.wait(made, self._transfer.timeout)
 
     def _check(self, crt_request: CrtRequest) -> None:
         if crt_request.refused:

@@ -222,7 +222,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
             config=Config(
                 retries={"total_max_attempts": 1},
                 connect_timeout=self._connect_s,
-                read_timeout=self._transfer.timeout_s,
+                read_timeout=self._transfer.timeout,
                 max_pool_connections=max(self._transfer.connections, self._options.max_pool),
                 s3=how,
                 request_checksum_calculation=when,
@@ -242,7 +242,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         HERE.connection = None
         # Buffered, because urllib3 asks for 16 KiB at a time.
         return io.BufferedReader(
-            _CountedFile(source, exchange), max(self._transfer.block_bytes, MIB)
+            _CountedFile(source, exchange), max(self._transfer.block_size, MIB)
         )
 
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
@@ -299,7 +299,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         sink: Sink,
         exchange: Exchange,
     ) -> None:
-        view = memoryview(bytearray(min(self._transfer.block_bytes, size)))
+        view = memoryview(bytearray(min(self._transfer.block_size, size)))
         offset = 0
         while offset < size:
             filled, want = 0, min(len(view), size - offset)

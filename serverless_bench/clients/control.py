@@ -51,7 +51,7 @@ def open_control_client(
         What it calls itself; empty for what clients of this process do.
     """
     # The options belong to the library that is measured.
-    target = replace(target, client="", options=())
+    target = replace(target, client="", client_option=())
     if target.protocol is StoreProtocol.S3:
         return s3(target, transfer, called=called)
     # It has no parts, which nobody asks for here.

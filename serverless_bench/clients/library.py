@@ -49,7 +49,7 @@ class LibraryClient(Generic[K]):
         self._bucket = target.bucket
         self._transfer = transfer
         self._name = called or user_agent()
-        self._connect_s = min(transfer.timeout_s, _CONNECT_S)
+        self._connect_s = min(transfer.timeout, _CONNECT_S)
         self._rooms: list[bytearray] = []
         self._options: K = parse(self.info.options, target)
         self._go_to(target.region, target.endpoint_url)
@@ -82,7 +82,7 @@ class LibraryClient(Generic[K]):
 
     def _blocks(self, source: Source) -> Iterator[memoryview]:
         """Yield the body of a request, block after block, in a buffer that is used again."""
-        with self._room(min(self._transfer.block_bytes, source.size)) as buffer:
+        with self._room(min(self._transfer.block_size, source.size)) as buffer:
             for offset in range(0, source.size, len(buffer) or 1):
                 block = buffer[: source.size - offset]
                 source.readinto_at(offset, block)
@@ -92,8 +92,8 @@ class LibraryClient(Generic[K]):
     def _in_memory(self, source: Source, exchange: Exchange) -> Iterator[memoryview]:
         """Yield the body of a request as a whole, for a library that takes no other."""
         with self._room(source.size) as body:
-            for offset in range(0, source.size, self._transfer.block_bytes):
-                source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
+            for offset in range(0, source.size, self._transfer.block_size):
+                source.readinto_at(offset, body[offset : offset + self._transfer.block_size])
                 exchange.moved(0)
             yield body
 

@@ -167,7 +167,7 @@ class MinioClient(LibraryClient[MinioOptions]):
         self._pool.clear()
 
     def _open(self) -> None:
-        timeout_s = self._transfer.timeout_s
+        timeout_s = self._transfer.timeout
         self._pool = CountedPool(
             maxsize=self._options.max_pool,
             timeout=urllib3.Timeout(connect=self._connect_s, read=timeout_s),
@@ -202,7 +202,7 @@ class MinioClient(LibraryClient[MinioOptions]):
     ) -> None:
         if ranged and "Content-Range" not in response.headers:
             raise BadResponse("the store ignored the range", status=response.status)
-        block_bytes, position = self._transfer.block_bytes, 0
+        block_bytes, position = self._transfer.block_size, 0
         # A read returns when it is complete, so that the first byte is read alone. It is handed
         # on with the rest: alone it would not tell whose it is, if it is wrong.
         if chunk := response.read(1, decode_content=False):

@@ -130,7 +130,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
                 # The library takes no other status for a range, and checks the header.
                 where = f"bytes {begin}-{end - 1}/{response.meta['size']}"
                 exchange.answered(HTTPStatus.PARTIAL_CONTENT, {"content-range": where})
-            position, block_bytes = 0, self._transfer.block_bytes
+            position, block_bytes = 0, self._transfer.block_size
             # Of one block a stream only costs more.
             whole = end - begin <= block_bytes
             chunks = (response.bytes(),) if whole else response.stream(min_chunk_size=block_bytes)
@@ -195,9 +195,9 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         failures: list[OperationError] = []
 
         def blocks() -> Iterator[bytearray]:
-            for offset in range(0, source.size, self._transfer.block_bytes):
+            for offset in range(0, source.size, self._transfer.block_size):
                 # obstore keeps what it has not sent, so each block is a new one.
-                block = bytearray(min(self._transfer.block_bytes, source.size - offset))
+                block = bytearray(min(self._transfer.block_size, source.size - offset))
                 source.readinto_at(offset, memoryview(block))
                 try:
                     exchange.moved(len(block))
@@ -226,7 +226,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         if self._options.threads is not None:
             os.environ["TOKIO_WORKER_THREADS"] = str(self._options.threads)
         # The timeout of a read covers a whole upload, too: for puts there is another one.
-        patience = _span(self._transfer.timeout_s)
+        patience = _span(self._transfer.timeout)
         self._reader = self._store({"timeout": "365d", "read_timeout": patience})
         self._writer = self._store({"timeout": _span(self._options.put_timeout_s)})
 

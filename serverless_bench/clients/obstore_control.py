@@ -32,7 +32,7 @@ class CloudControl(ObstoreClient):
         if self._unsigned is not None:
             raise AccessDenied(str(self._unsigned))
         cloud = CLOUDS[self._target.protocol]
-        return cloud.open_requests(self._target, self._name, self._transfer.timeout_s)
+        return cloud.open_requests(self._target, self._name, self._transfer.timeout)
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
         if not if_absent:

@@ -72,7 +72,7 @@ def parse(options: type[K], target: Target, *, kind: str = "client") -> K:
         If a name is unknown or a value is none of its kind.
     """
     known = {one.name: one for one in fields(cast("Any", options))}
-    for name, _ in target.options:
+    for name, _ in target.client_option:
         if name not in known:
             listed = ", ".join(sorted(known))
             raise UsageError(
@@ -87,7 +87,7 @@ def parse(options: type[K], target: Target, *, kind: str = "client") -> K:
     return options(
         **{
             name: _value(f"`{kind}_option` {name}={text}", text, known[name])
-            for name, text in target.options
+            for name, text in target.client_option
         }
     )
 

@@ -160,8 +160,8 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
                 response = self._library.get_range(self._uri(key), offset, length)
         data = response.memoryview()
         exchange.moved(len(data))
-        for position in range(0, len(data), self._transfer.block_bytes):
-            sink.write_at(position, data[position : position + self._transfer.block_bytes])
+        for position in range(0, len(data), self._transfer.block_size):
+            sink.write_at(position, data[position : position + self._transfer.block_size])
 
     def head(self, key: str, exchange: Exchange) -> int:
         with _translated():
@@ -225,7 +225,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
             "S3DLIO_RANGE_CONCURRENCY": options.ranges,
             "S3DLIO_MAX_RETRY_ATTEMPTS": options.max_attempts,
             "S3DLIO_CONNECT_TIMEOUT_SECS": round(self._connect_s) or 1,
-            "S3DLIO_OPERATION_TIMEOUT_SECS": round(self._transfer.timeout_s) or 1,
+            "S3DLIO_OPERATION_TIMEOUT_SECS": round(self._transfer.timeout) or 1,
         }
         return {name: str(value) for name, value in variables.items() if value is not None}
 

@@ -51,7 +51,7 @@ from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.object_io import Head, pages
 from serverless_bench.worker.retry import Retrier
 
-_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=10.0, retries=2)
+_TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=10.0, retries=2)
 _GIVE_UP_S: Final = 40.0
 """Longer than all attempts of a request take, of a store that sends nothing."""
 _THERE: Final = 409

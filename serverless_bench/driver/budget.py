@@ -58,7 +58,7 @@ class Budget:
         self._probe = price(probe_at_most(job, self._setting), self._prices).total
         """What asking the functions can cost before any is launched."""
         self._most = self._most_of(job)
-        most = self._most * job.invocations
+        most = self._most * job.number
         self.estimate = price(foreseen.usage, self._prices).total if foreseen else most
         """What the whole job is expected to cost, without keeping what it writes; of a
         function of the user's own, which may do anything, what it can cost."""
@@ -91,9 +91,9 @@ class Budget:
             self._add(outcome)
             live.limit = self._may_fly()
             flying = max(live.in_flight, live.started - self._arrived)
-            each = max(self.spent / self._arrived, self.estimate / self._job.invocations)
+            each = max(self.spent / self._arrived, self.estimate / self._job.number)
             committed = self._probe + self.spent + flying * each
-            waiting = len(self._done) + flying < self._job.invocations
+            waiting = len(self._done) + flying < self._job.number
             if committed > self._limit:
                 self._stop(f"with the {flying} under way about {self._prices.money(committed)}")
             if waiting and not flying and not live.limit:
@@ -134,7 +134,7 @@ class Budget:
                 hint="sbench plan shows what costs how much",
             )
         job = self._job
-        out = min(job.concurrency, job.invocations)
+        out = min(job.concurrency, job.number)
         at_once = self._probe + out * self._most
         if at_once > self._limit:
             foreseen = f"is expected to cost {self._prices.money(self.estimate)}, but "
@@ -142,18 +142,18 @@ class Budget:
             raise CostError(
                 f"this job {about}could cost {self._prices.money(at_once)} if the"
                 f" {out} functions that are out at once ran until their `deadline` of"
-                f" {job.deadline_s:g} s, more than {limit}",
+                f" {job.deadline:g} s, more than {limit}",
                 hint=self._advice(out, function_s),
             )
 
     def _advice(self, out: int, function_s: float | None) -> str:
         """Return which deadline would do, if there is one that lets the functions finish."""
         enough_s = max(_LEAST_DEADLINE_S, _ROOM * (function_s or 0.0))
-        short, shorter = (self._most_of(replace(self._job, deadline_s=s)) for s in (2.0, 1.0))
+        short, shorter = (self._most_of(replace(self._job, deadline=s)) for s in (2.0, 1.0))
         per_s = short - shorter
         each = (self._limit - self._probe) / out
         most_s = (each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
-        if most_s < enough_s or most_s > self._job.deadline_s:
+        if most_s < enough_s or most_s > self._job.deadline:
             return "allow more, or have fewer at once: `number`, `concurrency`"
         step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1
         return (
@@ -185,9 +185,9 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostCondi
         If what the job reads is of unknown size.
     """
     memory, architecture, timeout_s = flags.memory_mib, flags.architecture, None
-    if job.functions and (memory is None or architecture is None):
+    if job.function and (memory is None or architecture is None):
         with suppress(ExecutorError):
-            setup = read_function(job.functions[0], region=job.functions_region)
+            setup = read_function(job.function[0], region=job.functions_region)
             memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
             timeout_s = float(setup.timeout_s)
     size = None

@@ -24,20 +24,15 @@ from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
-from serverless_bench.job.transfer import Stat
+from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.listing import HEADER, KEYS
 from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.names import make_settings, setting_of
-from serverless_bench.settings.schema import check_name, renamed
-from serverless_bench.settings.values import (
-    load_of,
-    named_values,
-    object_bytes_of,
-    transfer_of,
-)
-from serverless_bench.units import format_size, parse_link, parse_share
+from serverless_bench.settings.names import make_settings
+from serverless_bench.settings.schema import check_name
+from serverless_bench.settings.specification import load_of, size_of, values_of
+from serverless_bench.units import format_size
 
 _NOWHERE: Final = "http://127.0.0.1:9"
 """For arrays in files: the discard port, at which nothing answers."""
@@ -57,7 +52,7 @@ class CheckedJob:
 
     def at(self, target: Target) -> JobSpec:
         """Return the job as it runs on a target."""
-        target = replace(target, options=self.job.target.options)
+        target = replace(target, client_option=self.job.target.client_option)
         check_meant(target, by_service=info_of(self.job.executor).billed)
         if not self.location.endpoint_url:
             self.remote.check_region(target)
@@ -103,7 +98,7 @@ class CheckedJob:
         No objects if nobody can know.
         """
         job, load = self.job, self.job.load
-        count = job.invocations * job.objects
+        count = job.number * job.objects
         if (pieces := job.declared.pieces(load)) is not None:
             return (0 if self.keys else count), pieces[1]
         mean = round(mean_size(job) or 0)
@@ -133,27 +128,17 @@ def check_job(
         If the stack cannot be used.
     """
     settings = given if isinstance(given, JobSettings) else make_settings(given)
-    try:
-        return _checked(settings, keys)
-    except UsageError as exc:
-        # What a specification refuses is called by its fields.
-        exc.args = (renamed(str(exc), _backquoted),)
-        exc.hint, exc.field = renamed(exc.hint, _backquoted), setting_of(exc.field)
-        raise
-
-
-def _backquoted(name: str) -> str:
-    return f"`{setting_of(name)}`"
+    return _checked(settings, keys)
 
 
 def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
-    object_bytes = object_bytes_of(settings)
+    size = size_of(settings)
     load = load_of(settings)
     _check_ends(settings, load)
     open_workload(settings.workload).check_library(load)
     keys = _keys(settings, load) if keys is None else keys
     location, remote = locate(settings)
-    job = _specified(settings, object_bytes, load, keys, location, remote)
+    job = _specified(settings, size, load, keys, location, remote)
     check_name(job.name)
     check(job, keys)
     check_prefix(remote.prefix or "")
@@ -173,51 +158,33 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
 
 def _specified(
     settings: JobSettings,
-    object_bytes: int | None,
+    size: int | None,
     load: Load,
     keys: Sequence[str],
     location: Location,
     remote: Remote,
 ) -> JobSpec:
-    invocations = _invocations(settings, keys)
-    link, share = settings.link, settings.until_stable
-    return JobSpec(
-        name=settings.name or f"{utc_stamp()}-{settings.workload}-{secrets.token_hex(2)}",
-        workload=settings.workload,
-        target=Target(
+    number = _number(settings, keys)
+    values = values_of(JobSpec, settings) | {
+        "name": settings.name or f"{utc_stamp()}-{settings.workload}-{secrets.token_hex(2)}",
+        "target": Target(
             client=location.client,
             bucket="",
             protocol=location.protocol,
             prefix=location.prefix,
-            endpoint_url="",
-            options=tuple(sorted(named_values("client_option", settings.client_option))),
+            client_option=values_of(Target, settings)["client_option"],
         ),
-        transfer=transfer_of(settings),
-        executor=settings.executor,
-        invocations=invocations,
-        concurrency=_concurrency(settings, invocations),
-        objects=_objects(settings),
-        object_bytes=object_bytes,
-        repeats=settings.read_times,
-        deadline_s=settings.deadline,
-        duration_s=settings.duration,
-        until_stable=None if share is None else parse_share("`until_stable`", str(share)),
-        warmup=settings.warm_up,
-        gate=settings.gate,
-        gate_timeout_s=settings.gate_timeout,
-        link_bytes_per_s=parse_link(link) if isinstance(link, str) else link,
-        seed=settings.seed,
-        functions=remote.functions,
-        function_region=remote.region,
-        memory_mib=settings.memory,
-        architecture=settings.arch,
-        probe=settings.probe,
-        scheduler=settings.scheduler,
-        slots=settings.slots,
-        start_timeout_s=settings.start_timeout,
-        load=load,
-        endpoints=location.endpoints[1:],
-    )
+        "transfer": Transfer(**values_of(Transfer, settings)),
+        "load": load,
+        "number": number,
+        "concurrency": _concurrency(settings, number),
+        "objects": _objects(settings),
+        "size": size,
+        "function": remote.functions,
+        "function_region": remote.region,
+        "endpoints": location.endpoints[1:],
+    }
+    return JobSpec(**values)
 
 
 def _check_ends(settings: JobSettings, load: Load) -> None:
@@ -238,7 +205,7 @@ def _objects(settings: JobSettings) -> int:
     return usual if settings.objects is None else settings.objects
 
 
-def _invocations(settings: JobSettings, keys: Sequence[str]) -> int:
+def _number(settings: JobSettings, keys: Sequence[str]) -> int:
     # PyWren's 0 stands for all keys (s3_benchmark.py:122).
     usual = open_workload(settings.workload).default_number
     if usual is None and not settings.number:
@@ -247,7 +214,7 @@ def _invocations(settings: JobSettings, keys: Sequence[str]) -> int:
     return (usual or 0) if settings.number is None else settings.number
 
 
-def _concurrency(settings: JobSettings, invocations: int) -> int:
+def _concurrency(settings: JobSettings, number: int) -> int:
     """Return how many functions run at once: elsewhere all of them, as PyWren did."""
     if settings.concurrency is not None:
         return settings.concurrency
@@ -255,7 +222,7 @@ def _concurrency(settings: JobSettings, invocations: int) -> int:
     if info.in_process:
         return 1
     most, cpus = info.per_processor, os.cpu_count() or 1
-    return max(1, invocations if most is None else min(invocations, most * cpus))
+    return max(1, number if most is None else min(number, most * cpus))
 
 
 def _keys(settings: JobSettings, load: Load) -> Sequence[str]:
@@ -309,7 +276,7 @@ def _check_client(job: JobSpec) -> None:
             field="client",
         )
     needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
-    if job.transfer.part_bytes is not None:
+    if job.transfer.part_size is not None:
         needed.add("multipart" if workload.creates_objects else "range")
     lacking = sorted(needed - client.operations)
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:

@@ -257,7 +257,7 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
     late = functions["refusals"] > 0
     sent_ns = np.where(late, functions["collected_ns"], functions["submitted_ns"])
     last_ns = max(int(sent_ns.max(initial=0)), died_ns or 0)
-    until_ns = last_ns + round((run.job.start_timeout_s + _MARGIN_S) * NS_PER_S)
+    until_ns = last_ns + round((run.job.start_timeout + _MARGIN_S) * NS_PER_S)
     left_s = (until_ns - wall_ns()) / NS_PER_S
     if left_s > 0:
         on_message(f"waiting {math.ceil(left_s)} s for deliveries that may come late")

@@ -125,7 +125,7 @@ class Coordinator:
         # Without a store that answers, nothing is reported.
         with suppress(SbenchError), explained(self._job.target), closing(bucket):
             job = self._job
-            batches = range(0, job.invocations, job.concurrency) if job.gate is not None else ()
+            batches = range(0, job.number, job.concurrency) if job.gate is not None else ()
             for first in batches[:1]:
                 self._open_gate(bucket, first)
             for _ in range(_PROBES - 1):
@@ -147,7 +147,7 @@ class Coordinator:
     def _open_gate(self, bucket: Bucket, first: int) -> None:
         """Open the gate of the batch that begins with an index, once it is there."""
         job, prefix = self._job, self._job.target.prefix
-        batch = range(first, min(first + job.concurrency, job.invocations))
+        batch = range(first, min(first + job.concurrency, job.number))
         expected = max(1, -(-round(len(batch) * (job.gate or 0.0) * 1000) // 1000))
         began_ns = self._clock.now_ns()
         # A later batch comes as the one before it ends, which takes as long as it takes.
@@ -173,7 +173,7 @@ class Coordinator:
             gate[name] += count
 
     def _deadline_ns(self) -> int:
-        return self._clock.now_ns() + round(self._job.gate_timeout_s * NS_PER_S)
+        return self._clock.now_ns() + round(self._job.gate_timeout * NS_PER_S)
 
 
 def _count(bucket: Bucket, prefix: str, batch: range) -> int:

@@ -21,7 +21,7 @@ def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
     keys
         Of the objects that it reads.
     """
-    rate, link = job.load.rate_per_s, job.link_bytes_per_s
+    rate, link = job.load.rate, job.link
     each = mean_bytes(job, keys)
     if rate is not None and link is not None and rate * each > link:
         yield (
@@ -49,5 +49,5 @@ def mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
     kinds = job.declared.kinds(load)
     whole = sum(weight for kind, weight in kinds.items() if kind in _WHOLE)
     ranges = kinds.get(OperationKind.GET_RANGE, 0.0)
-    moved = whole * size + ranges * min(load.range_bytes, size)
+    moved = whole * size + ranges * min(load.range_size, size)
     return moved / sum(kinds.values())

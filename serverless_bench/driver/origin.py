@@ -113,9 +113,9 @@ def _places(job: JobSpec) -> Iterator[str]:
         yield f"the directory {folder!r}"
     else:
         yield from _stores(job)
-    if job.functions:
-        more = f" and {len(job.functions) - _SHOWN} more" if len(job.functions) > _SHOWN else ""
-        names = ", ".join(map(repr, job.functions[:_SHOWN]))
+    if job.function:
+        more = f" and {len(job.function) - _SHOWN} more" if len(job.function) > _SHOWN else ""
+        names = ", ".join(map(repr, job.function[:_SHOWN]))
         yield f"the functions {names}{more}"
     if job.scheduler is not None:
         yield f"the Dask scheduler {job.scheduler!r}"

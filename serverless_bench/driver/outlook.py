@@ -85,9 +85,8 @@ class JobPlan(Printed):
 
     Examples
     --------
-    >>> job = sbench.JobSpec(
-    ...     workload="write", target=sbench.Target(bucket="b"), invocations=2, object_bytes=1 << 20
-    ... )
+    >>> target = sbench.Target(bucket="b")
+    >>> job = sbench.JobSpec(workload="write", target=target, number=2, size=1 << 20)
     >>> sbench.plan(job).to_json()["functions"]
     2
     """
@@ -106,7 +105,7 @@ class JobPlan(Printed):
     @property
     def dollars_at_most(self) -> float:
         """What the job costs if every function runs until its deadline."""
-        return self.job.invocations * price(self.at_most, self.prices).total
+        return self.job.number * price(self.at_most, self.prices).total
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench plan COMMAND``."""
@@ -116,7 +115,7 @@ class JobPlan(Printed):
             used = asdict(self.expected) | {"dollars": asdict(dollars)}
         return {
             "workload": job.workload,
-            "functions": job.invocations,
+            "functions": job.number,
             "at_once": job.concurrency,
             "idle_threads": job.idle_threads,
             "expected": used,
@@ -125,7 +124,7 @@ class JobPlan(Printed):
                 "usage_each": asdict(self.at_most),
                 "each": each,
                 "at_once": job.concurrency * each,
-                "total": job.invocations * each,
+                "total": job.number * each,
             },
             "currency": self.prices.currency,
             "prices_as_of": self.prices.as_of,
@@ -136,7 +135,7 @@ class JobPlan(Printed):
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield what there is to say, name and text."""
         job, expected, dollars = self.job, self.expected, self.dollars
-        yield "functions", f"{job.invocations:,}, at most {job.concurrency:,} at once"
+        yield "functions", f"{job.number:,}, at most {job.concurrency:,} at once"
         if job.idle_threads:
             yield "idle threads", idle_words(job.idle_threads, job.load.threads)
         if expected is None or dollars is None:
@@ -155,7 +154,7 @@ class JobPlan(Printed):
             if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
                 yield "transfer", moved
         each = price(self.at_most, self.prices).total
-        limit = f"that runs until its --deadline of {job.deadline_s:g} s"
+        limit = f"that runs until its --deadline of {job.deadline:g} s"
         together = f"{self.prices.money(job.concurrency * each)} for all that are out at once"
         yield "at most", f"{self.prices.money(each)} a function {limit}, {together}"
         yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
@@ -206,13 +205,13 @@ def plan(
     Examples
     --------
     >>> target = sbench.Target(bucket="mine")
-    >>> job = sbench.JobSpec(workload="write", target=target, invocations=100, object_bytes=1 << 30)
+    >>> job = sbench.JobSpec(workload="write", target=target, number=100, size=1 << 30)
     >>> found = sbench.plan(job)
     >>> found.outlook.operations, found.dollars.total < found.dollars_at_most
     ({'put': 100}, True)
     """
     check(job, keys)
-    at_once = min(job.concurrency, job.invocations, quota)
+    at_once = min(job.concurrency, job.number, quota)
     # As it would run there: as many at once as may, with claims and records.
     there = replace(job, concurrency=at_once, control=job.target)
     setting = CostConditions(
@@ -251,19 +250,19 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         seen += 1
         if looked >= _ENOUGH:
             break
-    scale = job.invocations / seen
+    scale = job.number / seen
     makes = job.load.is_drawn or any(kind.value in kinds for kind in _MAKING)
     made = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
     return Outlook(
         workload=job.workload,
-        functions=job.invocations,
+        functions=job.number,
         concurrency=job.concurrency,
         prepared_objects=round(prepared_objects * scale),
         prepared_bytes=round(prepared_bytes * scale),
         operations={kind: round(count * scale) for kind, count in kinds.items()},
         bytes=round(moved * scale),
-        duration_s=job.duration_s,
-        exact=seen == job.invocations and job.load.sizes is None and not job.load.is_drawn,
+        duration_s=job.duration,
+        exact=seen == job.number and job.load.sizes is None and not job.load.is_drawn,
         keys=tuple(made) or tuple(keys[:_EXAMPLES]),
     )
 

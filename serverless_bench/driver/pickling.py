@@ -40,7 +40,7 @@ def function_job(function: OwnFunction, **settings: Any) -> JobSpec:  # noqa: AN
     function
         Called with ``FunctionContext``, in every invocation.
     settings
-        Of ``JobSpec``, all but ``workload``. ``objects`` and ``object_bytes`` say which new
+        Of ``JobSpec``, all but ``workload``. ``objects`` and ``size`` say which new
         objects each function may make.
 
     Raises

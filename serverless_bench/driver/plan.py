@@ -57,12 +57,12 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     split = job.load.split
     if split is None:
         return
-    check_groups(job.invocations, split)
+    check_groups(job.number, split)
     foreign = next((key for key in keys if declared_size(key) is None), None)
     if foreign is not None:
         raise UsageError(
             f"`split` needs to know sizes, and {foreign!r} does not say its own",
-            hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_bytes`",
+            hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_size`",
         )
 
 
@@ -80,7 +80,7 @@ def _check_stable(job: JobSpec) -> None:
     """Refuse to end what has no duration, or what the driver does not see while it runs."""
     if job.until_stable is None:
         return
-    if job.duration_s is None:
+    if job.duration is None:
         raise UsageError(
             "`until_stable` needs `duration`",
             hint="the most that the run may take",

@@ -54,7 +54,7 @@ def _client(job: JobSpec) -> dict[str, str | list[str]]:
             "signing": "its own",
             "checksum": "its own",
         }
-    client = CLIENTS.load(job.target.client).info.with_options(job.target.options)
+    client = CLIENTS.load(job.target.client).info.with_options(job.target.client_option)
     cloud = CLOUDS.get(job.target.protocol)
     return {
         "attempts": client.attempts,

@@ -123,14 +123,14 @@ def run_job(
     Examples
     --------
     >>> with sbench.embedded_target() as target:
-    ...     job = sbench.JobSpec(workload="noop", target=target, invocations=4)
+    ...     job = sbench.JobSpec(workload="noop", target=target, number=4)
     ...     run = sbench.run_job(job)
-    >>> run.job.invocations, run.ended
+    >>> run.job.number, run.ended
     (4, True)
     """
     job = _ready(job, keys, settings)
     live, place = live or RunProgress(), new_directory(directory, job.workload)
-    with shown(job, job.invocations, live, on_outcome, keys=keys, progress=progress) as tell:
+    with shown(job, job.number, live, on_outcome, keys=keys, progress=progress) as tell:
         return _launched(job, place, keys, live, tell)
 
 

@@ -92,7 +92,7 @@ def planned_keys(run: Run, waves: Iterable[int]) -> Iterator[str]:
 def _probe_keys(run: Run) -> Iterator[str]:
     """Yield the keys that stand in the ledger if a probe of the functions left its object."""
     spec = ProbeSpec(run_id=run.run_id, target=run.job.target)
-    yield from (replace(spec, number=number).mark for number in range(len(run.job.functions)))
+    yield from (replace(spec, number=number).mark for number in range(len(run.job.function)))
 
 
 def later_keys(run: Run, keys: Collection[str]) -> list[str]:

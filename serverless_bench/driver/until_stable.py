@@ -28,7 +28,7 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
     if job.until_stable is None:
         yield
         return
-    watch = _Watch(StoppingRule(job.until_stable), live, job.duration_s or 0.0)
+    watch = _Watch(StoppingRule(job.until_stable), live, job.duration or 0.0)
     try:
         with repeated(watch.sample, SAMPLE_S, name="until stable"):
             yield

@@ -131,7 +131,7 @@ class LambdaExecutor(RemoteExecutor):
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job = self._checked()
-        asked = min(job.concurrency, job.invocations)
+        asked = min(job.concurrency, job.number)
         client = LambdaClient(
             job.functions_region,
             progress,
@@ -140,10 +140,10 @@ class LambdaExecutor(RemoteExecutor):
             patient=False,
         )
         with closing(client):
-            limits = read_limits(client.api, job.functions, asked, progress)
+            limits = read_limits(client.api, job.function, asked, progress)
             self._most = limits.effective
             functions, left = (
-                ask(client, job.functions, probe_spec(job, run_id, keys)) if job.probe else ((), ())
+                ask(client, job.function, probe_spec(job, run_id, keys)) if job.probe else ((), ())
             )
         ready = Readiness(
             concurrency=limits.effective,
@@ -155,13 +155,13 @@ class LambdaExecutor(RemoteExecutor):
             check_functions(
                 functions,
                 job.workload,
-                memory_mib=job.memory_mib,
-                architecture=job.architecture,
+                memory_mib=job.memory,
+                architecture=job.arch,
             )
         except ExecutorError as exc:
             raise NotReadyError(exc, ready) from exc
         if limits.effective < asked:
-            batches = -(-job.invocations // limits.effective)
+            batches = -(-job.number // limits.effective)
             progress.notes.append(
                 f"the quota lets {limits.effective} functions run at once: {batches} batches"
                 " instead of one"
@@ -175,7 +175,7 @@ class LambdaExecutor(RemoteExecutor):
         return self.run_with(launcher, invocations, progress)
 
     def _checked(self) -> JobSpec:
-        if not self.job.functions:
+        if not self.job.function:
             raise UsageError(
                 "`executor` lambda needs to know which function to invoke",
                 hint="`stack` NAME for what `sam deploy` made; `function` NAME for any other;"
@@ -195,10 +195,10 @@ class _Invoker:
         self._client = LambdaClient(job.functions_region, progress, connections=_THREADS)
         self._turn = count()
         if most is None:
-            asked = min(job.concurrency, job.invocations)
-            most = read_limits(self._client.api, job.functions, asked, progress).effective
+            asked = min(job.concurrency, job.number)
+            most = read_limits(self._client.api, job.function, asked, progress).effective
         self._most = most
-        names = len(job.functions)
+        names = len(job.function)
         self._bucket = TokenBucket(PER_S * names, BURST * names, monotonic_ns())
 
     def admit(self, wanted: int, in_flight: int) -> int:
@@ -208,7 +208,7 @@ class _Invoker:
         return number
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
-        functions = self._job.functions
+        functions = self._job.function
 
         def request() -> Mapping[str, Any]:
             (invocation,) = events()

@@ -174,10 +174,10 @@ class DaskExecutor(RemoteExecutor):
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job, cluster = self.job, self._connected().cluster
-        asked = min(job.concurrency, job.invocations)
+        asked = min(job.concurrency, job.number)
         most = min(asked, cluster.slots)
         if most < asked:
-            batches = -(-job.invocations // most)
+            batches = -(-job.number // most)
             progress.notes.append(
                 f"the cluster has {cluster.slots} slots for {asked} functions: {batches} batches"
                 " instead of one"
@@ -381,7 +381,7 @@ class _Submitter:
     threads = 1
 
     def __init__(self, job: JobSpec, connection: DaskConnection) -> None:
-        self._most = min(job.concurrency, job.invocations, connection.cluster.slots)
+        self._most = min(job.concurrency, job.number, connection.cluster.slots)
         self._rehearsal = json.dumps(rehearsal(job))
         self._connection = connection
 

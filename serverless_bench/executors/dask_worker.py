@@ -79,7 +79,7 @@ def _answer(event: str, rehearsal: str) -> str:
             parent = _parents[rehearsal] = _Parent(rehearsal)
             parent.take()
     # It stops by itself at its deadline, and writes its record; a library that hangs does not.
-    deadline_s = json.loads(event).get("deadline_s", _PROBE_S)
+    deadline_s = json.loads(event).get("deadline", _PROBE_S)
     limit_s = min(float(deadline_s), _MOST_S) + RECORD_S + GRACE_S
     try:
         return parent.run(event, limit_s)

@@ -37,7 +37,7 @@ class LithopsExecutor(RemoteExecutor):
     Parameters
     ----------
     job
-        Its ``concurrency`` becomes Lithops' worker cap, its ``deadline_s`` the timeout
+        Its ``concurrency`` becomes Lithops' worker cap, its ``deadline`` the timeout
         of a function; both are set explicitly, because the defaults (1,000 workers, 180
         seconds) end jobs in silence.
     """
@@ -86,15 +86,15 @@ class LithopsExecutor(RemoteExecutor):
             host, self._waiting = self._waiting, None
             return host
         job = self.job
-        most = min(job.concurrency, job.invocations)
+        most = min(job.concurrency, job.number)
         host = _Host(most)
         try:
             # Nothing but a complaint comes where Lithops' configuration cannot be used.
             self._backend = host.ask(
                 "backend",
                 concurrency=most,
-                timeout_s=round(job.deadline_s + GRACE_S),
-                event_age_s=round(job.start_timeout_s),
+                timeout_s=round(job.deadline + GRACE_S),
+                event_age_s=round(job.start_timeout),
             )
         except BaseException:
             host.close()
@@ -107,7 +107,7 @@ class LithopsExecutor(RemoteExecutor):
         """Have Lithops run functions on this machine, and take records from its hands."""
         job = self.job
         waiting = {spec.index: spec for spec in invocations}
-        timeout_s = job.deadline_s + 2 * GRACE_S
+        timeout_s = job.deadline + 2 * GRACE_S
         host.send(invocations=[asdict(spec) for spec in waiting.values()])
         clock = progress.clock
         submitted_ns = clock.now_ns()
@@ -122,7 +122,7 @@ class LithopsExecutor(RemoteExecutor):
                 return
             message = host.answer(timeout_s)
         problem = host.problem
-        if len(waiting) == job.invocations and problem:
+        if len(waiting) == job.number and problem:
             raise ExecutorError(f"Lithops could not start: {problem}", hint=host.hint)
         for spec in waiting.values():
             cause = problem or f"no answer from Lithops for {timeout_s:g} s"

@@ -70,10 +70,10 @@ class LocalExecutor:
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        size = min(self._job.concurrency, self._job.invocations)
+        size = min(self._job.concurrency, self._job.number)
         allow_files_of(self._job, size)
         with closing(_WorkerPool(size, json.dumps(rehearsal(self._job)), progress)) as pool:
-            yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
+            yield from pool.run(iter(invocations), self._job.deadline + GRACE_S)
 
 
 class _WorkerPool:

@@ -65,7 +65,7 @@ class _EventWriter:
     threads = _THREADS
 
     def __init__(self, job: JobSpec, control: Target, progress: RunProgress) -> None:
-        self._most = min(job.concurrency, job.invocations)
+        self._most = min(job.concurrency, job.number)
         self._progress = progress
         self._events = ObjectIO(for_events(control))
         self._run_id = ""

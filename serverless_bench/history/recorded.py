@@ -44,23 +44,16 @@ MAX_LABEL: Final = 100
 _DIGITS: Final = 7
 """Of a figure: more than any clock has, and a file that says the same wherever it is made."""
 _MAY_CHANGE: Final = re.compile(
-    r"(?:name|seed|link_bytes_per_s|deadline_s|start_timeout_s|gate_timeout_s|endpoints|control"
-    r"|transfer\.timeout_s|load\.code|target\.(?:bucket|prefix|endpoint_url|store))(?:\..*)?"
+    r"(?:name|seed|link|deadline|start_timeout|gate_timeout|endpoints|control"
+    r"|transfer\.timeout|load\.code|target\.(?:bucket|prefix|endpoint_url|store))(?:\..*)?"
 )
 """Settings that make no other job of it; where the store is, `_store` says."""
-_ALWAYS: Final = frozenset({"workload", "executor", "invocations", "target.client"})
+_ALWAYS: Final = frozenset({"workload", "executor", "number", "target.client"})
 """Settings that count also where they are what a job has by itself."""
-_SHOWN: Final = {
-    "workload": "workload",
-    "target.client": "client",
-    "executor": "executor",
-    "invocations": "functions",
-    "objects": "objects",
-    "object_bytes": "object_bytes",
-    "load.threads": "threads",
-    "duration_s": "duration_s",
-    "load.rate_per_s": "rate_per_s",
-}
+_SHOWN: Final = (
+    *("workload", "target.client", "executor", "number", "objects", "size", "load.threads"),
+    *("duration", "load.rate"),
+)
 """Settings that a reader of the file sees by name; the key has all."""
 _ARCHITECTURES: Final = frozenset(
     {"aarch64", "AMD64", "arm64", "i686", "ppc64le", "riscv64", "s390x", "x86_64"}
@@ -144,10 +137,10 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
         run_id=run.run_id,
         created_ns=run.created_ns,
         key=_key(job, {**_counting(job), **place}),
-        job={**{shown: settings[name] for name, shown in _SHOWN.items()}, "store": store},
+        job={**{name.rpartition(".")[2]: settings[name] for name in _SHOWN}, "store": store},
         machine=about,
         versions=_versions(run.provenance, job),
-        bytes=None if job.duration_s is not None or job.load.is_drawn else measured.summary.bytes,
+        bytes=None if job.duration is not None or job.load.is_drawn else measured.summary.bytes,
         figures=figures,
         label=label,
     )
@@ -172,7 +165,7 @@ def _counting(job: JobSpec) -> dict[str, Any]:
     Those that are as they are without being said do not count: a setting that a later version
     adds leaves the keys of older runs as they are.
     """
-    usual = DescribedJob(workload="write", target=Target(bucket="any"), invocations=1)
+    usual = DescribedJob(workload="write", target=Target(bucket="any"), number=1)
     unsaid = dict(flattened(asdict(usual)))
     return {
         name: value

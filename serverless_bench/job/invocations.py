@@ -40,13 +40,13 @@ def invocation_specs(
     indexes
         What to launch; None for all.
     """
-    count = job.invocations if indexes is None else len(indexes)
+    count = job.number if indexes is None else len(indexes)
     # Batches run one after the other; each may take as long as one invocation may.
     batches = -(-count // job.concurrency)
-    not_after_ns = created_ns + round((batches + 1) * job.deadline_s * NS_PER_S)
+    not_after_ns = created_ns + round((batches + 1) * job.deadline * NS_PER_S)
     shared = {one.name: getattr(job, one.name) for one in fields(Work)}
     shared["load"] = _share(job)
-    for index in range(job.invocations) if indexes is None else sorted(indexes):
+    for index in range(job.number) if indexes is None else sorted(indexes):
         shared["target"] = _target(job, index)
         shared["seed"] = derive_seed(job.seed, index)
         yield InvocationSpec(
@@ -78,9 +78,9 @@ def _target(job: JobSpec, index: int) -> Target:
 
 def _share(job: JobSpec) -> Load:
     """Return the load of one invocation: of a rate, the share of those that run at once."""
-    rate = job.load.rate_per_s
-    at_once = min(job.invocations, job.concurrency)
-    return job.load if rate is None else replace(job.load, rate_per_s=rate / at_once)
+    rate = job.load.rate
+    at_once = min(job.number, job.concurrency)
+    return job.load if rate is None else replace(job.load, rate=rate / at_once)
 
 
 def derive_seed(seed: int, *path: int) -> int:

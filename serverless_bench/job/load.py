@@ -41,7 +41,7 @@ class ArraySpec:
         What holds the data in memory: numpy or jax.
     path
         A directory for arrays in files; None for the target's bucket.
-    options
+    library_option
         The library's own options, as names and values.
 
     Examples
@@ -61,14 +61,14 @@ class ArraySpec:
     codec: str = "none"
     source: str = "numpy"
     path: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    library_option: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check_types(self)
         for name in ("shape", "chunks", "shards"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, tuple(value))
-        object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))
+        object.__setattr__(self, "library_option", tuple((n, v) for n, v in self.library_option))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,19 +91,19 @@ class Load:
         Weights of the operations of a mixed workload, by kind.
     operations
         Operations that a function performs of a mix, or each thread of one that contends; None for
-        as long as ``duration_s``.
-    rate_per_s
+        as long as ``duration``.
+    rate
         Operations that are to begin per second, whether or not earlier ones are through (open
         loop): of the whole job, or in an invocation its share. None for a closed loop.
     arrivals
         When they begin: at even distances, or poisson.
     split
         Functions that share each object read; None if each reads whole objects.
-    range_bytes
+    range_size
         Length of what a get_range of a mix reads, at a random offset.
     pattern
         What functions contend for: increment, claim or append; docs/contend.md.
-    backoff_s
+    backoff
         Longest wait after the first conflict of a commit; twice as long after each further one.
     array
         The array of a workload ``array``; None for objects.
@@ -124,12 +124,12 @@ class Load:
     duplication: float = 1.0
     mix: tuple[tuple[str, float], ...] = ()
     operations: int | None = None
-    rate_per_s: float | None = None
+    rate: float | None = None
     arrivals: str = "uniform"
     split: int | None = None
-    range_bytes: int = MIB
+    range_size: int = MIB
     pattern: Pattern | None = None
-    backoff_s: float = 0.01
+    backoff: float = 0.01
     array: ArraySpec | None = None
     code: str | None = None
 
@@ -156,13 +156,13 @@ class Load:
         for name, value in (("operations", self.operations), ("split", self.split)):
             if value is not None:
                 at_least(name, value, 1)
-        at_least("range_bytes", self.range_bytes, 1)
-        if self.rate_per_s is not None:
-            positive("rate_per_s", self.rate_per_s)
-        if not 0 <= self.backoff_s < float("inf"):
+        at_least("range_size", self.range_size, 1)
+        if self.rate is not None:
+            positive("rate", self.rate)
+        if not 0 <= self.backoff < float("inf"):
             raise wrong(
-                "backoff_s",
-                f"must be at least 0, got {self.backoff_s:g}",
+                "backoff",
+                f"must be at least 0, got {self.backoff:g}",
                 hint="seconds; after a conflict 0 tries again at once",
             )
         parse_layout(self.layout)

@@ -42,7 +42,7 @@ def planned_object(
     """
     load = invocation.load
     if size is None:
-        size = invocation.object_bytes
+        size = invocation.size
     if size is None and load.sizes is not None:
         # Of its own, so that the size of one object does not depend on the others; and not
         # of the run, so that runs of one job that are compared move the same bytes.
@@ -66,6 +66,6 @@ def planned_object(
 
 def mean_size(work: "Work") -> float | None:
     """Return the mean size of the objects that are made; None if it is not said."""
-    if work.object_bytes is not None or work.load.sizes is None:
-        return work.object_bytes
+    if work.size is not None or work.load.sizes is None:
+        return work.size
     return parse_sizes(work.load.sizes).mean()

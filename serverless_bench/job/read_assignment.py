@@ -62,8 +62,8 @@ def check_groups(functions: int, split: int) -> None:
     """
     if functions % split:
         raise UsageError(
-            f"`invocations` {functions} is no multiple of `split` {split}: the last objects would"
+            f"`number` {functions} is no multiple of `split` {split}: the last objects would"
             " be read in part",
-            hint=f"`invocations` {-(-functions // split) * split}, or none for as many as it takes",
+            hint=f"`number` {-(-functions // split) * split}, or none for as many as it takes",
             field="split",
         )

@@ -44,14 +44,14 @@ class Work:
     control: Target | None = None
     transfer: Transfer = field(default_factory=Transfer)
     objects: int = 1
-    object_bytes: int | None = None
-    repeats: int = 1
+    size: int | None = None
+    read_times: int = 1
     load: Load = field(default_factory=Load)
-    duration_s: float | None = None
-    warmup: int = 0
-    deadline_s: float = 900.0
+    duration: float | None = None
+    warm_up: int = 0
+    deadline: float = 900.0
     seed: int = 0
-    gate_timeout_s: float = 60.0
+    gate_timeout: float = 60.0
 
     @property
     def declared(self) -> Workload:
@@ -76,37 +76,37 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         How one object is moved and checked.
     objects
         Objects that one invocation moves, one after the other.
-    object_bytes
+    size
         Size of a new object; None for workloads that make none, or if ``load`` has sizes.
-    repeats
+    read_times
         How often an invocation reads each of its objects.
     load
         What the operations of a function are like, beyond how many objects there are.
-    duration_s
+    duration
         Invocations go through their objects again and again for this long; None for once.
-    warmup
+    warm_up
         Rounds through the objects of an invocation that reports leave out.
-    deadline_s
+    deadline
         An invocation stops by itself after this long, with a partial record.
     seed
         Decides what is drawn at random, sizes for instance, but neither keys nor bytes.
-    gate_timeout_s
+    gate_timeout
         The gate opens after this long, whoever is there.
     gate
         Share of the invocations that have to be there before any begins; None for no gate.
-    invocations
+    number
         Functions to call in all.
     concurrency
         Invocations alive at once, at most.
     executor
         Where functions run; docs/executors.md.
-    functions
+    function
         Names of the deployed functions to invoke, for executors that invoke such.
     function_region
         Where these are; None for the region of the bucket.
-    memory_mib
+    memory
         What each of them must have, as the probe finds; None for whatever it has.
-    architecture
+    arch
         The same of its processor: arm64 or x86_64.
     probe
         Whether each of them, or of the workers of a Dask cluster, is asked, before anything is
@@ -115,15 +115,15 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         Address of a Dask cluster; None to start one on this machine.
     slots
         Functions at once of a Dask cluster that is started; None for four per processor.
-    start_timeout_s
+    start_timeout
         What has not begun this long after its launch is launched again, and can not begin any
         more; only with ``control``.
     endpoints
         Further endpoints of the same bucket; the functions take turns.
     until_stable
-        The run ends before ``duration_s``, once an interval of its rate is this narrow: half the
+        The run ends before ``duration``, once an interval of its rate is this narrow: half the
         width over the rate; only where functions share memory with their driver.
-    link_bytes_per_s
+    link
         What the network between functions and store carries at most, as the user declares.
     name
         What reports call the run.
@@ -138,30 +138,30 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     Examples
     --------
     >>> target = sbench.Target(bucket="mine")
-    >>> job = sbench.JobSpec(workload="write", target=target, invocations=4, object_bytes=1 << 20)
+    >>> job = sbench.JobSpec(workload="write", target=target, number=4, size=1 << 20)
     >>> job.executor, job.concurrency
     ('local', 8)
-    >>> sbench.JobSpec(workload="write", target=target, invocations="4", object_bytes=1)
+    >>> sbench.JobSpec(workload="write", target=target, number="4", size=1)
     Traceback (most recent call last):
         ...
-    serverless_bench.errors.UsageError: `invocations` must be a whole number, got '4'
+    serverless_bench.errors.UsageError: `number` must be a whole number, got '4'
     """
 
     gate: float | None = None
-    invocations: int
+    number: int
     concurrency: int = 8
     executor: str = DEFAULT_EXECUTOR
-    functions: tuple[str, ...] = ()
+    function: tuple[str, ...] = ()
     function_region: str | None = None
-    memory_mib: int | None = None
-    architecture: str | None = None
+    memory: int | None = None
+    arch: str | None = None
     probe: bool = True
     scheduler: str | None = None
     slots: int | None = None
-    start_timeout_s: float = 60.0
+    start_timeout: float = 60.0
     endpoints: tuple[str, ...] = ()
     until_stable: float | None = None
-    link_bytes_per_s: float | None = None
+    link: float | None = None
     name: str = "job"
 
     def __post_init__(self) -> None:
@@ -185,20 +185,20 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         """
         workload = open_workload(self.workload)
         self._check_load()
-        part_bytes = self.transfer.part_bytes
+        part_bytes = self.transfer.part_size
         whole = not workload.reads(self.load)
         if whole and part_bytes is not None and part_bytes < MIN_PART_BYTES:
             raise wrong(
-                "part_bytes",
+                "part_size",
                 f"must be between 5 and 5120 MiB, got {part_bytes / MIB:g}",
                 hint="S3 takes parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
-        sizes = self.object_bytes or self.load.sizes
+        sizes = self.size or self.load.sizes
         if workload.needs_size and sizes is None:
             raise UsageError(
-                f"`object_bytes` is missing: a {self.workload} makes objects",
-                hint="object_bytes=64 << 20 for 64 MiB, or sizes in `load`",
-                field="object_bytes",
+                f"`size` is missing: a {self.workload} makes objects",
+                hint="size=64 << 20 for 64 MiB, or sizes in `load`",
+                field="size",
             )
         workload.check(self)
 
@@ -221,22 +221,22 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     def _check_values(self) -> None:
         check_types(self)
         for name, value in (
-            ("invocations", self.invocations),
+            ("number", self.number),
             ("concurrency", self.concurrency),
             ("objects", self.objects),
-            ("repeats", self.repeats),
+            ("read_times", self.read_times),
         ):
             at_least(name, value, 1)
         slots = 1 if self.slots is None else self.slots
         at_least("slots", slots, 1, hint="leave it out for as many as the host has processors")
-        at_most("invocations", self.invocations, MAX_INVOCATIONS)
+        at_most("number", self.number, MAX_INVOCATIONS)
         at_most("objects", self.objects, MAX_OBJECTS)
-        at_most("repeats", self.repeats, MAX_REPEATS)
+        at_most("read_times", self.read_times, MAX_REPEATS)
         refuse_password(" ".join(map(str, self.endpoints)))
-        at_least("warmup", self.warmup, 0)
-        for name in ("deadline_s", "gate_timeout_s", "start_timeout_s"):
+        at_least("warm_up", self.warm_up, 0)
+        for name in ("deadline", "gate_timeout", "start_timeout"):
             positive(name, getattr(self, name))
-        for name in ("duration_s", "link_bytes_per_s"):
+        for name in ("duration", "link"):
             if (limit := getattr(self, name)) is not None:
                 positive(name, limit)
         if self.gate is not None and not 0 < self.gate <= 1:
@@ -246,13 +246,13 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 hint="it is the share of the functions to wait for: `gate` 0.95",
             )
         self._check_rate()
-        if self.object_bytes is not None:
-            at_least("object_bytes", self.object_bytes, 1)
-            parts = -(-self.object_bytes // (self.transfer.part_bytes or MAX_PART_BYTES))
+        if self.size is not None:
+            at_least("size", self.size, 1)
+            parts = -(-self.size // (self.transfer.part_size or MAX_PART_BYTES))
             if parts > MAX_PARTS:
                 raise UsageError(
                     f"{parts} parts make one object, S3 takes at most {MAX_PARTS}",
-                    hint="raise `part_bytes`",
+                    hint="raise `part_size`",
                 )
 
     def _check_rate(self) -> None:
@@ -262,15 +262,15 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 f"must be above 0 and below 0.5, got {self.until_stable:g}",
                 hint="half the width of an interval, over the rate: `until_stable` 0.02",
             )
-        rate = self.load.rate_per_s
+        rate = self.load.rate
         if rate is None:
             return
-        due = rate * (self.duration_s or 0) * -(-self.invocations // self.concurrency)
+        due = rate * (self.duration or 0) * -(-self.number // self.concurrency)
         if due > MAX_DUE:
             raise wrong(
-                "rate_per_s",
+                "rate",
                 f"{rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
-                hint="ask for fewer a second, or for a shorter `duration_s`",
+                hint="ask for fewer a second, or for a shorter `duration`",
             )
 
     @property
@@ -283,7 +283,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         """Threads of one function that get no object of a write or a read."""
         if not self.declared.deals_objects:
             return 0
-        return max(0, self.load.threads - self.objects * self.repeats)
+        return max(0, self.load.threads - self.objects * self.read_times)
 
     @property
     def functions_region(self) -> str:

@@ -62,7 +62,7 @@ class Target:
         Where a request names its bucket: auto, path or virtual.
     store
         Which store sbench runs here itself; None for any other. ``embedded_target`` sets it.
-    options
+    client_option
         The client library's own options, as names and values; docs/clients.md has them.
 
     Examples
@@ -79,7 +79,7 @@ class Target:
     region: str = "us-east-1"
     addressing: Addressing = Addressing.AUTO
     store: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    client_option: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -89,7 +89,7 @@ class Target:
         if self.protocol is not StoreProtocol.S3:
             object.__setattr__(self, "region", "")
         # JSON has no tuples, and a target is a key of dictionaries.
-        object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))
+        object.__setattr__(self, "client_option", tuple((n, v) for n, v in self.client_option))
 
     @property
     def bucket_name(self) -> str:

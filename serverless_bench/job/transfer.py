@@ -47,63 +47,63 @@ class Transfer:
     ----------
     connections
         Requests of one operation in flight at once.
-    part_bytes
+    part_size
         Size of a part of an upload and of a range of a download; None moves objects whole.
-    block_bytes
+    block_size
         Bytes generated, moved and compared at a time.
     verify
         How much of what is read is compared with what was written: full, sample or none.
     retries
         Further attempts after an attempt that failed for a reason that may pass; 0 for none.
-    timeout_s
+    timeout
         An attempt ends when no byte has moved for this long.
-    min_split_bytes
-        Objects below this size are read whole, whatever ``part_bytes`` says.
+    min_split_size
+        Objects below this size are read whole, whatever ``part_size`` says.
     stat
         How the size of an object is learned before it is read: key, each or before.
 
     Examples
     --------
-    >>> transfer = sbench.Transfer(part_bytes=8 << 20, connections=4)
+    >>> transfer = sbench.Transfer(part_size=8 << 20, connections=4)
     >>> transfer.verify.value, transfer.retries
     ('full', 4)
     """
 
     connections: int = 1
-    part_bytes: int | None = None
-    block_bytes: int = MIB
+    part_size: int | None = None
+    block_size: int = MIB
     verify: Verify = Verify.FULL
     retries: int = 4
-    timeout_s: float = 60.0
-    min_split_bytes: int | None = None
+    timeout: float = 60.0
+    min_split_size: int | None = None
     stat: Stat = Stat.KEY
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.min_split_bytes is not None:
-            at_least("min_split_bytes", self.min_split_bytes, 1)
+        if self.min_split_size is not None:
+            at_least("min_split_size", self.min_split_size, 1)
         at_least("connections", self.connections, 1)
         at_most("connections", self.connections, MAX_CONNECTIONS)
-        if self.block_bytes < KIB:
-            raise wrong("block_bytes", f"must be at least 1 KiB, got {self.block_bytes} bytes")
+        if self.block_size < KIB:
+            raise wrong("block_size", f"must be at least 1 KiB, got {self.block_size} bytes")
         at_least("retries", self.retries, 0)
-        positive("timeout_s", self.timeout_s)
-        if self.part_bytes is not None and not (KIB <= self.part_bytes <= MAX_PART_BYTES):
+        positive("timeout", self.timeout)
+        if self.part_size is not None and not (KIB <= self.part_size <= MAX_PART_BYTES):
             raise wrong(
-                "part_bytes",
-                f"must be at most 5120 MiB, got {self.part_bytes / MIB:g}",
+                "part_size",
+                f"must be at most 5120 MiB, got {self.part_size / MIB:g}",
                 hint="S3 takes parts of 5 MiB to 5 GiB",
             )
 
-    def part_size(self, kind: OperationKind, size: int) -> int | None:
+    def part_length(self, kind: OperationKind, size: int) -> int | None:
         """Return the size of a part or range of an object, or None to move it whole.
 
         Several connections need parts, and so does a put of more than 5 GiB (Amazon S3 user
         guide, "Uploading objects"): both get a size where none was asked for.
         """
-        if kind is OperationKind.GET and size < (self.min_split_bytes or 0):
+        if kind is OperationKind.GET and size < (self.min_split_size or 0):
             return None
-        chosen = self.part_bytes
+        chosen = self.part_size
         if chosen is None and self.connections > 1:
             share = -(-size // self.connections)
             chosen = max(MIN_PART_BYTES, min(DEFAULT_PART_BYTES, -(-share // MIB) * MIB))

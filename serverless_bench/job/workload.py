@@ -28,7 +28,7 @@ PACED: Final = ("threads", "rate", "arrivals")
 """Settings of how a function goes through its operations."""
 NEW_OBJECTS: Final = ("mb", "size", "sizes", "layout", "compressibility", "duplication", "prefix")
 """Settings of objects that a function makes."""
-PACE: Final = ("threads", "rate_per_s", "arrivals")
+PACE: Final = ("threads", "rate", "arrivals")
 CONTENT: Final = ("sizes", "layout", "compressibility", "duplication")
 """Fields of a load that these settings become."""
 

@@ -81,9 +81,9 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
     check_ceiling(job)
     known = [size for size in map(declared_size, keys) if size]
     # What one function reads of an object is an object to the store that drains.
-    size = job.object_bytes or max(1, max(known, default=_LEAST_BYTES) // (job.load.split or 1))
-    total = sum(known) * job.repeats or job.invocations * job.objects * size
-    invocations = min(job.invocations, job.concurrency)
+    size = job.size or max(1, max(known, default=_LEAST_BYTES) // (job.load.split or 1))
+    total = sum(known) * job.read_times or job.number * job.objects * size
+    invocations = min(job.number, job.concurrency)
     size = min(size, _LIMIT_BYTES // invocations)
     objects = max(1, min(total, _LIMIT_BYTES) // (invocations * size))
     reads = moving_kind(job) is OperationKind.GET
@@ -91,12 +91,12 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
         short = replace(
             job,
             target=Target(client=job.target.client, bucket="any", endpoint_url=url),
-            invocations=invocations,
+            number=invocations,
             objects=1 if reads else objects,
-            object_bytes=None if reads else size,
-            repeats=1,
-            duration_s=None,
-            warmup=0,
+            size=None if reads else size,
+            read_times=1,
+            duration=None,
+            warm_up=0,
             gate=None,
             load=replace(job.load, split=None),
         )

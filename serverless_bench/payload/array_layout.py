@@ -114,7 +114,7 @@ def piece_count(array: ArraySpec, shape: Sequence[int]) -> int:
 
 def _levels(array: ArraySpec, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the shapes of an array and of the further levels of an OME-Zarr image."""
-    asked = dict(array.options).get("pyramid", "no")
+    asked = dict(array.library_option).get("pyramid", "no")
     if array.library != "ome_zarr" or asked.lower() in {"no", "off", "false", "0"}:
         return [shape]
     return [shape, *(smaller(shape, factor) for factor in PYRAMID)]

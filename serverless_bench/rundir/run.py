@@ -127,7 +127,7 @@ class Run:
     def __repr__(self) -> str:
         state = "" if self.simulated is None else f", simulated with {self.simulated}"
         state += "" if self.ended else ", not ended"
-        job = f"{self.job.workload}, {self.job.invocations} functions"
+        job = f"{self.job.workload}, {self.job.number} functions"
         return f"<Run {self.path}: {job}, {len(self.operations['bytes'])} operations{state}>"
 
     def frames(self) -> Frames:
@@ -198,7 +198,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     job = check_header(path / HEADER, header)
     # A block of the user's own has its name where an object has its key.
     skip = _DETAIL - {"key"} if job.declared.runs_code else _DETAIL
-    reader = RecordReader(job.invocations, frozenset() if detail else skip)
+    reader = RecordReader(job.number, frozenset() if detail else skip)
     records = path / RECORDS
     try:
         # Its lines are long.
@@ -219,7 +219,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         created_ns=header["created_ns"],
         job=job,
         provenance=header["provenance"],
-        functions=with_status(reader.functions.finish(), job.invocations),
+        functions=with_status(reader.functions.finish(), job.number),
         **tables,
         ended=reader.ended,
         waves=tuple(reader.waves),

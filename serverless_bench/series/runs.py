@@ -85,7 +85,7 @@ def task_of(
     UsageError
         If costs are limited where there are none.
     """
-    cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory_mib, arch=job.architecture)
+    cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory, arch=job.arch)
     embedded = job.target.store is not None
     place = _on_the_embedded_store if embedded else nullcontext
     return Task(job=job, keys=keys, place=place, embedded=embedded, cost=cost)

@@ -38,7 +38,7 @@ from serverless_bench.units import format_count
 METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 PARAMETERS: Final = ("per_function", "cap", "contention", "coherency", "knee")
 """Of the laws, in the order of a report."""
-_VARIES: Final = frozenset({"invocations", "concurrency", "bytes"})
+_VARIES: Final = frozenset({"number", "concurrency", "bytes"})
 """Settings that differ from one number of functions to the next."""
 _COME_TO_AN_END: Final = frozenset({INCOMPLETE, CORRUPT, WITHHELD})
 """Exit codes of runs that came to their end and still cannot stand for their number."""
@@ -208,7 +208,7 @@ def _checked(numbers: Iterable[int]) -> list[int]:
 
 def with_functions(task: Task, number: int) -> Task:
     """Return a task with so many functions, all at once."""
-    return replace(task, job=replace(task.job, invocations=number, concurrency=number))
+    return replace(task, job=replace(task.job, number=number, concurrency=number))
 
 
 def _measured(

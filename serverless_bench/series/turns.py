@@ -312,7 +312,7 @@ def ab(  # noqa: PLR0913 - the flags of the command
 
     Examples
     --------
-    >>> larger = replace(writing, transfer=sbench.Transfer(block_bytes=2 * MIB))
+    >>> larger = replace(writing, transfer=sbench.Transfer(block_size=2 * MIB))
     >>> found = sbench.ab(writing, larger, "ab", blocks=6, warm_up_blocks=0)
     >>> [side["runs"] for side in found.to_json()["sides"]]
     [6, 6]

@@ -1,15 +1,13 @@
 """What a user says of a job: plain settings, the same on the command line, in files and in Python.
 
-A setting is called like its flag, with underscores. The fields of a specification
-(``JobSpec`` and what it holds) are other names for the same: ``object_bytes = 4096`` is
-``size = "4096B"``. What is said of a setting, in help texts and in docs/settings.md, is said
-here. msgspec checks types and choices; what values can be is checked where specifications
-are made, in ``job.spec``.
+A setting is called like its flag, with underscores, and like the field of a specification
+(``JobSpec`` and what it holds) that is made from it. Help texts, docs/settings.md and how a
+text is read stand here. msgspec checks types and choices; what values can be is checked where
+specifications are made, in ``job.spec``.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
@@ -23,12 +21,16 @@ from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.schema import checked
-from serverless_bench.units import KIB, MIB, parse_size
-
-
-def _in(unit: int) -> Callable[[Any], object]:
-    """Return what turns bytes, a number or a text with a unit, into ``unit``."""
-    return lambda size: (parse_size(size) if isinstance(size, str) else size) / unit
+from serverless_bench.settings.texts import (
+    read_folder,
+    read_lengths,
+    read_mix,
+    read_options,
+    read_pairs,
+    read_size,
+    read_sizes,
+)
+from serverless_bench.units import parse_link, parse_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,6 @@ class JobSettings:
         int | None,
         Harmless(
             "Functions.",
-            also="invocations",
             otherwise=lambda workload: workload.default_number or "as many as read all keys",
         ),
     ] = None
@@ -88,33 +89,27 @@ class JobSettings:
     ] = None
     client_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
-        Meaning("An option of that library; docs/clients.md has them.", also="options"),
+        Meaning(
+            "An option of that library; docs/clients.md has them.",
+            read=lambda name, given: tuple(sorted(read_pairs(name, given))),
+        ),
     ] = ()
     prefix: Annotated[str, Meaning("Goes before every random key.", own=True)] = DEFAULT_PREFIX
 
     # How an object is moved.
     connections: Annotated[int, Harmless("Connections of each function.")] = 1
-    part_mb: Annotated[
-        float | None,
-        Harmless(
-            "MiB of a part or range; whole objects without it.",
-            also="part_bytes",
-            of_field=_in(MIB),
-        ),
+    part_size: Annotated[
+        str | int | None,
+        Harmless("Size of a part or range, as in 16MiB; whole objects without it.", read=read_size),
     ] = None
-    block_kib: Annotated[
-        float, Harmless("KiB moved at a time.", also="block_bytes", of_field=_in(KIB))
-    ] = 1024
+    block_size: Annotated[str | int, Harmless("Bytes moved at a time.", read=read_size)] = "1MiB"
     verify: Annotated[Verify, Harmless("How much of what is read is compared.")] = Verify.FULL
     retries: Annotated[
         int, Harmless("Further attempts of what failed for a passing reason; 15 s if throttled.")
     ] = 4
-    timeout: Annotated[
-        float, Harmless("Seconds without a byte that end an attempt.", also="timeout_s")
-    ] = 60.0
-    min_split_mb: Annotated[
-        float | None,
-        Harmless("MiB; smaller objects are read whole.", also="min_split_bytes", of_field=_in(MIB)),
+    timeout: Annotated[float, Harmless("Seconds without a byte that end an attempt.")] = 60.0
+    min_split_size: Annotated[
+        str | int | None, Harmless("Smaller objects are read whole.", read=read_size)
     ] = None
     stat: Annotated[
         Stat,
@@ -130,7 +125,6 @@ class JobSettings:
         Harmless(
             "Operations due per second, of the functions that run at once (open loop).",
             own=True,
-            also="rate_per_s",
         ),
     ] = None
     arrivals: Annotated[
@@ -147,17 +141,16 @@ class JobSettings:
         ),
     ] = None
     size: Annotated[
-        str | None,
-        Harmless(
-            "Size of an object with its unit, as in 2GB or 64MiB.",
-            own=True,
-            also="object_bytes",
-            of_field=lambda size: f"{size}B" if isinstance(size, int) else str(size),
-        ),
+        str | int | None,
+        Harmless("Size of an object with its unit, as in 2GB or 64MiB.", own=True, read=read_size),
     ] = None
     sizes: Annotated[
         str | None,
-        Meaning("Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.", own=True),
+        Meaning(
+            "Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.",
+            own=True,
+            read=read_sizes,
+        ),
     ] = None
     layout: Annotated[str, Harmless("Keys: random, sharded:N or sequential.", own=True)] = "random"
     compressibility: Annotated[
@@ -173,21 +166,20 @@ class JobSettings:
         str | None,
         Meaning("Read the objects listed here, one key per line.", own=True),
     ] = None
-    read_times: Annotated[int, Harmless("Reads of each object.", own=True, also="repeats")] = 1
+    read_times: Annotated[int, Harmless("Reads of each object.", own=True)] = 1
     split: Annotated[
         int | None,
         Harmless("Functions that share each object; each reads a range.", own=True),
     ] = None
 
     # Operations of several kinds.
-    mix: Annotated[str | dict[str, float], Harmless("Operations and their weights.", own=True)] = (
-        DEFAULT_MIX
-    )
+    mix: Annotated[
+        str | dict[str, float], Harmless("Operations and their weights.", own=True, read=read_mix)
+    ] = DEFAULT_MIX
     operations: Annotated[int | None, Harmless("Per function; or --duration.", own=True)] = None
-    range_kib: Annotated[
-        float,
-        Harmless("KiB that a get_range reads.", own=True, also="range_bytes", of_field=_in(KIB)),
-    ] = 1024
+    range_size: Annotated[
+        str | int, Harmless("What a get_range reads.", own=True, read=read_size)
+    ] = "1MiB"
 
     # Keys that all functions write to.
     pattern: Annotated[Pattern, Harmless("What functions contend for.", own=True)] = (
@@ -195,7 +187,7 @@ class JobSettings:
     )
     backoff: Annotated[
         float,
-        Harmless("Seconds to wait after a conflict, at most.", own=True, also="backoff_s"),
+        Harmless("Seconds to wait after a conflict, at most.", own=True),
     ] = 0.01
 
     # Arrays.
@@ -208,12 +200,17 @@ class JobSettings:
     ] = "tensorstore"
     driver: Annotated[str, Harmless("Format: zarr (2) or zarr3.", own=True)] = "zarr"
     shape: Annotated[
-        str | tuple[int, ...], Harmless("Of an array, or of what one append adds.", own=True)
+        str | tuple[int, ...],
+        Harmless("Of an array, or of what one append adds.", own=True, read=read_lengths),
     ] = "4096,4096"
-    chunks: Annotated[str | tuple[int, ...], Harmless("Shape of a chunk.", own=True)] = "1024,1024"
+    chunks: Annotated[
+        str | tuple[int, ...], Harmless("Shape of a chunk.", own=True, read=read_lengths)
+    ] = "1024,1024"
     shards: Annotated[
         str | tuple[int, ...] | None,
-        Harmless("Shape of what becomes one object; a chunk without it.", own=True),
+        Harmless(
+            "Shape of what becomes one object; a chunk without it.", own=True, read=read_lengths
+        ),
     ] = None
     dtype: Annotated[str, Harmless("uint8, uint16, uint32 or float32.", own=True)] = "float32"
     codec: Annotated[
@@ -222,11 +219,13 @@ class JobSettings:
     source: Annotated[str, Harmless("Who holds the data: numpy or jax.", own=True)] = "numpy"
     path: Annotated[
         str | None,
-        Meaning("Directory for arrays in files; the bucket without it.", own=True),
+        Meaning(
+            "Directory for arrays in files; the bucket without it.", own=True, read=read_folder
+        ),
     ] = None
     library_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
-        Meaning("An option of the library; docs/arrays.md has them.", own=True),
+        Meaning("An option of the library; docs/arrays.md has them.", own=True, read=read_options),
     ] = ()
 
     code: Annotated[
@@ -244,36 +243,36 @@ class JobSettings:
         float,
         Harmless(
             "Seconds after which a function stops by itself; the driver's own requests have 40.",
-            also="deadline_s",
         ),
     ] = 900.0
     duration: Annotated[
         float | None,
-        Harmless("Seconds to go through the objects again and again.", also="duration_s"),
+        Harmless("Seconds to go through the objects again and again."),
     ] = None
     until_stable: Annotated[
         str | float | None,
         Harmless(
             "End before --duration, once an interval of the rate is this narrow: half its width"
-            " over the rate, as in 2%; docs/limit.md."
+            " over the rate, as in 2%; docs/limit.md.",
+            read=lambda name, given: parse_share(f"`{name}`", str(given)),
         ),
     ] = None
     warm_up: Annotated[
         int,
-        Harmless("Rounds through the objects that come first and do not count.", also="warmup"),
+        Harmless("Rounds through the objects that come first and do not count."),
     ] = 0
     gate: Annotated[
         float | None, Harmless("Begin together, once this share of functions is there.")
     ] = None
     gate_timeout: Annotated[
         float,
-        Harmless("Seconds after which the gate opens, whoever is there.", also="gate_timeout_s"),
+        Harmless("Seconds after which the gate opens, whoever is there."),
     ] = 60.0
     link: Annotated[
         str | float | None,
         Harmless(
             "What the network carries at most, as in 20Gbit: more is not believed.",
-            also="link_bytes_per_s",
+            read=lambda _, given: parse_link(given) if isinstance(given, str) else given,
         ),
     ] = None
     seed: Annotated[int, Harmless("Seed of everything random.")] = 0
@@ -287,16 +286,15 @@ class JobSettings:
         Harmless(
             "MB of a function: chooses among the stack's; others must have as much. Decides the"
             " cost.",
-            also="memory_mib",
         ),
     ] = None
     arch: Annotated[
         Literal["arm64", "x86_64"] | None,
-        Harmless("Processor of the functions, as the memory.", also="architecture"),
+        Harmless("Processor of the functions, as the memory."),
     ] = None
     function: Annotated[
         str | tuple[str, ...],
-        Meaning("Deployed function to invoke; several share the load.", also="functions"),
+        Meaning("Deployed function to invoke; several share the load."),
     ] = ()
     function_region: Annotated[
         str | None, Meaning("Where the functions are, if not where the bucket is.")
@@ -323,7 +321,6 @@ class JobSettings:
         float,
         Harmless(
             "Seconds after which a function that has not begun is launched again.",
-            also="start_timeout_s",
         ),
     ] = 60.0
 

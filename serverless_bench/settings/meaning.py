@@ -16,12 +16,10 @@ class Meaning:
     _: KW_ONLY
     own: bool = False
     """Whether only jobs of workloads that declare it have it."""
+    read: Callable[[str, Any], Any] | None = None
+    """Makes the value in a specification, of the setting's name and what is given."""
     section: str = "Functions"
     """Of help, for a flag that has no place of its own there; of an ``own`` one, Workload."""
-    also: str = ""
-    """The field of a specification that it becomes, if that has another name."""
-    of_field: Callable[[Any], object] | None = None
-    """Makes the setting of that field's value, if it is another."""
     otherwise: Callable[[Workload], object] = lambda _: None
     """What holds for a workload if it is None; None if nothing does."""
 

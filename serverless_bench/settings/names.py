@@ -19,12 +19,6 @@ def meanings() -> Mapping[str, Meaning]:
     return {one.name: hints[one.name].__metadata__[0] for one in fields(JobSettings)}
 
 
-@cache
-def _by_field() -> Mapping[str, str]:
-    """Return settings by the fields of specifications that are other names of them."""
-    return {one.also: name for name, one in meanings().items() if one.also}
-
-
 def setting_names(workload: str | None = None) -> tuple[str, ...]:
     """Return the names of the settings that a workload has, or of all, in their order.
 
@@ -40,19 +34,13 @@ def setting_names(workload: str | None = None) -> tuple[str, ...]:
     return tuple(name for name in every if name in own or not meanings()[name].own)
 
 
-def setting_of(name: str) -> str:
-    """Return the setting that a field of a specification stands for; other names as they are."""
-    return _by_field().get(name, name)
-
-
 def make_settings(given: Mapping[str, Any]) -> JobSettings:
-    """Return settings, by whatever names they are given.
+    """Return settings from their values by name.
 
     Parameters
     ----------
     given
-        Values by name: of settings, or of fields of ``JobSpec``, ``Target``, ``Transfer``,
-        ``Load`` and ``ArraySpec``. Hyphens stand for underscores. ``workload`` must be there.
+        Values by name, ``workload`` among them. Hyphens stand for underscores.
 
     Raises
     ------
@@ -67,8 +55,7 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
     known = {"workload", *setting_names(workload)}
     values: dict[str, Any] = {}
     for spelled, value in given.items():
-        plain = spelled.replace("-", "_")
-        name = setting_of(plain)
+        name = spelled.replace("-", "_")
         if name not in known:
             raise UsageError(
                 f"the workload {workload} has no setting {spelled!r}",
@@ -77,6 +64,5 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
             )
         if name in values:
             raise wrong(name, f"is given twice, once as {spelled}")
-        read = meanings()[name].of_field
-        values[name] = read(value) if read and name != plain and value is not None else value
+        values[name] = value
     return JobSettings(**values)

@@ -14,7 +14,6 @@ import orjson
 
 from serverless_bench.analysis.timeline import segments
 from serverless_bench.rundir.run import Run
-from serverless_bench.settings.names import setting_of
 from serverless_bench.statistics.stability import batch_means
 from serverless_bench.studies.definition import Setting, Settings
 from serverless_bench.studies.observations import operation_rates
@@ -47,12 +46,12 @@ class RunLength:
 
 def is_fixed(changes: Settings) -> bool:
     """Tell whether the user sets how much a run does."""
-    return not _SIZES.isdisjoint(map(setting_of, changes))
+    return not _SIZES.isdisjoint(changes)
 
 
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
     """Return the settings that make a pilot's length."""
-    return {} if _is_append(settings) else {"duration_s": min(PILOT_S, most_s)}
+    return {} if _is_append(settings) else {"duration": min(PILOT_S, most_s)}
 
 
 def rounds_within(minutes: float, known: Collection[RunLength], least: int) -> int:
@@ -83,7 +82,7 @@ def length_of(
         wanted_s = took_s * (pilot_error / error) ** 2 if error else most_s
         seconds = min(most_s, max(min(LEAST_S, most_s), wanted_s))
         reached = pilot_error * sqrt(took_s / seconds)
-    length: dict[str, Setting] = {"duration_s": round(seconds, 2)}
+    length: dict[str, Setting] = {"duration": round(seconds, 2)}
     if _is_append(settings):
         # An array that is appended to begins once: more time is more appends.
         length = {"objects": settings.get("objects", 1)}

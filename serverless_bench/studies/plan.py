@@ -259,7 +259,7 @@ def planned_jobs(plan: Plan, target_of: Callable[[Settings], Target]) -> Iterato
                 prepared[name] = tuple(example_keys(job, ()))
                 yield PlannedJob(job=job, runs=1)
             keys = prepared[name]
-        length = {"duration_s": plan.most_s} if pilot_settings(cell.settings, plan.most_s) else {}
+        length = {"duration": plan.most_s} if pilot_settings(cell.settings, plan.most_s) else {}
         settings = merged(cell.settings, length if plan.most_s else {})
         # A pilot of each cell, or one run to warm up.
         extra = 1 if plan.most_s or not number else 0
@@ -275,8 +275,8 @@ def dollars_text(plan: Plan) -> str:
     total, currency = 0.0, ""
     try:
         for planned in planned_jobs(plan, lambda _: _ANYWHERE):
-            job = replace(planned.job, concurrency=planned.job.invocations)
-            found = plan_job(job, planned.keys, memory_mib=job.memory_mib or VCPU_MIB)
+            job = replace(planned.job, concurrency=planned.job.number)
+            found = plan_job(job, planned.keys, memory_mib=job.memory or VCPU_MIB)
             if found.dollars is None:
                 return ""
             total, currency = total + planned.runs * found.dollars.total, found.prices.currency

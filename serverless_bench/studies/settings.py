@@ -1,7 +1,7 @@
 """What a cell may set, and the job that comes of it.
 
-Settings are those of any job (docs/settings.md), by their own names or by the fields of
-``JobSpec``; the entries of a table have dotted names. A few are of experiments only.
+Settings are those of any job (docs/settings.md); the entries of a table have dotted names. A few
+are of experiments only.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.names import setting_names, setting_of
+from serverless_bench.settings.names import setting_names
 from serverless_bench.studies.definition import Setting, Settings
 
 STORES: Final = ("embedded", "loopback", "files")
@@ -45,7 +45,7 @@ _CONTENT: Final = (
     "layout",
     "compressibility",
     "duplication",
-    "block_kib",
+    "block_size",
 )
 """What says how objects are made, which a write in preparation takes over from its cells."""
 _OTHERS: Final = (
@@ -66,7 +66,7 @@ _MAY_BE_NONE: Final = frozenset(
 def is_setting(name: str) -> bool:
     """Tell whether there is a setting of this name."""
     table, dot, _ = name.partition(".")
-    return name in _KNOWN or setting_of(table) + ".*" * len(dot) in _KNOWN
+    return name in _KNOWN or table + ".*" * len(dot) in _KNOWN
 
 
 def check_settings(settings: Settings) -> None:
@@ -89,13 +89,8 @@ def check_settings(settings: Settings) -> None:
 
 
 def merged(*tables: Settings) -> dict[str, Setting]:
-    """Return one table of several; the last word counts, by whichever name it is said."""
-    found: dict[str, tuple[str, Setting]] = {}
-    for table in tables:
-        for name, value in table.items():
-            head, *rest = name.split(".", 1)
-            found[".".join([setting_of(head), *rest])] = name, value
-    return dict(found.values())
+    """Return one table of several; the last word counts."""
+    return {name: value for table in tables for name, value in table.items()}
 
 
 def check_cell(
@@ -131,13 +126,12 @@ def check_cell(
     left_out = {*OWN, "serve", *(set(_CONTENT) - set(setting_names(workload)))}
     for name_in_cell, value in settings.items():
         table, _, entry = name_in_cell.partition(".")
-        setting = setting_of(table)
         if entry:
             given.setdefault(table, {})[entry] = value
         else:
-            given[table] = None if value == "none" and setting in _MAY_BE_NONE else value
-    given = {name: value for name, value in given.items() if setting_of(name) not in left_out}
-    number = given.setdefault("number", given.pop("invocations", 1))
+            given[table] = None if value == "none" and table in _MAY_BE_NONE else value
+    given = {name: value for name, value in given.items() if name not in left_out}
+    number = given.setdefault("number", 1)
     given.setdefault("concurrency", number)
     total = settings.get("total_objects")
     if isinstance(total, int) and isinstance(number, int):
@@ -170,8 +164,8 @@ def job_of(
     place: dict[str, Any] = {
         name: settings[name] for name in ("client", "prefix", "addressing") if name in settings
     }
-    target = replace(target, **place, options=job.target.options)
-    return replace(job, target=target, functions=functions)
+    target = replace(target, **place, client_option=job.target.client_option)
+    return replace(job, target=target, function=functions)
 
 
 def workload_of(settings: Settings) -> str:
@@ -181,7 +175,7 @@ def workload_of(settings: Settings) -> str:
 
 def prepared_by(prepare: Settings, cell: Settings) -> dict[str, Setting]:
     """Return the settings of the write that makes what a cell reads."""
-    content = {name: value for name, value in cell.items() if setting_of(name) in _CONTENT}
+    content = {name: value for name, value in cell.items() if name in _CONTENT}
     # A loopback store makes what is read from its key: a plain one can prepare for any.
     place = {name: cell[name] for name in ("executor", "store") if name in cell}
     if place.get("store") == "files":

@@ -168,7 +168,7 @@ class ClientFixtures:
     @pytest.fixture
     def client(self, target: Target) -> Iterator[Client]:
         """Open the client under test."""
-        client = open_client(target, Transfer(connections=4, timeout_s=20))
+        client = open_client(target, Transfer(connections=4, timeout=20))
         yield client
         client.close()
 

@@ -66,7 +66,7 @@ class ClientContract(KeyContract, ConditionContract):
 
     def test_an_unknown_option_is_refused(self, declared: ClientInfo, target: Target) -> None:
         with pytest.raises(UsageError) as caught:
-            options.check(replace(target, options=(("no-such-option", "1"),)))
+            options.check(replace(target, client_option=(("no-such-option", "1"),)))
         assert all(name in caught.value.hint for name in options.documented(declared.options))
 
     def test_put_stores_the_body(self, client: Client, target: Target, key: str) -> None:

@@ -34,7 +34,7 @@ class ExecutorContract:
     timeout_s = 1.0
     """A deadline that a healthy invocation without operations keeps."""
 
-    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
+    def job(self, workload: str, *, number: int = COUNT) -> JobSpec:
         """Return a job that needs no store."""
         return JobSpec(
             name="contract",
@@ -42,16 +42,16 @@ class ExecutorContract:
             target=Target(bucket="none", endpoint_url="http://127.0.0.1:1"),
             control=self.control,
             executor=self.executor,
-            invocations=invocations,
+            number=number,
             concurrency=2,
-            deadline_s=self.timeout_s,
+            deadline=self.timeout_s,
         )
 
-    def outcomes(self, workload: str, *, invocations: int = COUNT) -> list[Outcome]:
+    def outcomes(self, workload: str, *, number: int = COUNT) -> list[Outcome]:
         """Run a job and return its outcomes by index."""
-        job = self.job(workload, invocations=invocations)
+        job = self.job(workload, number=number)
         found = list(open_executor(job).map(specs(job), RunProgress()))
-        assert [type(outcome) for outcome in found] == [Outcome] * invocations
+        assert [type(outcome) for outcome in found] == [Outcome] * number
         return sorted(found, key=lambda outcome: outcome.result.index)
 
     def test_it_declares_itself(self) -> None:
@@ -60,7 +60,7 @@ class ExecutorContract:
         assert info.remote is isinstance(open_executor(self.job("noop")), Recovering)
 
     def test_every_invocation_has_one_outcome(self) -> None:
-        outcomes = self.outcomes("noop", invocations=20)
+        outcomes = self.outcomes("noop", number=20)
         assert [outcome.result.index for outcome in outcomes] == list(range(20))
         assert all(isinstance(o.result, InvocationRecord) and o.result.ok for o in outcomes)
 
@@ -71,7 +71,7 @@ class ExecutorContract:
             assert outcome.submitted_ns <= record.start_ns <= record.end_ns <= outcome.collected_ns
 
     def test_a_worker_is_cold_once(self) -> None:
-        records = [o.result for o in self.outcomes("noop", invocations=12)]
+        records = [o.result for o in self.outcomes("noop", number=12)]
         cold = [r.worker_id for r in records if isinstance(r, InvocationRecord) and r.cold_start]
         assert len(cold) == len(set(cold))
 
@@ -96,7 +96,7 @@ class ExecutorContract:
                 assert result.ok
 
     def test_closing_early_ends_the_rest(self) -> None:
-        job = self.job("noop", invocations=50)
+        job = self.job("noop", number=50)
         outcomes = open_executor(job).map(specs(job), RunProgress())
         next(outcomes)
         outcomes.close()

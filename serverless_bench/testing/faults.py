@@ -44,7 +44,7 @@ class FaultWorkload(Workload):
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield the puts, all of them: the driver asks for them, too, to know their keys."""
-        if invocation.object_bytes is not None:
+        if invocation.size is not None:
             yield from Write().operations(invocation, thread)
 
     def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:

@@ -38,7 +38,7 @@ class Reference(Protocol):
 def open_reference(target: Target) -> Reference:
     """Return the reference of a target, one for all tests: making it takes long."""
     credentials = tuple(map(os.environ.get, _CREDENTIALS))
-    return _open_reference(replace(target, client="", prefix="", options=()), credentials)
+    return _open_reference(replace(target, client="", prefix="", client_option=()), credentials)
 
 
 @cache

@@ -78,7 +78,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
         raise ValueError("this invocation has no start barrier")
     began_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
-    timeout_s = invocation.gate_timeout_s + _TIMEOUT_S
+    timeout_s = invocation.gate_timeout + _TIMEOUT_S
     deadline_ns = began_ns + round(timeout_s * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)

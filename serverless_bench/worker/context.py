@@ -63,7 +63,7 @@ class FunctionContext:
     ...     with context.measure("think"):
     ...         return sum(range(1000))
     >>> with sbench.embedded_target() as target:
-    ...     ran = sbench.run_job(mine, target=target, invocations=2)
+    ...     ran = sbench.run_job(mine, target=target, number=2)
     >>> sbench.summarize(ran).ok
     2
     """
@@ -106,10 +106,10 @@ class FunctionContext:
         """
         invocation = self._runner.invocation
         number = next(self._numbers) if number is None else number
-        if invocation.object_bytes is None and invocation.load.sizes is None:
+        if invocation.size is None and invocation.load.sizes is None:
             raise UsageError(
                 "the job lets its functions make no objects",
-                hint="say how large they are: `object_bytes`",
+                hint="say how large they are: `size`",
             )
         if not 0 <= number < invocation.objects:
             raise UsageError(

@@ -82,7 +82,7 @@ def deliver(
         invocation = _within(invocation, remaining_s - RECORD_S)
     delivery = os.urandom(16).hex()
     store = _stores.open(ObjectIO, for_run(control, invocation.run_id))
-    before, held_s = store.requests.copy(), invocation.deadline_s + RECORD_S
+    before, held_s = store.requests.copy(), invocation.deadline + RECORD_S
     try:
         holder = _claim(store, invocation, delivery, held_s)
     except OperationError as exc:
@@ -98,7 +98,7 @@ def deliver(
     if withdraw is not None and holder["delivery"] != delivery:
         return None, "taken: another worker was quicker"
     # What the claim took is of the invocation's time: it is paid for, too.
-    invocation = _within(invocation, invocation.deadline_s - _since_s(began_ns))
+    invocation = _within(invocation, invocation.deadline - _since_s(began_ns))
     other = holder["delivery"]
     refused = None if other == delivery else f"duplicate: delivery {other} has this launch"
     record = _run(invocation, delivery, refused, store.requests - before)
@@ -116,7 +116,7 @@ def _since_s(began_ns: int) -> float:
 
 def _within(invocation: InvocationSpec, left_s: float) -> InvocationSpec:
     """Return an invocation that ends in the time that is left."""
-    return replace(invocation, deadline_s=min(invocation.deadline_s, max(0.1, left_s)))
+    return replace(invocation, deadline=min(invocation.deadline, max(0.1, left_s)))
 
 
 def _run(
@@ -145,7 +145,7 @@ def _claim(
             "held_s": held_s,
             "until_ns": wall_ns() + round(held_s * NS_PER_S),
         },
-        timeout_s=min(_CLAIM_S, invocation.deadline_s),
+        timeout_s=min(_CLAIM_S, invocation.deadline),
     )
 
 

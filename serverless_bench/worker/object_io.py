@@ -22,7 +22,7 @@ from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
 
-_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=30.0, retries=20)
+_TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=30.0, retries=20)
 """Retries end with the timeout of the caller, not with a count."""
 
 MOST_PAGES: Final = 3000

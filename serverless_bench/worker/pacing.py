@@ -94,9 +94,9 @@ class Schedule:
 
     def __init__(self, invocation: InvocationSpec, begin_ns: int, end_ns: int | None) -> None:
         load, rng = invocation.load, random.Random(f"{invocation.seed}/schedule")  # noqa: S311
-        if load.rate_per_s is None:
+        if load.rate is None:
             raise ValueError("a closed loop has no schedule")
-        distance_ns = NS_PER_S / load.rate_per_s
+        distance_ns = NS_PER_S / load.rate
         self._arrivals: _Even | _Poisson
         if load.arrivals == "poisson":
             self._arrivals = _Poisson(begin_ns, distance_ns, rng)

@@ -170,7 +170,7 @@ class Poller:
                 self._events.delete(name, etag="", timeout_s=_DELETE_S)
 
         # It stops by itself at its deadline; a library that hangs does not.
-        limit_s = min(float(event["deadline_s"]), _MOST_S) + RECORD_S + _GRACE_S
+        limit_s = min(float(event["deadline"]), _MOST_S) + RECORD_S + _GRACE_S
         faulthandler.dump_traceback_later(limit_s, exit=True)
         try:
             record, _ = deliver(event, withdraw=withdraw)

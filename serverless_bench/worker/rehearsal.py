@@ -31,14 +31,14 @@ def rehearsal(job: JobSpec) -> dict[str, Any]:
     """Return an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
     # What a read takes at once may be less than any part that can be written.
-    transfer = replace(job.transfer, retries=0, timeout_s=1.0, part_bytes=None)
+    transfer = replace(job.transfer, retries=0, timeout=1.0, part_size=None)
     once = replace(
         job,
         transfer=transfer,
         workload="write",
-        object_bytes=1,
-        duration_s=None,
-        warmup=0,
+        size=1,
+        duration=None,
+        warm_up=0,
         gate=None,
         # Neither a rate to keep nor code: what is passed as an argument must be short.
         load=Load(),
@@ -46,6 +46,6 @@ def rehearsal(job: JobSpec) -> dict[str, Any]:
     target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
     if not CLIENTS.load(target.client).info.forkable:
         # Threads do not come along into a fork: what waits for one would wait for ever.
-        target = replace(target, client="", protocol=StoreProtocol.S3, options=())
+        target = replace(target, client="", protocol=StoreProtocol.S3, client_option=())
     first = next(invocation_specs(once, run_id="", created_ns=0))
     return asdict(replace(first, target=target, not_after_ns=sys.maxsize))

@@ -89,7 +89,7 @@ class InvocationRunner:
         other, and only then the duration and the schedule begin, for all threads together.
         """
         invocation = self.invocation
-        self.deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
+        self.deadline_ns = monotonic_ns() + round(invocation.deadline * NS_PER_S)
         workload = open_workload(invocation.workload)
         self._context.performer = workload.performer(invocation)
         self._in_threads(lambda thread: self._prepare(workload, thread))
@@ -101,7 +101,7 @@ class InvocationRunner:
         threads = range(invocation.load.threads)
         self._rounds = [Rounds(workload, invocation, thread) for thread in threads]
         rngs = [self._rng(thread) for thread in threads]
-        if invocation.warmup:
+        if invocation.warm_up:
             self._in_threads(lambda thread: self._warm_up(self._rounds[thread], rngs[thread]))
         self.begin()
         if self._stopped is None:
@@ -122,10 +122,10 @@ class InvocationRunner:
         if invocation.gate_poll_s is not None:
             self.barrier = pass_barrier(invocation, self.client(), self._rng(0))
         self._used_before_ns = cpu_ns()
-        begin_ns, duration_s = monotonic_ns(), invocation.duration_s
+        begin_ns, duration_s = monotonic_ns(), invocation.duration
         if duration_s is not None:
             self._end_ns = begin_ns + round(duration_s * NS_PER_S)
-        if invocation.load.rate_per_s is not None and self._stopped is None:
+        if invocation.load.rate is not None and self._stopped is None:
             self._schedule = Schedule(invocation, begin_ns, self._end_ns)
 
     @property
@@ -265,7 +265,7 @@ class InvocationRunner:
                 self._stop(f"prepare: {operation.kind} of {operation.key} failed: {done.error}")
 
     def _warm_up(self, rounds: "Rounds", rng: random.Random) -> None:
-        for _ in range(self.invocation.warmup):
+        for _ in range(self.invocation.warm_up):
             ok: bool | None = None
             while self._stopped is None and (operation := rounds.next(ok)) is not None:
                 done, _ = self.perform(operation, rng, warmup=True)

@@ -56,7 +56,7 @@ def put_object(context: OperationContext) -> OperationResult:
     keystream = content_of(key, operation.generation)
     # A library that cuts uploads itself is given whole objects.
     parts = "multipart" in client.info.operations
-    part_bytes = transfer.part_size(operation.kind, size) if parts else None
+    part_bytes = transfer.part_length(operation.kind, size) if parts else None
     if part_bytes is None:
         source = RangeSource(keystream, 0, size, context)
         retrier.run("put", partial(client.put, key, source))
@@ -103,7 +103,7 @@ def get_object(context: OperationContext) -> OperationResult:
         size = context.invocation.sizes.get(key)
     length = size if step is None else step
     if length and "range" in retrier.client.info.operations:
-        step = transfer.part_size(OperationKind.GET, length) or step
+        step = transfer.part_length(OperationKind.GET, length) or step
     kept = MemorySink() if context.keep_data else None
 
     def get_whole(meter: Meter) -> RangeSink:

@@ -54,8 +54,8 @@ def run_function(runner: "InvocationRunner") -> str | None:
     except Exception as exc:  # noqa: BLE001 - what loading raises is the user's, too
         return explain(exc)
     for turn in count():
-        warmup = turn < invocation.warmup
-        if turn == invocation.warmup:
+        warmup = turn < invocation.warm_up
+        if turn == invocation.warm_up:
             runner.begin()
         context = FunctionContext(runner, warmup=warmup)
         try:
@@ -64,7 +64,7 @@ def run_function(runner: "InvocationRunner") -> str | None:
             return explain(exc)
         finally:
             context.finish()
-        if not warmup and (invocation.duration_s is None or runner.is_over):
+        if not warmup and (invocation.duration is None or runner.is_over):
             return None
     return None
 

@@ -26,7 +26,7 @@ class OwnFunction(Workload):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of the objects that ``FunctionContext.new_key`` gives."""
-        if invocation.object_bytes is None and invocation.load.sizes is None:
+        if invocation.size is None and invocation.load.sizes is None:
             return
         for number in range(invocation.objects):
             yield planned_object(invocation, number).key

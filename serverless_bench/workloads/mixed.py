@@ -52,8 +52,8 @@ class _Object:
 class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
-    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_kib")
-    load = (*PACE, *CONTENT, "mix", "operations", "range_bytes")
+    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size")
+    load = (*PACE, *CONTENT, "mix", "operations", "range_size")
     about = "mix"
     default_number = 4
     default_objects = 16
@@ -195,7 +195,7 @@ class _ThreadObjects:
 
     def _range(self) -> OperationSpec:
         chosen = self._rng.choice(self._live)
-        length = min(self._invocation.load.range_bytes, chosen.size)
+        length = min(self._invocation.load.range_size, chosen.size)
         offset = self._rng.randrange(chosen.size - length + 1)
         operation = chosen.operation(OperationKind.GET_RANGE)
         return replace(operation, offset=offset, length=length)

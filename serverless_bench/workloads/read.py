@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Read(Workload):
-    """One get for each key of the invocation, the whole list ``repeats`` times.
+    """One get for each key of the invocation, the whole list ``read_times`` times.
 
     With ``load.split`` each key is shared by that many functions: each reads its range,
     which ``read_assignment`` decides.
@@ -48,11 +48,11 @@ class Read(Workload):
 
     def operations_of_each(self, work: "Work") -> int | None:
         """Return one get for each object and repeat; shares of small objects may be empty."""
-        return None if work.load.split else work.objects * work.repeats
+        return None if work.load.split else work.objects * work.read_times
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""
-        keys, split = invocation.keys * invocation.repeats, invocation.load.split
+        keys, split = invocation.keys * invocation.read_times, invocation.load.split
         for index in range(thread, len(keys), invocation.load.threads):
             key = keys[index]
             size = declared_size(key)

@@ -265,7 +265,7 @@ def test_a_hostile_run_is_text(tmp_path: Path, chromium: Browser) -> None:
     bad = replace(operation(1, error=HOSTILE), key=f"{HOSTILE}/k.1000")
     asked = replace(attempt(1, error="throttled"), error=HOSTILE, detail=HOSTILE)
     worker = replace(record(0, [operation(), bad], attempts=[attempt(), asked]), worker_id=HOSTILE)
-    of = replace(job(invocations=3, workload="write"), name=HOSTILE.replace("\u202e", ""))
+    of = replace(job(number=3, workload="write"), name=HOSTILE.replace("\u202e", ""))
     outcomes = [outcome(worker), outcome(lost(1, HOSTILE)), outcome(record(2, [operation()]))]
     saved(tmp_path / "run", outcomes, of=of)
     made = Sbench(tmp_path, {})("report", "run", "--format", "html")
@@ -298,7 +298,7 @@ def test_ten_thousand_functions_are_few_marks_and_few_bytes(
         )
         for index, (at, long) in enumerate(zip(late.tolist(), took.tolist(), strict=True))
     ]
-    saved(tmp_path / "run", outcomes, of=job(invocations=10_000, object_bytes=10**8))
+    saved(tmp_path / "run", outcomes, of=job(number=10_000, size=10**8))
     made = Sbench(tmp_path, {})("report", "run", "--format", "html")
     path = tmp_path / "page.html"
     path.write_text(made.out, encoding="utf-8")

@@ -282,7 +282,7 @@ class Bench:
 _FLAGS: Final = {
     "threads": "--threads",
     "connections": "--connections",
-    "part": "--part-mb",
+    "part": "--part-size",
     "stat": "--stat",
     "rate": "--rate",
     "arrivals": "--arrivals",
@@ -390,7 +390,7 @@ def true_report(claims: ReportedRun, report: Mapping[str, Any]) -> None:
     measured = [op for op in tried if not op.get("warmup")]
     good = [op for op in measured if op["error"] is None]
     expected = {
-        "requested": claims.job["invocations"],
+        "requested": claims.job["number"],
         "operations": len(measured),
         "failed_operations": len(measured) - len(good),
         "warmup_operations": len(tried) - len(measured),

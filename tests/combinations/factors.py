@@ -28,7 +28,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "split": (NO, "2"),
     "threads": ("1", "2"),
     "connections": ("1", "2"),
-    "part": (NO, "5"),
+    "part": (NO, "5MiB"),
     "stat": ("key", "each", "before"),
     "rate": (NO, "100"),
     "arrivals": ("uniform", "poisson"),
@@ -98,7 +98,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         )
     ),
     *(
-        ({"workload": name, "client": client, "part": "5"}, _ONLY_ITS_OWN)
+        ({"workload": name, "client": client, "part": "5MiB"}, _ONLY_ITS_OWN)
         for name in _UPLOADS
         for client in ("obstore", "s3dlio", "s3torchconnector")
     ),

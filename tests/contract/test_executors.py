@@ -24,7 +24,7 @@ class TestLocal(ExecutorContract):
     @pytest.mark.timeout(60)
     def test_workers_may_die_again_and_again(self) -> None:
         """A worker's end and the word of it come in any order."""
-        outcomes = self.outcomes("fault-kill", invocations=200)
+        outcomes = self.outcomes("fault-kill", number=200)
         lost = [o.result.index for o in outcomes if isinstance(o.result, Lost)]
         assert lost == list(range(1, 200, 4))
 
@@ -49,9 +49,9 @@ class TestDask(ExecutorContract):
             self.control = Target(bucket="any", prefix="control/", endpoint_url=store.endpoint_url)
             yield
 
-    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
+    def job(self, workload: str, *, number: int = COUNT) -> JobSpec:
         """Return a job that has a cluster."""
-        return replace(super().job(workload, invocations=invocations), scheduler=self.scheduler)
+        return replace(super().job(workload, number=number), scheduler=self.scheduler)
 
 
 class TestWorkers(ExecutorContract):

@@ -65,7 +65,7 @@ class OutsideClient(S3HttpClient[NoOptions]):
             raise no_keys()
         method = METHODS[operation]
         signed = self._signer.sign(keys, method, self._path(key), query, headers)
-        with closing(HTTPConnection(self._host, timeout=self._transfer.timeout_s)) as connection:
+        with closing(HTTPConnection(self._host, timeout=self._transfer.timeout)) as connection:
             try:
                 connection.putrequest(
                     method, self._path(key, query), skip_host=True, skip_accept_encoding=True
@@ -111,7 +111,7 @@ class OutsideClient(S3HttpClient[NoOptions]):
             return S3Response(status, headers, text)
         if "range" in wanted and "content-range" not in headers:
             raise BadResponse("the store ignored the range", status=status)
-        buffer: Any = memoryview(bytearray(self._transfer.block_bytes))
+        buffer: Any = memoryview(bytearray(self._transfer.block_size))
         position = 0
         while count := response.readinto(buffer):
             exchange.moved(count)

@@ -147,18 +147,18 @@ def lost(index: int, cause: str = "gone") -> Lost:
 
 def job(
     *,
-    invocations: int,
+    number: int,
     workload: str = "write",
     concurrency: int = 100,
-    object_bytes: int | None = 1000,
+    size: int | None = 1000,
 ) -> JobSpec:
     return DescribedJob(
         name="by-hand",
         workload=workload,
         target=TARGET,
-        invocations=invocations,
+        number=number,
         concurrency=concurrency,
-        object_bytes=object_bytes,
+        size=size,
     )
 
 
@@ -180,7 +180,7 @@ def saved(
     seal: Seal = dict,
 ) -> Run:
     """Save outcomes as a run and load it again; it has a seal of this user with ``sealed``."""
-    of = of or job(invocations=max(1, len(outcomes)))
+    of = of or job(number=max(1, len(outcomes)))
     with Archive(path, header=header(of), ledger=(), keys=keys, seal=seal) as archive:
         for one in outcomes:
             archive.append(one)

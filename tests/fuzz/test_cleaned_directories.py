@@ -94,11 +94,11 @@ class World:
             "workload": "write",
             "target": target,
             "executor": "inline",
-            "invocations": 3,
+            "number": 3,
             "objects": 2,
-            "object_bytes": 300,
+            "size": 300,
             "concurrency": 1,
-            "start_timeout_s": 0.001,
+            "start_timeout": 0.001,
         }
         path, earlier = self.scratch / name, None
         resumed, killed = settings.pop("resumed", False), settings.pop("killed", False)
@@ -251,15 +251,15 @@ def spoil_header(rng: random.Random, file: Path, original: Original) -> str:
         (header, "origin", "00"),
         (job["target"], "prefix", rng.choice(["", "elsewhere/", CONTROL])),
         (job["target"], "bucket", "other"),
-        (job, "invocations", rng.randint(1, 5)),
+        (job, "number", rng.randint(1, 5)),
         (job, "concurrency", rng.randint(1, 5)),
         (job, "objects", rng.randint(1, 4)),
-        (job, "object_bytes", rng.choice([1, 299, 1024, 20261101])),
+        (job, "size", rng.choice([1, 299, 1024, 20261101])),
         (job, "workload", rng.choice(["read", "noop", "mixed", "array", "contend"])),
         (job, "executor", rng.choice(["imported", "local", "workers"])),
         (job, "gate", rng.choice([None, 0.5])),
         (job, "control", None),
-        (job, "functions", ["one", "two"]),
+        (job, "function", ["one", "two"]),
         (job["load"], "threads", 2),
         (job["load"], "layout", "sequential"),
     ]

@@ -163,12 +163,12 @@ def test_a_number_of_functions_that_is_not_there_takes_no_memory(
 ) -> None:
     header = json.loads((run / "run.json").read_bytes())
     for count in (10**12, 10**8, 500_001):
-        header["job"]["invocations"] = count
+        header["job"]["number"] = count
         (run / "run.json").write_text(json.dumps(header))
         ended = ask(sbench, run, "report", "run")
         assert ended.code == 8
-        assert "run.json: `job.invocations` must be at most 500,000" in ended.err
-    header["job"]["invocations"] = 500_000
+        assert "run.json: `job.number` must be at most 500,000" in ended.err
+    header["job"]["number"] = 500_000
     forge(run, header)
     assert ask(sbench, run, "report", "run").code == 6
 

@@ -164,9 +164,9 @@ def patient(path: Path) -> None:
         header = json.loads(path.read_bytes())
         job = header["job"]
         job |= {"executor": "inline", "control": None, "endpoints": [], "gate": None}
-        job |= {"deadline_s": 2.0, "duration_s": None}
+        job |= {"deadline": 2.0, "duration": None}
         job["target"] |= {"endpoint_url": REFUSING, "store": None, "client": "wire"}
-        job["transfer"] |= {"retries": 0, "timeout_s": 1.0}
+        job["transfer"] |= {"retries": 0, "timeout": 1.0}
         if job.get("load", {}).get("array"):
             # Else it would be written where this machine's own files are.
             job["load"]["array"]["path"] = None

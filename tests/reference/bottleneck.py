@@ -59,7 +59,7 @@ def slots(run: Saved) -> dict[str, Fraction] | None:
     lines = [one for one in run.functions if one.submitted_ns is not None]
     if not lines:
         return None
-    asked = run.job["invocations"]
+    asked = run.job["number"]
     states: list[tuple[str, int, int]] = []
     for one in lines:
         begun, done = one.submitted_ns, one.collected_ns
@@ -107,7 +107,7 @@ def slots(run: Saved) -> dict[str, Fraction] | None:
 def flow(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]:
     """Return bounds of the share of the operations' time in which bytes flowed."""
     good = [op for op in one.operations if op["error"] is None and not op["warmup"] and op["bytes"]]
-    part = run.job["transfer"]["part_bytes"]
+    part = run.job["transfer"]["part_size"]
     least = most = took = 0
     for op in good:
         first, sent = op["first_byte_ns"], op["last_byte_sent_ns"]
@@ -192,7 +192,7 @@ def launch(run: Saved, one: Function, mine: Sequence[Function]) -> Fraction | No
     submitted = one.submitted_ns
     if submitted is None:
         return None
-    if run.job["concurrency"] >= run.job["invocations"]:
+    if run.job["concurrency"] >= run.job["number"]:
         wave = [other.submitted_ns for other in mine if other.launch == one.launch]
         submitted = min(at for at in wave if at is not None)
     took = max(0, run.elapsed_ns(submitted, one.record["start_ns"]))

@@ -27,7 +27,7 @@ def contention(run: Saved, percentiles: Callable[[Any], Any]) -> Row | None:
 
     return {
         "pattern": load["pattern"],
-        "contenders": min(job["concurrency"], job["invocations"]) * load["threads"],
+        "contenders": min(job["concurrency"], job["number"]) * load["threads"],
         "keys": job["objects"],
         "commits": len(done),
         "commit_s": percentiles([Fraction(op["end_ns"] - op["start_ns"], S) for op in done]),

@@ -73,7 +73,7 @@ def outside(one: Function) -> bool:
 def undone(run: Saved, one: Function) -> bool:
     """Tell whether a function that is ok did fewer operations than a write has for each."""
     job = run.job
-    if job["workload"] != "write" or job["duration_s"] is not None or one.overdue:
+    if job["workload"] != "write" or job["duration"] is not None or one.overdue:
         return False
     measured = [op for op in one.operations if not op["warmup"]]
     return one.status == "ok" and len(measured) < job["objects"]
@@ -91,13 +91,13 @@ def slept(one: Function) -> bool:
 def crowded(run: Saved) -> bool:
     if run.job["workload"] == "function" or not run.good:
         return False
-    places = min(run.job["concurrency"], run.job["invocations"]) * run.job["load"]["threads"]
+    places = min(run.job["concurrency"], run.job["number"]) * run.job["load"]["threads"]
     busy = sum(op["end_ns"] - op["start_ns"] for op in at_work(run))
     return bool(busy * 100 > places * 102 * max(1, run.span_ns()))
 
 
 def too_fast(run: Saved, whole: Fraction | None) -> bool:
-    link = run.job["link_bytes_per_s"]
+    link = run.job["link"]
     if link is None or whole is None:
         return False
 

@@ -19,8 +19,8 @@ def latencies(run: Saved) -> Row:
     undone = dealt(run)
     if not run.measured and not undone:
         return {
-            "open_loop": run.job["load"]["rate_per_s"] is not None,
-            "target_per_s": run.job["load"]["rate_per_s"],
+            "open_loop": run.job["load"]["rate"] is not None,
+            "target_per_s": run.job["load"]["rate"],
             **pace(run, undone),
             "span_s": None,
             "by_kind": [],
@@ -40,7 +40,7 @@ def latencies(run: Saved) -> Row:
     length, segments = over_time(run, undone)
     return {
         "open_loop": is_open(run),
-        "target_per_s": run.job["load"]["rate_per_s"],
+        "target_per_s": run.job["load"]["rate"],
         **pace(run, undone),
         "span_s": Fraction(run.span_ns(), S) if run.measured else None,
         "by_kind": rows,
@@ -50,7 +50,7 @@ def latencies(run: Saved) -> Row:
 
 
 def is_open(run: Saved) -> bool:
-    return run.job["load"]["rate_per_s"] is not None or has_instants(run)
+    return run.job["load"]["rate"] is not None or has_instants(run)
 
 
 def has_instants(run: Saved) -> bool:

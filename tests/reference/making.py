@@ -159,17 +159,17 @@ class _Maker:
             workload="function" if own else "mixed" if self.has("mixed") else "write",
             objects=draw.randint(1, 3),
             # Without an end of its own a function that is ok has as many operations as planned.
-            duration_s=None if self.has("planned") else 60.0,
+            duration=None if self.has("planned") else 60.0,
             target=target,
             control=TARGET if self.has("control") else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),
             function_region="eu-west-1" if self.has("two regions") else None,
-            invocations=self.shape.functions,
+            number=self.shape.functions,
             concurrency=draw.randint(1, 3) if self.has("few at once") else 100,
-            object_bytes=None if self.has("sizes") else draw.choice(SIZES),
+            size=None if self.has("sizes") else draw.choice(SIZES),
             gate=0.9 if self.has("gate") else None,
-            link_bytes_per_s=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
-            warmup=int(self.has("warm-up")),
+            link=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
+            warm_up=int(self.has("warm-up")),
         )
         rate = draw.choice((1.0, 10.0)) if self.has("open loop") and not own else None
         threads = draw.randint(2, 3) if self.has("threads") and not own else 1
@@ -184,9 +184,9 @@ class _Maker:
             array = ArraySpec(library="zarr", shape=(8,), chunks=(2,), path=path)
             of = replace(of, workload="array")
         split = 2 if self.has("ranges") else None
-        load = Load(threads=threads, rate_per_s=rate, mix=mix, array=array, split=split)
+        load = Load(threads=threads, rate=rate, mix=mix, array=array, split=split)
         if self.has("contended") and not own:
-            of = replace(of, workload="contend", object_bytes=None)
+            of = replace(of, workload="contend", size=None)
             load = replace(load, pattern=draw.choice(list(Pattern)), array=None)
         return replace(of, load=load)
 
@@ -344,7 +344,7 @@ class _Maker:
     def _operation(self, start: int, *, warmup: bool) -> dict[str, Any]:
         draw = self.draw
         kind = self._kind()
-        size = self.job.object_bytes or draw.choice(SIZES)
+        size = self.job.size or draw.choice(SIZES)
         moves = kind in {"put", "get", "get_range", "call"}
         error = draw.choice(("throttled", "timed_out")) if self.has("failures", 0.25) else None
         took = draw.randint(MS, 20 * S if self.has("slow", 0.1) else 2 * S)

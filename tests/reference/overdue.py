@@ -65,7 +65,7 @@ def pace(run: Saved, undone: Sequence[Dealt]) -> Row:
     due = [op["intended_ns"] for op in begun] + [due_ns for _, _, due_ns, _ in undone]
     names = ("offered_per_s", "achieved_per_s", "due", "begun", "overdue")
     found: Row = dict.fromkeys(names)
-    if run.job["load"]["rate_per_s"] is None and not due:
+    if run.job["load"]["rate"] is None and not due:
         return found
     found |= {"due": len(due), "begun": len(begun), "overdue": len(undone)}
     if not due:

@@ -46,7 +46,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "client": (run.job["load"]["array"] or {}).get("library", run.job["target"]["client"]),
         "executor": run.job["executor"],
         "simulated": model,
-        "requested": run.job["invocations"],
+        "requested": run.job["number"],
         **{name: statuses.count(name) for name in ("ok", "failed", "lost", "duplicate")},
         "ended": run.ended,
         "cleaned": run.cleaned,
@@ -86,8 +86,8 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
             1 for f in functions if f.counts and f.record and f.record["cold_start"]
         ),
         **processors(run, moved),
-        "planned_concurrency": min(run.job["concurrency"], run.job["invocations"]),
-        "object_bytes": run.job["object_bytes"],
+        "planned_concurrency": min(run.job["concurrency"], run.job["number"]),
+        "object_bytes": run.job["size"],
         "clocks": clocks(run),
         "gate": gate(run),
         "bottleneck": bottleneck(run),
@@ -125,7 +125,7 @@ def idle_threads(job: Any) -> int:
     """Return how many threads of a function are dealt no piece of a write or a read."""
     if job["workload"] not in ("write", "read"):
         return 0
-    pieces, threads = range(job["objects"] * job["repeats"]), job["load"]["threads"]
+    pieces, threads = range(job["objects"] * job["read_times"]), job["load"]["threads"]
     return sum(1 for thread in range(threads) if not pieces[thread::threads])
 
 
@@ -197,7 +197,7 @@ def done(run: Saved, share: int) -> Fraction | None:
             # One without operations is done when it ends.
             end = max(op["end_ns"] for op in mine) if mine else one.record["end_ns"]
             ends.append(max(end, there[0]))
-    needed = next(n for n in range(10**9) if 100 * n >= share * run.job["invocations"])
+    needed = next(n for n in range(10**9) if 100 * n >= share * run.job["number"])
     if needed > len(ends):
         return None
     return Fraction(run.elapsed_ns(there[0], sorted(ends)[needed - 1]), S)
@@ -393,7 +393,7 @@ def deliveries(run: Saved) -> Row | None:
             }
             for wave in run.waves
         ],
-        "requests_per_function": Fraction(looks, run.job["invocations"]) if requests else None,
+        "requests_per_function": Fraction(looks, run.job["number"]) if requests else None,
         "lag_s": percentiles(lags),
         "import_s": percentiles([Fraction(o.record["import_ns"], S) for o in born if o.record]),
         "cold_start_s": percentiles([at for at in firsts if at is not None]),

@@ -171,7 +171,7 @@ def _lines(header: Row, lines: list[str]) -> Saved:
             driver_ns = max(driver_ns, _sleep(saved, data["suspended"]))
         else:
             one = _function(data)
-            if not 0 <= one.index < header["job"]["invocations"]:
+            if not 0 <= one.index < header["job"]["number"]:
                 saved.skipped += 1
                 continue
             saved.functions.append(one)
@@ -246,7 +246,7 @@ def _rows(columns: Row) -> list[Row]:
 
 def _give_status(saved: Saved) -> None:
     """Let one line of each function count, and add the functions without any."""
-    for index in range(saved.job["invocations"]):
+    for index in range(saved.job["number"]):
         mine = [one for one in saved.functions if one.index == index]
         real = [one for one in mine if one.record and not one.record["duplicate"]]
         chosen = next((one for one in real if one.status == "ok"), None)

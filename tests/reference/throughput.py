@@ -78,7 +78,7 @@ def steady(run: Saved) -> tuple[Near | None, Fraction | None]:
         return None, None
     there = run.span()
     assert there is not None
-    places = min(run.job["concurrency"], run.job["invocations"]) * run.job["load"]["threads"]
+    places = min(run.job["concurrency"], run.job["number"]) * run.job["load"]["threads"]
     moved = cells(run, good, step)
     busy = [0] * len(moved)
     for op in at_work(run):

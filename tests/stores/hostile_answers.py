@@ -69,8 +69,8 @@ def perform(cell: Cell) -> Seen:
     """Perform the operation of a cell as a function does."""
     transfer = Transfer(
         retries=0,
-        timeout_s=cell.timeout_s,
-        part_bytes=5 * MIB if cell.operation == "multipart" else None,
+        timeout=cell.timeout_s,
+        part_size=5 * MIB if cell.operation == "multipart" else None,
     )
     target = Target(client=cell.client, bucket="bucket", endpoint_url=cell.endpoint_url)
     with closing(open_client(target, transfer)) as client:

@@ -30,16 +30,16 @@ AT_ONCE = "put at once"
 WAYS = {
     AT_ONCE: (OperationKind.PUT, HEAD, Transfer()),
     "put": (OperationKind.PUT, HEAD, Transfer()),
-    "put in parts": (OperationKind.PUT, HEAD, Transfer(part_bytes=5 * MIB, connections=2)),
+    "put in parts": (OperationKind.PUT, HEAD, Transfer(part_size=5 * MIB, connections=2)),
     "get": (OperationKind.GET, HEAD, Transfer()),
     "get, late body": (OperationKind.GET, BODY, Transfer()),
     "range": (OperationKind.GET_RANGE, HEAD, Transfer()),
     "range, late body": (OperationKind.GET_RANGE, BODY, Transfer()),
-    "get in ranges": (OperationKind.GET, HEAD, Transfer(part_bytes=5 * MIB)),
+    "get in ranges": (OperationKind.GET, HEAD, Transfer(part_size=5 * MIB)),
     "get in ranges, late bodies": (
         OperationKind.GET,
         BODY,
-        Transfer(part_bytes=5 * MIB, connections=2),
+        Transfer(part_size=5 * MIB, connections=2),
     ),
 }
 

@@ -218,7 +218,7 @@ def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
     row, length = run.operation_rows(run.steps), run.steps["step_ns"]
     since = elapsed_before(length, row)
     counts = good & (operations["bytes"] > 0)
-    part = run.job.transfer.part_bytes
+    part = run.job.transfer.part_size
     hidden = unacknowledged(run) | (is_one_of(operations["kind"], READS) & (first == ABSENT))
     if part is not None:
         hidden |= operations["bytes"] > part
@@ -274,7 +274,7 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     table = run.functions
     submitted = table["submitted_ns"][rows]
     unknown = submitted == ABSENT
-    if run.job.concurrency >= run.job.invocations:
+    if run.job.concurrency >= run.job.number:
         # A wave is submitted at once: a slow submission is a part of the launch.
         _, wave = np.unique(table["launch"][rows], return_inverse=True)
         first = least_by(wave[~unknown], submitted[~unknown], len(rows))

@@ -46,7 +46,7 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     if expected.memory_needed_mib > load.memory_mib:
         yield (
             f"memory: a function needs about {expected.memory_needed_mib} MB and has"
-            f" {load.memory_mib}; raise --memory, or take --connections or --block-kib down"
+            f" {load.memory_mib}; raise --memory, or take --connections or --block-size down"
         )
     if expected.function_s > MAX_FUNCTION_S:
         yield (
@@ -84,7 +84,7 @@ def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
         " answers 503 above"
     )
     if load.object_bytes > expected.part_bytes:
-        text += f". --part-mb {expected.part_bytes // MIB} stays below {warn:,}"
+        text += f". --part-size {expected.part_bytes // MIB}MiB stays below {warn:,}"
     yield text
 
 
@@ -145,7 +145,7 @@ def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]
     """Yield what parts and ranges of boto3's default size would add, if they are larger."""
     amount, words = 0.0, []
     for load in loads:
-        small = replace(load, transfer=replace(load.transfer, part_bytes=_SMALL_PART))
+        small = replace(load, transfer=replace(load.transfer, part_size=_SMALL_PART))
         if small.requests <= load.requests:
             continue
         now, then = (price(forecast(one).usage, prices) for one in (load, small))

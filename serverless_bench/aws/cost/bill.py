@@ -170,12 +170,12 @@ def outcome_usage(
     """
     result, controlled = outcome.result, job.control is not None
     if isinstance(result, Lost):
-        limit_ns = round(job.deadline_s * NS_PER_S)
+        limit_ns = round(job.deadline * NS_PER_S)
         spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
         billed_s = 0.0 if result.never_began else max(0, spent_ns) / NS_PER_S
         setting = CostConditions(memory_mib=memory_mib, architecture=architecture)
         # Whatever it moved until then is billed, too.
-        most = at_most(replace(job, deadline_s=billed_s), setting) if billed_s else BilledUsage()
+        most = at_most(replace(job, deadline=billed_s), setting) if billed_s else BilledUsage()
         return BilledUsage(
             architecture=architecture,
             gb_s=billed_s * memory_mib / 1024,

@@ -91,14 +91,14 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     work = _work(job, setting)
     if work is None:
         return None
-    count, function_s = job.invocations, work.seconds + OVERHEAD_S
+    count, function_s = job.number, work.seconds + OVERHEAD_S
     load = one_load(job, setting, OperationKind.PUT, 1)
     first, last = launch(replace(load, functions=min(count, load.quota)), function_s)
     polls = lists = 0.0
     gated = job.gate is not None
     if gated:
         # Those that came first wait for all the others, at most until the timeout.
-        waited_s = min(job.gate_timeout_s, (last - first) / 2 + _LOOK_EVERY_S)
+        waited_s = min(job.gate_timeout, (last - first) / 2 + _LOOK_EVERY_S)
         function_s += waited_s
         polls = 1 + waited_s / job.gate_poll_s
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
@@ -119,21 +119,21 @@ def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     ``LEAST_REQUEST_S`` each. Retries of what had no answer are not in it, but the bytes that
     they move are.
     """
-    seconds = job.deadline_s + OVERHEAD_S + RECORD_S * (job.control is not None)
+    seconds = job.deadline + OVERHEAD_S + RECORD_S * (job.control is not None)
     if setting.timeout_s is not None:
         seconds = min(seconds, setting.timeout_s)
     work = _requests_at_most(job, setting)
     sent, received = _bytes_at_most(job, setting, work, seconds)
     work = replace(work, bytes=sent + received, uploaded=sent)
     if job.gate is not None:
-        polls = (job.gate_timeout_s + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
+        polls = (job.gate_timeout + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
         work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
     return _usage(job, setting, replace(work, seconds=seconds), 1, _FunctionWork())
 
 
 def probe_at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     """Return what asking the deployed functions uses at most, before anything is launched."""
-    asked = len(job.functions) if job.probe else 0
+    asked = len(job.function) if job.probe else 0
     seconds = min(PROBE_S, setting.timeout_s or PROBE_S)
     return _usage(
         job, setting, _FunctionWork(seconds=seconds, puts=1, gets=1), asked, _FunctionWork()
@@ -180,9 +180,9 @@ def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
         heads = load.operations if job.transfer.stat is Stat.EACH else load.objects
         waits_s = heads * REQUEST_S[OperationKind.GET] / load.threads
         work = replace(work, gets=work.gets + heads, seconds=work.seconds + waits_s)
-    if job.duration_s is not None:
+    if job.duration is not None:
         # An open loop may have little to do, and goes on all the same.
-        work = replace(work, seconds=max(work.seconds, job.duration_s))
+        work = replace(work, seconds=max(work.seconds, job.duration))
     return work
 
 
@@ -205,7 +205,7 @@ def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
     kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
     pieces, size = workload.pieces(job.load) or (1, 1)
     load = one_load(job, setting, kind, size // pieces)
-    rounds = (job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup)
+    rounds = (job.read_times if kind is OperationKind.GET else 1) * (1 + job.warm_up)
     load = replace(
         load,
         objects=job.objects * pieces,
@@ -214,24 +214,24 @@ def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
         client=job.load.library or job.target.client,
         threads=_IN_ARRAYS,
     )
-    if job.duration_s is None:
+    if job.duration is None:
         return load
-    from_time = job.duration_s / max(busy_s(replace(load, repeats=1)), 1e-9)
-    return replace(load, repeats=max(1, math.ceil(from_time)) + job.warmup)
+    from_time = job.duration / max(busy_s(replace(load, repeats=1)), 1e-9)
+    return replace(load, repeats=max(1, math.ceil(from_time)) + job.warm_up)
 
 
 def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     """Return the prepared objects, and the operations of the mix by their weights."""
     each = _mean_of_mix(job, setting, size)
     made = _of_load(one_load(job, setting, OperationKind.PUT, size))
-    seconds, threads = job.duration_s, job.load.threads
+    seconds, threads = job.duration, job.load.threads
     if job.load.operations is not None:
-        count = float(job.load.operations * (1 + job.warmup))
+        count = float(job.load.operations * (1 + job.warm_up))
         seconds = count * each.seconds / threads
     elif seconds is not None:
         count = seconds * threads / each.seconds
-        if job.load.rate_per_s is not None:
-            count = min(count, job.load.rate_per_s * seconds / job.invocations)
+        if job.load.rate is not None:
+            count = min(count, job.load.rate * seconds / job.number)
     else:
         count = seconds = 0.0
     each = replace(each, operations=1.0)
@@ -249,7 +249,7 @@ def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionW
         moved = {
             OperationKind.PUT: size,
             OperationKind.GET: size,
-            OperationKind.GET_RANGE: min(size, job.load.range_bytes),
+            OperationKind.GET_RANGE: min(size, job.load.range_size),
         }.get(kind, 0)
         load = one_load(job, setting, like, moved)
         requests = 0 if kind in _FREE else load.requests
@@ -277,12 +277,12 @@ def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
     """Return how many requests one function makes at most."""
     workload = job.declared
     if workload.uses_store and _is_unknown(job):
-        return _in_time(job, job.deadline_s, puts=1.0)
+        return _in_time(job, job.deadline, puts=1.0)
     if job.load.sizes is not None:
-        job = replace(job, object_bytes=parse_sizes(job.load.sizes).maximum())
-    duration_s, rate_per_s = job.duration_s, job.load.rate_per_s
+        job = replace(job, size=parse_sizes(job.load.sizes).maximum())
+    duration_s, rate_per_s = job.duration, job.load.rate
     if duration_s is not None and rate_per_s is not None:
-        due = math.ceil(rate_per_s * duration_s / job.invocations) + job.load.threads
+        due = math.ceil(rate_per_s * duration_s / job.number) + job.load.threads
         return _planned(job, setting, due)
     once = _planned(job, setting)
     if duration_s is None:
@@ -331,17 +331,17 @@ def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> 
 
 def _planned(job: JobSpec, setting: CostConditions, due: int | None = None) -> _FunctionWork:
     """Return the work of a function without its duration: one round, or what is ``due``."""
-    job = replace(job, duration_s=None)
+    job = replace(job, duration=None)
     is_drawn = job.load.is_drawn
     if due is not None and is_drawn:
         job = replace(job, load=replace(job.load, operations=due))
     once = _work(job, setting)
     if once is None:
         # A read of objects of unknown size: each whole.
-        once = _FunctionWork(gets=job.objects * job.repeats * (1 + job.warmup))
+        once = _FunctionWork(gets=job.objects * job.read_times * (1 + job.warm_up))
     if due is None or is_drawn:
         return once
-    rounds = 1 + due / (job.objects * job.repeats)
+    rounds = 1 + due / (job.objects * job.read_times)
     return replace(once, puts=once.puts * rounds, gets=once.gets * rounds)
 
 

@@ -168,7 +168,7 @@ class PlannedLoad:
     @property
     def part_bytes(self) -> int:
         """What one request that carries bytes carries at most."""
-        return self.transfer.part_size(self.kind, self.object_bytes) or self.object_bytes
+        return self.transfer.part_length(self.kind, self.object_bytes) or self.object_bytes
 
     @property
     def parts(self) -> int:
@@ -230,12 +230,12 @@ def load_of(job: JobSpec, setting: CostConditions, object_bytes: int) -> Planned
     if kind is None:
         return None
     load = one_load(job, setting, kind, -(-object_bytes // (job.load.split or 1)))
-    rounds = (job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup)
+    rounds = (job.read_times if kind is OperationKind.GET else 1) * (1 + job.warm_up)
     load = replace(load, repeats=rounds)
-    if job.duration_s is None:
+    if job.duration is None:
         return load
-    from_time = done_in(load, job.duration_s, job.load.rate_per_s) / load.objects
-    return replace(load, repeats=max(1, round(from_time)) + job.warmup)
+    from_time = done_in(load, job.duration, job.load.rate) / load.objects
+    return replace(load, repeats=max(1, round(from_time)) + job.warm_up)
 
 
 def one_load(
@@ -244,7 +244,7 @@ def one_load(
     """Return all objects of a job, each moved once."""
     return PlannedLoad(
         kind=kind,
-        functions=job.invocations,
+        functions=job.number,
         objects=job.objects,
         object_bytes=max(1, object_bytes),
         transfer=job.transfer,
@@ -254,7 +254,7 @@ def one_load(
         architecture=setting.architecture,
         quota=setting.quota or job.concurrency,
         network_mbps=setting.network_mbps,
-        names=max(1, len(job.functions)),
+        names=max(1, len(job.function)),
         control=job.control is not None,
         express=is_directory_bucket(job.target.bucket),
     )
@@ -334,7 +334,7 @@ def forecast(load: PlannedLoad) -> Forecast:
     first, last = launch(load, function_s)
     per_s = at_once * load.operations * load.parts / moving_s
     run_s = last - first + function_s
-    blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_bytes
+    blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_size
     return Forecast(
         function_s=function_s,
         transfer_s=moving_s,

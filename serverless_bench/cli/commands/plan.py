@@ -127,12 +127,12 @@ class _Plan:
     *("number", "mb", "size", "objects", "read_times", "client"),
     *(
         "connections",
-        "part_mb",
-        "block_kib",
+        "part_size",
+        "block_size",
         "verify",
         "retries",
         "timeout",
-        "min_split_mb",
+        "min_split_size",
         "stat",
     ),
     *("memory", "arch", "stack", "region"),
@@ -275,9 +275,9 @@ def _plan(
     prices, rate = needed_prices(job, flags["prices"]), flags["function_mb_s"]
     common: dict[str, Any] = {
         **account,
-        "functions": job.invocations,
+        "functions": job.number,
         "objects": job.objects,
-        "object_bytes": job.object_bytes,
+        "object_bytes": job.size,
         "transfer": job.transfer,
         "client": job.target.client,
         "bytes_per_s": None if rate is None else rate * 1e6,

@@ -38,9 +38,7 @@ def well_known() -> frozenset[str]:
 
 def as_flag(name: str) -> str:
     """Return the flag of a setting; other words in backquotes as they are."""
-    from serverless_bench.settings.names import setting_of
-
-    flag = spelled(setting_of(name))
+    flag = spelled(name)
     return f"--{flag}" if flag in well_known() else f"`{name}`"
 
 

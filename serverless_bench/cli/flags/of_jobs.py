@@ -11,6 +11,7 @@ from serverless_bench.cli.flags.options import (
     Choice,
     F,
     PluginName,
+    Size,
     display_options,
     format_option,
     group,
@@ -43,9 +44,6 @@ _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "path": {"type": FOLDER},
     "client_option": {"metavar": "NAME=VALUE"},
     "library_option": {"metavar": "NAME=VALUE"},
-    "part_mb": {"type": int},
-    "block_kib": {"type": int},
-    "range_kib": {"type": int},
 }
 """What the command line knows of a setting besides what all know."""
 _NO_FLAGS: Final = frozenset({"operation", "code"})
@@ -83,6 +81,8 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click takes for one
     """Return the type of what a user types: of several, the first."""
     kinds = get_args(annotation)
+    if kinds[:2] == (str, int):
+        return Size()
     if get_origin(annotation) is Literal:
         return Choice(kinds)
     if kinds:

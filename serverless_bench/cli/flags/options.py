@@ -65,6 +65,12 @@ class Share(click.ParamType):  # type: ignore[type-arg] # as PluginName
         return parse_share("a share," if param is None else param.opts[0], str(value), below=1.0)
 
 
+class Size(click.ParamType):  # type: ignore[type-arg] # as PluginName
+    """A size: text with a unit, or whole bytes from a file; read where the job is made."""
+
+    name = "size"
+
+
 class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
     """A name of a family of plugins: help and the shell show those that there are.
 

@@ -15,11 +15,11 @@ SECTIONS: Final = {
     " threshold tolerance power allow resume report",
     "History": "old new history machine against summary",
     "Workload": "workload number pattern mb size objects key-file key read-times duration"
-    " until-stable mix operations backoff range-kib split threads rate arrivals sizes layout"
+    " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
     " compressibility duplication shape chunks shards dtype codec library driver"
     " source path library-option warm-up seed",
     "Target": "bucket endpoint-url prefix region addressing",
-    "Transfer": "client part-mb connections verify timeout retries block-kib stat min-split-mb"
+    "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack memory arch function function-region probe max-cost prices"

@@ -50,8 +50,8 @@ class GoogleRequests(WireClient):
 
     def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
         # obstore has no other way to name the bucket.
-        target = replace(target, client="", options=(), addressing=Addressing.PATH)
-        super().__init__(target, Transfer(timeout_s=timeout_s), called=user_agent)
+        target = replace(target, client="", client_option=(), addressing=Addressing.PATH)
+        super().__init__(target, Transfer(timeout=timeout_s), called=user_agent)
 
     def head_bucket(self, exchange: Exchange) -> None:
         self._send("HeadBucket", "", exchange)

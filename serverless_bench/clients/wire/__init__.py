@@ -192,8 +192,8 @@ class WireClient(S3HttpClient[WireOptions]):
         connection = WireConnection(
             self._server,
             proxy=_find_proxy(self._server),
-            block_bytes=self._transfer.block_bytes,
-            timeout_s=self._transfer.timeout_s,
+            block_bytes=self._transfer.block_size,
+            timeout_s=self._transfer.timeout,
             exchange=exchange,
         )
         exchange.connected(connection.remote, reused=False)

@@ -146,7 +146,7 @@ class RunView:
         added, span_ns = totals.since(before), now_ns - then_ns
         over = sum(self._ended.values())
         running = max(0, self._live.started - over)
-        phase, asked = self._phase(totals), self._job.load.rate_per_s
+        phase, asked = self._phase(totals), self._job.load.rate
         achieved = bytes_per_second(added.measured, span_ns)
         bound = bound_now(
             added,
@@ -221,14 +221,14 @@ class RunView:
         by_functions = min(1.0, sum(self._ended.values()) / functions)
         if self._began_ns is None:
             return by_functions
-        if job.duration_s:
+        if job.duration:
             if functions > job.concurrency:
                 return by_functions
             took_s = (now_ns - self._began_ns) / NS_PER_S
-            return max(by_functions, min(1.0, took_s / job.duration_s))
+            return max(by_functions, min(1.0, took_s / job.duration))
         # By bytes, where functions end all at once; what is mixed has no known total.
         total = 0.0 if job.load.is_drawn else functions * job.objects * self._mean_bytes
-        total *= job.repeats + job.warmup
+        total *= job.read_times + job.warm_up
         return max(by_functions, min(1.0, totals.moved / total) if total else 0.0)
 
     def _left_s(self, now_ns: int, share: float) -> float | None:

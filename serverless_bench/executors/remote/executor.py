@@ -25,7 +25,7 @@ class RemoteExecutor:
 
     def __init__(self, job: JobSpec) -> None:
         self.job = job
-        self._seen = RequestedRecords(job.invocations)
+        self._seen = RequestedRecords(job.number)
 
     def recover(
         self,

@@ -83,7 +83,7 @@ class RemoteMap:
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
         self._completions: Completions = SimpleQueue()
         self._in_flight: dict[int, Pending] = {}
-        self._seen = RequestedRecords(job.invocations) if seen is None else seen
+        self._seen = RequestedRecords(job.number) if seen is None else seen
         self._launching = self._fetching = 0
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
@@ -191,7 +191,7 @@ class RemoteMap:
         self, batch: Sequence[InvocationSpec], sent: Sequence[Pending]
     ) -> Iterator[InvocationSpec]:
         """Yield the events of one attempt, which may begin late by its own time."""
-        late_ns = self._clock.now_ns() + round(self._job.start_timeout_s * NS_PER_S)
+        late_ns = self._clock.now_ns() + round(self._job.start_timeout * NS_PER_S)
         for pending, spec in zip(sent, batch, strict=True):
             pending.late_ns = late_ns
             # By the store's clock, which workers' clocks are nearer to than ours may be.
@@ -199,7 +199,7 @@ class RemoteMap:
 
     def _on_launched(self, sent: Sequence[Pending], refusals: int) -> None:
         # One that has begun may be silent for its whole time; only then it is checked.
-        over_ns = self._clock.now_ns() + round((self._job.deadline_s + GRACE_S) * NS_PER_S)
+        over_ns = self._clock.now_ns() + round((self._job.deadline + GRACE_S) * NS_PER_S)
         self._launching -= len(sent)
         for pending in sent:
             pending.refusals = refusals
@@ -339,7 +339,7 @@ class RemoteMap:
             pending.check_ns = pending.late_ns
         elif "delivery" in holder:
             pending.began = True
-            held_ns = round(float(holder.get("held_s", self._job.deadline_s)) * NS_PER_S)
+            held_ns = round(float(holder.get("held_s", self._job.deadline)) * NS_PER_S)
             until_ns = int(holder.get("until_ns", 0)) + self._ahead_ns + round(SKEW_S * NS_PER_S)
             over_ns = min(max(until_ns, now_ns), now_ns + held_ns)
             pending.check_ns = over_ns + round(GRACE_S * NS_PER_S)

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.sizes import Fixed
+from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.units import MIB, parse_size
+from serverless_bench.units import format_size, parse_size
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")
 _UNITS_S: Final = {
@@ -244,12 +246,11 @@ def shares(objects: int, operations: int, threads: int) -> int:
     return max(threads, -(-objects // -(-operations // threads)))
 
 
-def part_mb(size_bytes: int, what: str) -> tuple[Settings, tuple[str, ...]]:
+def part_size(size_bytes: int, what: str) -> tuple[Settings, tuple[str, ...]]:
     """Return the setting for parts or ranges of a size, and a note if it is another one."""
-    mib = min(5120, max(5, round(size_bytes / MIB)))
-    exact = mib * MIB == size_bytes
-    note = f"{what}: {size_bytes} bytes become {mib} MiB; parts here have 5 to 5120 whole ones"
-    return {"part-mb": mib}, () if exact else (note,)
+    size = min(MAX_PART_BYTES, max(MIN_PART_BYTES, size_bytes))
+    note = f"{what}: {size_bytes} bytes become {format_size(size)}; parts here have 5 MiB to 5 GiB"
+    return {"part-size": str(Fixed(size))}, () if size == size_bytes else (note,)
 
 
 def weights(mix: Mapping[str, float]) -> str:

@@ -18,7 +18,7 @@ from serverless_bench.formats.converters.base import (
     in_flight,
     job_of,
     lasting,
-    part_mb,
+    part_size,
     shares,
     stage_of,
     weights,
@@ -273,12 +273,12 @@ def _ranges(fields: Fields, notes: list[str]) -> Settings:
     before = fields.flag("pre_stat_and_cache") | fields.flag("range_engine.pre_stat_and_cache")
     if not enabled:
         return {"stat": "before" if before else None}
-    parts, why = part_mb(chunk, "range_engine.chunk_size")
-    notes += (*why, "range_engine: part-mb and connections hold for uploads, too")
+    parts, why = part_size(chunk, "range_engine.chunk_size")
+    notes += (*why, "range_engine: part-size and connections hold for uploads, too")
     return {
         **parts,
         "connections": ranges,
-        "min-split-mb": least / MIB,
+        "min-split-size": str(Fixed(least)),
         "stat": "before" if before else "each",
         "timeout": timeout or None,
     }

@@ -19,15 +19,15 @@ from serverless_bench.formats.converters.base import (
     in_flight,
     job_of,
     lasting,
-    part_mb,
+    part_size,
     shares,
     stage_of,
     weights,
 )
 from serverless_bench.formats.converters.reading import load_yaml
-from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.job.sizes import Fixed, parse_sizes
 from serverless_bench.settings.job_file import Stage
-from serverless_bench.units import KIB, MIB, format_size
+from serverless_bench.units import MIB, format_size
 
 _DURATION_S: Final = 300.0
 _CONCURRENT: Final = 20
@@ -180,9 +180,7 @@ def _ranges(name: str, fields: Fields, notes: list[str]) -> Settings:
     ranges = fields.flag("range")
     if fields.has("range-size"):
         size = fields.size("range-size", MIB)
-        if size % KIB:
-            notes.append(f"range-size: {size} bytes become {-(-size // KIB)} KiB")
-        return {"mix": "get_range=1", "range-kib": -(-size // KIB)}
+        return {"mix": "get_range=1", "range-size": str(Fixed(size))}
     if ranges:
         notes.append("range: warp draws offset and length; here the length is always 1 MiB")
         return {"mix": "get_range=1"}
@@ -215,13 +213,13 @@ def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> Settings:
         )
     parts: Settings = {}
     if parted := fields.has("obj.part-size"):
-        parts, why = part_mb(fields.size("obj.part-size", MIB), "obj.part-size")
+        parts, why = part_size(fields.size("obj.part-size", MIB), "obj.part-size")
         notes += why
     whole = fields.flag("disable-multipart") or parted
     if not whole and sizes.maximum() > _UPLOAD_PART_BYTES:
         notes.append(
             f"objects above {format_size(_UPLOAD_PART_BYTES)}: warp uploads them in parts; here"
-            " they go whole, part-mb splits uploads and downloads"
+            " they go whole, part-size splits uploads and downloads"
         )
     return {"sizes" if ":" in form else "size": str(sizes), **parts}
 

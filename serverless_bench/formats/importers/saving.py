@@ -80,10 +80,10 @@ def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> Job
         ),
         transfer=Transfer(verify=Verify.NONE),
         executor="imported",
-        invocations=imported.requested,
+        number=imported.requested,
         concurrency=imported.concurrency,
-        object_bytes=_object_bytes(imported),
-        link_bytes_per_s=link_bytes_per_s,
+        size=_object_bytes(imported),
+        link=link_bytes_per_s,
     )
 
 

@@ -36,7 +36,7 @@ def check_job(run: ReportedRun, requests: RunRequests, matches: Matches) -> Disc
                 "asked", f"{one.operation} by {one.worker}, which left no record", one.key
             )
     check = _CHECKS.get(run.job["workload"])
-    if check is not None and run.job.get("duration_s") is None:
+    if check is not None and run.job.get("duration") is None:
         yield from check(run, _successful(run, requests, matches))
 
 
@@ -49,13 +49,13 @@ def _successful(run: ReportedRun, requests: RunRequests, matches: Matches) -> li
 
 def rounds(run: ReportedRun) -> int:
     """Return how often a function goes through its objects."""
-    return int(run.job.get("warmup", 0)) + 1
+    return int(run.job.get("warm_up", 0)) + 1
 
 
 def _write(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     job = run.job
     writes = Counter(one.key for one in requests if one.operation in _WRITES)
-    size, prefix, least = job["object_bytes"], job["target"]["prefix"], rounds(run)
+    size, prefix, least = job["size"], job["target"]["prefix"], rounds(run)
     for key, count in writes.items():
         declared = declared_size(key)
         if size is not None and declared != size:
@@ -65,7 +65,7 @@ def _write(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         if run.complete and (count < least or (run.exact and count > least)):
             more = "" if run.exact else " or more"
             yield Discrepancy("asked", f"written {count} times instead of {least}{more}", key)
-    wanted = job["invocations"] * job["objects"]
+    wanted = job["number"] * job["objects"]
     if run.complete and len(writes) != wanted:
         yield Discrepancy("asked", f"{len(writes)} objects were written instead of {wanted}")
 
@@ -76,8 +76,8 @@ def _read(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         return
     split = run.load.get("split") or 1
     # In shares of an object: what is taken, by what there is.
-    turns = Fraction(job["invocations"] * job["objects"], len(keys) * split)
-    each = rounds(run) * job["repeats"]
+    turns = Fraction(job["number"] * job["objects"], len(keys) * split)
+    each = rounds(run) * job["read_times"]
     gets = by_key(one for one in requests if one.operation == "get")
     for key, copies in Counter(keys).items():
         mine = gets.get(key, [])
@@ -107,13 +107,13 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         yield Discrepancy(
             "asked", f"{done[kind]} operations of kind {kind}, which is not in the mix"
         )
-    wanted = (load["operations"] or 0) * job["invocations"]
+    wanted = (load["operations"] or 0) * job["number"]
     if run.complete and sum(done.values()) != wanted:
         yield Discrepancy(
             "asked", f"{sum(done.values())} operations were performed instead of {wanted}"
         )
     written = {one.key for one in requests if one.operation in _WRITES}
-    prepared = job["invocations"] * job["objects"]
+    prepared = job["number"] * job["objects"]
     if run.complete and len(written) < prepared:
         yield Discrepancy("asked", f"{len(written)} objects were prepared instead of {prepared}")
 
@@ -132,7 +132,7 @@ def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
             yield Discrepancy("asked", f"the keys were to begin with {own!r}", key)
     if not run.complete or load["pattern"] == "claim":
         return
-    wanted = (load["operations"] or 0) * load["threads"] * job["invocations"] * rounds(run)
+    wanted = (load["operations"] or 0) * load["threads"] * job["number"] * rounds(run)
     if sum(writes.values()) < wanted:
         yield Discrepancy(
             "asked", f"{sum(writes.values())} versions were written instead of {wanted}"

@@ -89,7 +89,7 @@ class ReportedRun:
         clean = all(function.error is None for function in self.functions)
         clean &= all(op["error"] is None for op in self.operations)
         indexes = sorted(function.index for function in self.functions)
-        once = indexes == list(range(self.job["invocations"])) and not self.again
+        once = indexes == list(range(self.job["number"])) and not self.again
         return self.ended and not self.resumed and clean and once and not self.lost
 
 
@@ -111,7 +111,7 @@ def read_reported_run(path: Path) -> ReportedRun:
         # Of one that was launched again only the last word counts.
         recorded = {function.index for function in functions}
         lost = {row["lost"]["index"] for row in rows if row.get("lost")}
-        silent = set(range(header["job"]["invocations"])) - recorded
+        silent = set(range(header["job"]["number"])) - recorded
         return ReportedRun(
             run_id=header["run_id"],
             created_ns=header["created_ns"],

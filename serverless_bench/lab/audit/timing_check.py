@@ -147,11 +147,11 @@ def offset_of(
 
 def check_schedule(run: ReportedRun, matches: Matches) -> Discrepancies:
     """Yield what an open loop should have begun and did not, or not when it was due."""
-    rate = run.load.get("rate_per_s")
+    rate = run.load.get("rate")
     if rate is None:
         return
     job = run.job
-    share = rate / min(job["invocations"], job["concurrency"])
+    share = rate / min(job["number"], job["concurrency"])
     for position, function in enumerate(run.functions):
         if function.duplicate or function.error is not None:
             continue
@@ -185,7 +185,7 @@ def _even(
                     f" are not {_ms(round(distance))}, the first is {_ms(odd[0])}"
                 ),
             )
-    duration_s = run.job.get("duration_s")
+    duration_s = run.job.get("duration")
     if duration_s is None:
         return
     wanted = share * duration_s

@@ -37,9 +37,9 @@ _HANDLER: Final = "serverless_bench.worker.handler.handler"
 _REHEARSE: Final = "serverless_bench.worker.rehearsal:rehearse"
 _FIRST_JOB: Final = JobSpec(
     workload="write",
-    invocations=1,
+    number=1,
     concurrency=1,
-    object_bytes=1,
+    size=1,
     target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
 )
 """Like every first job in what its functions do besides their transfer."""

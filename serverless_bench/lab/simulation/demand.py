@@ -79,14 +79,14 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
             counts.append(len(names) - before)
     size = np.array(sizes, dtype=np.int64)
     different, which = np.unique(size, return_inverse=True)
-    part_of = [job.transfer.part_size(kind, int(one)) or max(1, int(one)) for one in different]
+    part_of = [job.transfer.part_length(kind, int(one)) or max(1, int(one)) for one in different]
     part_bytes = np.array(part_of, dtype=np.int64)[which]
     parts = np.maximum(1, -(-size // part_bytes))
     if parts.sum() > MOST_REQUESTS:
         raise _too_many(int(parts.sum()))
     return Demand(
         kind=kind,
-        functions=job.invocations,
+        functions=job.number,
         threads=threads,
         lanes=min(job.transfer.connections, int(parts.max(initial=1))),
         keys=names,
@@ -111,9 +111,9 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
             f"a {job.workload} is not simulated", hint="sbench plan --simulate write, or read"
         )
     settings = {
-        "duration": job.duration_s,
-        "rate": job.load.rate_per_s,
-        "warm-up": job.warmup,
+        "duration": job.duration,
+        "rate": job.load.rate,
+        "warm-up": job.warm_up,
         "split": job.load.split,
         "gate": job.gate,
         "stat": None if job.transfer.stat is Stat.KEY else job.transfer.stat,
@@ -121,7 +121,7 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
     for name, value in settings.items():
         if value:
             raise UsageError(f"--{name} is not simulated", hint="leave it out: docs/simulate.md")
-    operations = job.invocations * job.objects * job.repeats
+    operations = job.number * job.objects * job.read_times
     if operations > MOST_REQUESTS:
         raise _too_many(operations)
     return kind
@@ -130,5 +130,5 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
 def _too_many(count: int) -> UsageError:
     return UsageError(
         f"at least {count:,} requests are more than a simulation takes ({MOST_REQUESTS:,})",
-        hint="fewer functions or objects, or larger parts: --number, --objects, --part-mb",
+        hint="fewer functions or objects, or larger parts: --number, --objects, --part-size",
     )

@@ -69,9 +69,9 @@ def simulate(
     >>> job = sbench.JobSpec(
     ...     workload="write",
     ...     target=target,
-    ...     invocations=5000,
+    ...     number=5000,
     ...     concurrency=5000,
-    ...     object_bytes=64 * MIB,
+    ...     size=64 * MIB,
     ... )
     >>> imagined = sbench.simulate(job, "imagined")
     >>> imagined.simulated, sbench.summarize(imagined).ok
@@ -87,7 +87,7 @@ def simulate(
     at_once, client = job.concurrency, job.target.client
     limits = limits_of(model, demand, deployed, at_once=at_once, client=client, rng=rng)
     launcher = SimulatedLauncher(
-        model.launch, job.invocations, at_once=at_once, names=deployed.names, rng=rng
+        model.launch, job.number, at_once=at_once, names=deployed.names, rng=rng
     )
     engine = Engine(
         demand,
@@ -95,7 +95,7 @@ def simulate(
         limits,
         launcher,
         retries=Retries(job.seed, demand.threads, job.transfer.retries),
-        deadline_s=job.deadline_s,
+        deadline_s=job.deadline,
         rng=rng,
     )
     simulated = engine.run()
@@ -146,7 +146,7 @@ def _saved(
 
 def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
     """Return the job as the run directory has it: nothing was compared, nobody was launched."""
-    at_once = min(job.concurrency, job.invocations, deployed.quota or job.invocations)
+    at_once = min(job.concurrency, job.number, deployed.quota or job.number)
     given = {one.name: getattr(job, one.name) for one in fields(JobSpec)}
     given |= {
         "executor": EXECUTOR,

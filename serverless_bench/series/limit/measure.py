@@ -27,8 +27,8 @@ OnBlock = Callable[[Block, Objective], object]
 
 
 KNOBS: Final[Mapping[str, Callable[[JobSpec, int], JobSpec]]] = {
-    "rate": lambda job, level: replace(job, load=replace(job.load, rate_per_s=level)),
-    "number": lambda job, level: replace(job, invocations=level, concurrency=level),
+    "rate": lambda job, level: replace(job, load=replace(job.load, rate=level)),
+    "number": lambda job, level: replace(job, number=level, concurrency=level),
     "connections": lambda job, level: replace(
         job, transfer=replace(job.transfer, connections=level)
     ),
@@ -209,5 +209,5 @@ def _check_times(block_s: float, budget_s: float, *, lowest: int | None) -> None
 
 
 def _for_blocks(task: Task, block_s: float) -> Task:
-    load = replace(task.job.load, rate_per_s=None, operations=None)
-    return replace(task, job=replace(task.job, duration_s=block_s, until_stable=None, load=load))
+    load = replace(task.job.load, rate=None, operations=None)
+    return replace(task, job=replace(task.job, duration=block_s, until_stable=None, load=load))

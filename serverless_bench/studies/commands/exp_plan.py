@@ -184,7 +184,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
         )
     changes = {**plan.changes}
     if remote.functions:
-        changes["start_timeout_s"] = flags["start_timeout"]
+        changes["start_timeout"] = flags["start_timeout"]
     plan = replace(plan, functions=remote.functions, deployed=remote.deployed, changes=changes)
     for cell in plan.runnable():
         plan.functions_of(cell.settings)

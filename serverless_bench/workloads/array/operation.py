@@ -164,7 +164,7 @@ class ArrayTask:
         Corrupt
             If any byte is wrong, missing or too much.
         """
-        operation, block_bytes = self._operation, self._transfer.block_bytes
+        operation, block_bytes = self._operation, self._transfer.block_size
         if operation.kind is not OperationKind.READ_ARRAY:
             return
         data = as_bytes(self._got)

@@ -32,7 +32,7 @@ class Array(Workload):
         *("prefix", "key_file", "read_times", "operation", "library", "driver", "shape", "chunks"),
         *("shards", "dtype", "codec", "source", "path", "library_option"),
     )
-    load = ("rate_per_s", "arrivals", "array")
+    load = ("rate", "arrivals", "array")
     about = "array"
     default_number = 1
     creates_objects = True
@@ -119,7 +119,7 @@ class Array(Workload):
             yield from _appends(invocation, array)
             return
         reads = array.operation == "read"
-        keys = invocation.keys * invocation.repeats if reads else new_arrays(invocation)
+        keys = invocation.keys * invocation.read_times if reads else new_arrays(invocation)
         for key in keys:
             yield OperationSpec(kind=_kind(array), key=key, size=declared_size(key))
 

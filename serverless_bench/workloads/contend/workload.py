@@ -39,7 +39,7 @@ class Contend(Workload):
     """Operations of one pattern on ``objects`` keys that all functions share."""
 
     settings = ("threads", "operations", "pattern", "backoff", "prefix")
-    load = ("threads", "operations", "pattern", "backoff_s")
+    load = ("threads", "operations", "pattern", "backoff")
     about = "pattern"
     default_number = 4
     creates_objects = True
@@ -62,14 +62,14 @@ class Contend(Workload):
     def check(self, job: "JobSpec") -> None:
         """Refuse what has no end that says which keys there can be: the ledger has them."""
         load = job.load
-        if load.pattern is Pattern.CLAIM and (load.operations or job.duration_s):
+        if load.pattern is Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
                 f"`{field}` means nothing to claims: each thread tries every key once",
                 hint="`objects` says how many keys there are",
                 field=field,
             )
-        if load.pattern is Pattern.APPEND and (load.operations is None or job.duration_s):
+        if load.pattern is Pattern.APPEND and (load.operations is None or job.duration):
             raise UsageError(
                 "an append needs `operations`, and takes no `duration`",
                 hint="every manifest that may be written stands in the ledger before",
@@ -89,7 +89,7 @@ class Contend(Workload):
             return
         # Together the shares of all functions are the numbers 1, 2, 3 and so on without a gap. One
         # more is looked for at the end, and is not there.
-        rounds, load = 1 + invocation.warmup, invocation.load
+        rounds, load = 1 + invocation.warm_up, invocation.load
         most = 1 + rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
         first = invocation.index * most
         for log in _shared(invocation):
@@ -112,7 +112,7 @@ class Contend(Workload):
 
         load = invocation.load
         name = f"{invocation.index}.{invocation.launch}"
-        return Contender(invocation.run_id, name, load.pattern, load.backoff_s)
+        return Contender(invocation.run_id, name, load.pattern, load.backoff)
 
     def closing(self, invocation: "InvocationSpec", done: "Iterable[OperationRow]") -> Stream:
         """Yield looks at all registers or logs, and at the claims that this function has."""

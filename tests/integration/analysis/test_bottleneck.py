@@ -34,7 +34,7 @@ def perform(
     )
     run = run_job(spec, path, keys=keys or [])
     summary = summarize(run)
-    assert summary.ok == job["invocations"]
+    assert summary.ok == job["number"]
     return summary, run.keys()
 
 
@@ -46,8 +46,8 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
     """
     shape = ("--function-burst", "60", "--function-rate", "5")
     with loopback(*shape, log=tmp_path / "log") as server:
-        asked: dict[str, Any] = {"invocations": 3, "concurrency": 3}
-        write, keys = perform(server, tmp_path / "w", "write", object_bytes=82 * MIB, **asked)
+        asked: dict[str, Any] = {"number": 3, "concurrency": 3}
+        write, keys = perform(server, tmp_path / "w", "write", size=82 * MIB, **asked)
         read, _ = perform(server, tmp_path / "r", "read", keys=keys, **asked)
     for summary in (write, read):
         assert summary.bottleneck.functions == {"rate_limit": 3}
@@ -69,7 +69,7 @@ def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: 
     def network(attempt: int) -> BucketFit | None:
         shape = ("--function-memory", memory, "--network-quota", quota, "--function-scale", scale)
         with loopback(*map(str, shape), log=tmp_path / "log") as server:
-            asked: dict[str, Any] = {"invocations": 1, "concurrency": 1}
+            asked: dict[str, Any] = {"number": 1, "concurrency": 1}
             perform(server, tmp_path / f"{attempt}", "read", keys=[key], **asked)
         run = load_run(tmp_path / f"{attempt}")
         return bucket_fits(run, good_operations(run), np.arange(1), np.arange(1)).get(0)
@@ -94,10 +94,10 @@ def test_a_slow_store(tmp_path: Path) -> None:
             server,
             tmp_path / "w",
             "write",
-            invocations=4,
+            number=4,
             concurrency=4,
             objects=10,
-            object_bytes=1000,
+            size=1000,
         )
     assert found.bottleneck.functions == {"answers": 4}
 
@@ -109,9 +109,9 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
             server,
             tmp_path / "w",
             "write",
-            invocations=many,
+            number=many,
             concurrency=many,
-            object_bytes=64 * MIB,
+            size=64 * MIB,
         )
     # The store has to wait for its turn, too, and what the machine's owner takes from a virtual
     # machine is nobody's wait: then nobody can tell. The unit tests are exact.
@@ -121,7 +121,5 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
 
 def test_a_slow_launch(tmp_path: Path) -> None:
     with loopback(log=tmp_path / "log") as server:
-        found, _ = perform(
-            server, tmp_path / "w", "write", invocations=2, executor="lithops", object_bytes=1000
-        )
+        found, _ = perform(server, tmp_path / "w", "write", number=2, executor="lithops", size=1000)
     assert found.bottleneck.functions == {"launch": 2}

@@ -22,7 +22,7 @@ from tests.commands.command import Call, Sbench
 from tests.data.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.stores.servers import Server, credentials
 
-JOB = job(invocations=1)
+JOB = job(number=1)
 
 
 def make_run(
@@ -33,8 +33,8 @@ def make_run(
     about = {**header(of), "run_id": str(path), "created_ns": created_ns}
     about["provenance"] = {"client": client}
     with Archive(path, header=about, ledger=()) as archive:
-        for index in range(of.invocations):
-            op = operation(end_ns=round(seconds * S), size=of.object_bytes or size)
+        for index in range(of.number):
+            op = operation(end_ns=round(seconds * S), size=of.size or size)
             archive.append(outcome(record(index, [op])))
     return path
 
@@ -127,7 +127,7 @@ def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None
 
 def refusals(tmp_path: Path) -> None:
     make_side(tmp_path / "a", BASE)
-    make_side(tmp_path / "more", BASE, job(invocations=2))
+    make_side(tmp_path / "more", BASE, job(number=2))
     make_side(tmp_path / "silent", BASE, replace(JOB, target=replace(TARGET, client="awscrt")))
     make_side(tmp_path / "mixed", BASE)
     make_run(tmp_path / "mixed" / "boto3", 1, replace(JOB, executor="inline"))
@@ -143,7 +143,7 @@ def refusals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "words", "arguments"),
     [
-        (2, "not do the same work: invocations is 1 or 2", ("a", "more")),
+        (2, "not do the same work: number is 1 or 2", ("a", "more")),
         (2, "mixed are not of one configuration: executor is local or inline", ("a", "mixed")),
         (2, "broken/9 cannot be compared: 1 function lost", ("a", "broken")),
         (2, "open/2 cannot be compared: its driver has not come to an end", ("a", "open")),
@@ -168,14 +168,14 @@ def test_what_cannot_be_compared_is_refused(
     call: Call, tmp_path: Path, code: int, words: str, arguments: Sequence[str]
 ) -> None:
     refusals(tmp_path)
-    extra = ("--allow", "invocations") if "--allow" in arguments else ()
+    extra = ("--allow", "number") if "--allow" in arguments else ()
     ended, out, err = call("compare", *arguments, *extra)
     assert (ended, out) == (code, "")
     assert words in err
     assert "Traceback" not in err
 
 
-FOR_A_TIME = replace(JOB, object_bytes=None, duration_s=1.0)
+FOR_A_TIME = replace(JOB, size=None, duration=1.0)
 GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
 
 
@@ -195,9 +195,9 @@ GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
             "the same --mix; --allow load.mix",
         ),
         (
-            replace(GETS, load=replace(GETS.load, rate_per_s=10.0)),
-            replace(GETS, load=replace(GETS.load, rate_per_s=20.0)),
-            "load.rate_per_s is 10.0 or 20.0",
+            replace(GETS, load=replace(GETS.load, rate=10.0)),
+            replace(GETS, load=replace(GETS.load, rate=20.0)),
+            "load.rate is 10.0 or 20.0",
             "the same --rate",
         ),
         (
@@ -233,9 +233,9 @@ def test_reads_for_a_time_are_of_objects_that_are_alike(call: Call, tmp_path: Pa
 
 def test_what_differs_may_be_allowed(call: Call, tmp_path: Path) -> None:
     refusals(tmp_path)
-    code, out, _ = call("compare", "a", "more", "--allow", "invocations", "--allow", "bytes")
+    code, out, _ = call("compare", "a", "more", "--allow", "number", "--allow", "bytes")
     assert code == 0
-    assert "invocations differs: 1, 2" in out
+    assert "number differs: 1, 2" in out
 
 
 def test_scipy_is_asked_for_before_anything_runs(
@@ -281,13 +281,13 @@ def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
     # Drawn from the seed: both sides move the same bytes.
     task += 'sizes = "uniform:50KB:150KB"\n'
     (sbench.directory / "a.toml").write_text(task)
-    (sbench.directory / "b.toml").write_text(task + "block_kib = 64\n")
+    (sbench.directory / "b.toml").write_text(task + 'block_size = "64KiB"\n')
     done = sbench(
         *("ab", "a.toml", "b.toml", "--blocks", 6, "--warm-up-blocks", 1, "--name", "x"),
         *("--threshold", "0.9", "--format", "json"),
     )
     assert done.code in {0, 9, 10}, done.err
-    assert done.json["differing"] == {"transfer.block_bytes": [1 << 20, 64 << 10]}
+    assert done.json["differing"] == {"transfer.block_size": [1 << 20, 64 << 10]}
     assert done.json["in_turns"]
     assert [side["runs"] for side in done.json["sides"]] == [6, 6]
     assert done.err.count("block ") == 12
@@ -330,7 +330,7 @@ def test_scale_runs_every_number_and_fits(sbench: Sbench) -> None:
 def make_series(path: Path) -> None:
     for number in (1, 2, 4, 8):
         for turn in range(3):
-            of = job(invocations=number, concurrency=number)
+            of = job(number=number, concurrency=number)
             # Functions share what four of them can use.
             make_run(path / f"{number}-{turn}", max(1.0, number / 4) * (1 + turn / 100), of)
 
@@ -352,7 +352,7 @@ def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_p
 
 def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: Path) -> None:
     make_series(tmp_path / "s")
-    of = job(invocations=8, concurrency=8)
+    of = job(number=8, concurrency=8)
     about = {**header(of), "run_id": "late"}
     with Archive(tmp_path / "s" / "8-9", header=about, ledger=()) as archive:
         archive.append(outcome(lost(0)))

@@ -108,11 +108,11 @@ def made(found: Bill) -> Counter[str]:
 def job(workload: str, **settings: object) -> JobSpec:
     known: dict[str, object] = {
         "target": Target(bucket="bucket", endpoint_url=""),
-        "invocations": 3,
+        "number": 3,
         "concurrency": 1,
-        "object_bytes": 10_000,
+        "size": 10_000,
         "objects": 2,
-        "deadline_s": 60.0,
+        "deadline": 60.0,
         **settings,
     }
     return JobSpec(workload=workload, **known)  # type: ignore[arg-type]
@@ -121,10 +121,10 @@ def job(workload: str, **settings: object) -> JobSpec:
 KEYS = [f"sbench/{index:032x}.{12 * MIB}" for index in range(6)]
 JOBS = {
     "gate": job("write", gate=0.3),
-    "parts": job("write", object_bytes=11 * MIB, objects=1, transfer=Transfer(part_bytes=5 * MIB)),
-    "ranges": job("read", transfer=Transfer(part_bytes=5 * MIB, stat=Stat.EACH)),
+    "parts": job("write", size=11 * MIB, objects=1, transfer=Transfer(part_size=5 * MIB)),
+    "ranges": job("read", transfer=Transfer(part_size=5 * MIB, stat=Stat.EACH)),
     "mix": job("mixed", load=Load(mix=MIX, operations=40), objects=4),
-    "sizes": job("write", object_bytes=None, load=Load(sizes="uniform:1KiB:64KiB"), warmup=1),
+    "sizes": job("write", size=None, load=Load(sizes="uniform:1KiB:64KiB"), warm_up=1),
 }
 
 

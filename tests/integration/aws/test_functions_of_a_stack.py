@@ -90,10 +90,9 @@ def test_ab_compares_what_one_stack_has(
     )
     # Which is faster is none of this test's business, nor whether four runs can say so.
     assert done.code in {0, 9, 10}, done.err
-    field = {"memory": "memory_mib", "arch": "architecture"}[setting]
     assert done.json["differing"] == {
-        "functions": [[f"several-worker-{one}"] for one in ran],
-        field: list(values),
+        "function": [[f"several-worker-{one}"] for one in ran],
+        setting: list(values),
     }
     assert more(accepted(host), before) == dict.fromkeys(ran, BLOCKS * NUMBER)
 
@@ -109,7 +108,7 @@ date = 2026-11-22
 [settings]
 executor = "lambda"
 probe = false
-invocations = 2
+number = 2
 size = "4KiB"
 [small]
 min_bytes = "8kB"

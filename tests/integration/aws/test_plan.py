@@ -35,14 +35,14 @@ def test_the_seed_job(sbench: Sbench) -> None:
 
 
 def test_small_parts_are_warned_of(sbench: Sbench) -> None:
-    found = plan(sbench, "--part-mb", 8, "--quota", 1800, "--arch", "x86_64")
+    found = plan(sbench, "--part-size", "8MiB", "--quota", 1800, "--arch", "x86_64")
     assert found["total"] == pytest.approx(5.0, rel=0.05)
     assert found["phases"]["write"]["expected"]["requests_per_s"] == pytest.approx(20400, rel=0.05)
     put, get = found["warnings"]
     assert "make 19,722 PUT/s" in put
-    assert "--part-mb 72" in put
-    assert "--part-mb 40" in get
-    under = plan(sbench, "--part-mb", 72, "--quota", 1800)
+    assert "--part-size 72MiB" in put
+    assert "--part-size 40MiB" in get
+    under = plan(sbench, "--part-size", "72MiB", "--quota", 1800)
     assert under["warnings"] == []
 
 
@@ -143,7 +143,7 @@ def test_prices_can_be_replaced(sbench: Sbench, tmp_path: Path) -> None:
         ("--read-times", 0),
         ("--keep", -1),
         ("--function-mb-s", 0),
-        ("--part-mb", 1),
+        ("--part-size", "1MiB"),
         ("--connections", 0),
         ("--vpc", "yes"),
     ],

@@ -65,7 +65,7 @@ def test_clients_run_in_executors(sbench: Sbench, client: str, executor: str) ->
 
 @pytest.mark.parametrize("client", ["wire", "boto3"])
 def test_parts_and_ranges_over_several_connections(sbench: Sbench, client: str) -> None:
-    how = ("--connections", 3, "--part-mb", 5, "--client", client, "--format", "json")
+    how = ("--connections", 3, "--part-size", "5MiB", "--client", client, "--format", "json")
     written = sbench("write", "--number", 2, "--mb", 17, "--key-file", "k", *how)
     assert written.json["attempts"] == 2 * (4 + 2)
     read = sbench("read", "--key-file", "k", *how)

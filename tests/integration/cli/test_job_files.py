@@ -125,7 +125,7 @@ BAD = [
     ),
     ("stage 'fill': objects must be at least 1, got 0", FILL + "objects = 0"),
     ("stage 'fill': unknown client 'nope'", FILL + 'client = "nope"'),
-    ("stage 'fill': sizes comes in place of mb and size", FILL + 'sizes = "1MiB"'),
+    ("stage 'fill': size and sizes give the size of an object", FILL + 'sizes = "1MiB"'),
     (
         "stage 'fill': operation is missing",
         FILL.replace('"write"', '"array"').replace("size = ", "# "),

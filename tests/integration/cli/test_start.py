@@ -21,7 +21,7 @@ from serverless_bench.worker.rehearsal import rehearsal
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
-job = JobSpec(workload="write", target=target, invocations=1, object_bytes=1)
+job = JobSpec(workload="write", target=target, number=1, size=1)
 print(json.dumps(rehearsal(job)))
 """
 REHEARSED = """

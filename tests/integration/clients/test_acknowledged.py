@@ -141,10 +141,10 @@ def test_behind_a_token_bucket_a_write_shows_the_buckets_rate(
         job = JobSpec(
             workload="write",
             target=Target(client=name, bucket="bucket", endpoint_url=store.endpoint_url),
-            invocations=CONNECTIONS,
+            number=CONNECTIONS,
             concurrency=CONNECTIONS,
             objects=objects,
-            object_bytes=mib * MIB,
+            size=mib * MIB,
         )
         run = run_job(job, tmp_path / "run")
     _tls_context.cache_clear()
@@ -183,7 +183,7 @@ def check_acknowledgements(run: Run, last_in_ns: dict[str, int]) -> None:
         for key, sent_ns in zip(operations["key"], operations["last_byte_sent_ns"], strict=True)
         if sent_ns > 0
     ]
-    is_stamped = run.job.target.client == "wire" and run.job.object_bytes == 4 * MIB
+    is_stamped = run.job.target.client == "wire" and run.job.size == 4 * MIB
     assert bool(off_ms) == is_stamped
     if off_ms:
         assert np.median(off_ms) <= 2

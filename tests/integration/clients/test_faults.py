@@ -69,7 +69,7 @@ class Store:
         retries: int = 0,
         timeout_s: float = 20,
     ) -> MeasuredOperation:
-        transfer = Transfer(retries=retries, timeout_s=timeout_s)
+        transfer = Transfer(retries=retries, timeout=timeout_s)
         if not self.opened:
             target = Target(
                 client=self.client_name, bucket="bucket", endpoint_url=self.server.endpoint_url

@@ -114,9 +114,9 @@ def opened(
             client=name,
             bucket="bucket",
             endpoint_url=server.endpoint_url,
-            options=tuple((name, str(value)) for name, value in options.items()),
+            client_option=tuple((name, str(value)) for name, value in options.items()),
         )
-        made.append(Store(open_client(target, Transfer(timeout_s=PATIENCE_S)), server))
+        made.append(Store(open_client(target, Transfer(timeout=PATIENCE_S)), server))
         return made[-1]
 
     yield make

@@ -40,9 +40,9 @@ def opened(server: FaultServer, name: str, *, timeout_s: float = 20, **options: 
         client=name,
         bucket="bucket",
         endpoint_url=server.endpoint_url,
-        options=tuple((name, str(value)) for name, value in options.items()),
+        client_option=tuple((name, str(value)) for name, value in options.items()),
     )
-    return open_client(target, Transfer(timeout_s=timeout_s))
+    return open_client(target, Transfer(timeout=timeout_s))
 
 
 def ranged(exchange: Exchange) -> bool:
@@ -143,7 +143,7 @@ from serverless_bench.testing.client_parts import RangeOf, new_meter
 name, url, *options = sys.argv[1:]
 pairs = tuple(tuple(option.split("=")) for option in options)
 client = open_client(
-    Target(client=name, bucket="bucket", endpoint_url=url, options=pairs), Transfer()
+    Target(client=name, bucket="bucket", endpoint_url=url, client_option=pairs), Transfer()
 )
 client.put("key", RangeOf("key", 0, 1000), new_meter())
 """

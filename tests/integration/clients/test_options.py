@@ -55,7 +55,7 @@ def put(server: FaultServer, client_name: str, **options: str) -> None:
         client=client_name,
         bucket="bucket",
         endpoint_url=server.endpoint_url,
-        options=tuple(options.items()),
+        client_option=tuple(options.items()),
     )
     client = open_client(target, Transfer())
     client.put(KEY, RangeOf(KEY, 0, SIZE), new_meter())
@@ -159,7 +159,7 @@ OWN_PARTS = [
 def test_a_library_may_make_parts_of_its_own(
     at_embedded: Target, client_name: str, options: tuple[tuple[str, str], ...]
 ) -> None:
-    target = replace(at_embedded, client=client_name, options=options)
+    target = replace(at_embedded, client=client_name, client_option=options)
     key, size = f"{target.prefix}k", 13 * MIB + 1
     client, meter, sink = open_client(target, Transfer()), new_meter(), Collector()
     client.put(key, RangeOf(key, 0, size), meter)
@@ -175,7 +175,7 @@ def test_a_library_may_make_parts_of_its_own(
 def test_a_function_can_end_within_a_library_s_own_parts(
     at_embedded: Target, client_name: str, options: tuple[tuple[str, str], ...]
 ) -> None:
-    target = replace(at_embedded, client=client_name, options=options)
+    target = replace(at_embedded, client=client_name, client_option=options)
     key = f"{target.prefix}k"
     client = open_client(target, Transfer())
     with pytest.raises(DeadlineExceeded):
@@ -191,7 +191,7 @@ def test_a_function_can_end_within_a_library_s_own_parts(
 def test_what_ends_within_a_library_s_own_parts_leaves_no_object(
     at_embedded: Target, client_name: str, options: tuple[tuple[str, str], ...], at: int
 ) -> None:
-    target = replace(at_embedded, client=client_name, options=options)
+    target = replace(at_embedded, client=client_name, client_option=options)
     client = open_client(target, Transfer())
     with pytest.raises(DeadlineExceeded):
         client.put(f"{target.prefix}k", RangeOf("k", 0, 13 * MIB), EndedMeter(at))

@@ -78,7 +78,7 @@ def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
 
         with FaultServer([redirects] * 999) as store:
             target = Target(client=client_name, bucket="bucket", endpoint_url=store.endpoint_url)
-            client = open_client(target, Transfer(retries=0, timeout_s=5))
+            client = open_client(target, Transfer(retries=0, timeout=5))
             for status in STATUSES:  # noqa: B007 - `redirects` uses it
                 for name in sorted(REQUESTS.keys() & client.info.operations):
                     seen = len(store.seen)
@@ -145,7 +145,7 @@ def test_what_lets_us_into_another_cloud_does_not_go_along(
 
         with FaultServer([redirects] * 99) as store:
             target = Target(bucket="b", protocol=StoreProtocol.AZ, endpoint_url=store.endpoint_url)
-            client = open_client(target, Transfer(retries=0, timeout_s=5))
+            client = open_client(target, Transfer(retries=0, timeout=5))
             for request in ("get", "put", "head", "list"):
                 retrier = Retrier(client, 0, 1 << 62, random.Random(1))
                 with pytest.raises(OperationError):

@@ -92,7 +92,7 @@ def test_what_is_written_is_read_back_and_deleted(
     whole = read(sbench).json
     assert (whole["ok"], whole["verified_bytes"], whole["bytes"]) == (4, 12 << 20, 12 << 20)
     assert whole["store"].startswith(f"{URL} at http://127.0.0.1:")
-    ranges = read(sbench, "--part-mb", "1", "--connections", "3", "--stat", "each")
+    ranges = read(sbench, "--part-size", "1MiB", "--connections", "3", "--stat", "each")
     assert (ranges.code, ranges.json["verified_bytes"]) == (0, 12 << 20)
     shared = read(sbench, "--split", "2")
     assert (shared.code, shared.json["verified_bytes"]) == (0, 12 << 20)
@@ -262,7 +262,7 @@ def read_text(file: Path) -> str:
 
 def test_an_experiment_has_cells_for_the_cloud(sbench: Sbench, azurite: Server) -> None:
     """Those of the protocol that the bucket speaks, beside what was published for that cloud."""
-    few = ("--only", "functions=2", "--repeats", 1, "--seconds", 0, "--set", "object_bytes=64KiB")
+    few = ("--only", "functions=2", "--repeats", 1, "--seconds", 0, "--set", "size=64KiB")
     flags = (*few, "--format", "json")
     done = sbench("exp", "run", "lithops-object-storage", "--bucket", URL, "--name", "e", *flags)
     assert done.code == 0, done

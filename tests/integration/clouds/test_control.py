@@ -173,7 +173,7 @@ def test_no_list_of_open_uploads(bucket: Bucket, target: Target) -> None:
     """Blocks that were never made an object are no object; Azure forgets them after a week."""
     options = (("multipart", "yes"),)
     key = f"{target.prefix}object"
-    with closing(open_client(replace(target, options=options), Transfer())) as client:
+    with closing(open_client(replace(target, client_option=options), Transfer())) as client:
         with pytest.raises(DeadlineExceeded):
             client.put(key, RangeOf(key, 0, 16 * MIB), EndedMeter(12 * MIB))
         with pytest.raises(NotFound):

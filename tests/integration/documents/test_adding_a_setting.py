@@ -1,4 +1,4 @@
-"""Adding a boolean setting as CONTRIBUTING.md says takes three files of the package."""
+"""Adding a boolean setting as CONTRIBUTING.md says takes two files of the package."""
 
 import re
 from pathlib import Path
@@ -15,9 +15,6 @@ EDITS = {
         '    name: str = "job"\n': "    calm: bool = False\n",
         "    name\n        What reports call": "    calm\n        Whether functions are calm.\n",
     },
-    "serverless_bench/driver/checked_job.py": {
-        "        seed=settings.seed,\n": "        calm=settings.calm,\n"
-    },
 }
 """By file, what the page asks for: lines, before some that are there."""
 TESTS = (
@@ -29,7 +26,7 @@ TESTS = (
 """Tests of settings and flags, of what is saved of them, and of pages made from them."""
 
 
-def test_a_boolean_needs_three_files_of_the_package_and_turns_no_test_red(tmp_path: Path) -> None:
+def test_a_boolean_needs_two_files_of_the_package_and_turns_no_test_red(tmp_path: Path) -> None:
     scratch = scratch_copy(tmp_path)
     page = (scratch.root / "CONTRIBUTING.md").read_text()
     section = page.partition("### A setting\n")[2].partition("\n#")[0]

@@ -137,11 +137,11 @@ class World:
             target=self.target,
             control=self.control,
             executor="inline",
-            invocations=NUMBER,
+            number=NUMBER,
             concurrency=1,
-            object_bytes=100 + number,
+            size=100 + number,
             gate=0.5 if number % 2 else None,
-            start_timeout_s=0.001,
+            start_timeout=0.001,
         )
         run = run_job(job, path)
         mine = f"{self.control.prefix}{run.run_id}/"

@@ -109,9 +109,9 @@ def test_metrics_are_on_a_port_while_it_runs(faulty: Server, tmp_path: Path) -> 
         workload="write",
         target=Target(bucket="b", endpoint_url=faulty.endpoint_url),
         executor="inline",
-        invocations=2,
+        number=2,
         objects=3,
-        object_bytes=10_000,
+        size=10_000,
     )
     display = Display(style="none", metrics=address)
     with pytest.MonkeyPatch.context() as patch:
@@ -181,11 +181,11 @@ def test_what_bounds_it_is_the_store_only_where_it_is(
             workload="write",
             target=Target(bucket="b", endpoint_url=server.endpoint_url, client=client),
             executor="inline",
-            invocations=1,
+            number=1,
             concurrency=1,
             objects=1,
-            object_bytes=4096,
-            duration_s=2.5,
+            size=4096,
+            duration=2.5,
         )
         job = replace(job, load=replace(job.load, threads=4 if says else 1))
         live = RunProgress()
@@ -206,17 +206,17 @@ def test_functions_of_other_processes_are_stopped(faulty: Server, tmp_path: Path
         workload="write",
         target=Target(bucket="b", endpoint_url=faulty.endpoint_url),
         executor="local",
-        invocations=2,
+        number=2,
         concurrency=2,
         objects=1,
-        object_bytes=1000,
-        duration_s=60.0,
+        size=1000,
+        duration=60.0,
     )
     live = RunProgress(stopped=True)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in faulty.environment.items():
             patch.setenv(name, value)
-        run = run_job(replace(job, deadline_s=100.0), tmp_path / "run", live=live)
+        run = run_job(replace(job, deadline=100.0), tmp_path / "run", live=live)
     # They would have written for a minute.
     assert len(run.operations["kind"]) <= 2 * 2
     assert not len(run.overdue["function"])

@@ -72,7 +72,7 @@ ASKS_FOR = [
     ),
     pytest.param(
         "lambda",
-        {"target__endpoint_url": AWS, "control__endpoint_url": AWS, "functions": ["delete-it-all"]},
+        {"target__endpoint_url": AWS, "control__endpoint_url": AWS, "function": ["delete-it-all"]},
         "the functions 'delete-it-all'",
         id="functions on AWS",
     ),
@@ -220,9 +220,7 @@ def test_who_only_reads_asks_nobody(
 def lost(tmp_path: Path, endpoint_url: str) -> Path:
     """Return a run that this user has made, whose records are gone."""
     target = Target(bucket="bucket", endpoint_url=endpoint_url)
-    job = JobSpec(
-        workload="write", target=target, object_bytes=100, invocations=1, executor="inline"
-    )
+    job = JobSpec(workload="write", target=target, size=100, number=1, executor="inline")
     path = run_job(job, tmp_path / "mine").path
     (path / "records.jsonl").write_text("")
     return path
@@ -327,5 +325,5 @@ def test_the_records_of_a_run_on_the_embedded_store_are_where_that_is_now(
     control = run.job.control
     assert control is not None
     here = replace(run.job.target, store="seaweedfs")
-    job = replace(run.job, target=here, control=replace(control, store="seaweedfs"), functions=())
+    job = replace(run.job, target=here, control=replace(control, store="seaweedfs"), function=())
     assert [*origin._stores(job)] == ["the embedded store"]

@@ -29,9 +29,7 @@ def test_the_examples_of_the_reference_page_run(
 
 def test_what_is_found_prints_as_the_commands_print_it(sbench: Sbench, moto: Server) -> None:
     target = api.Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="printed/")
-    job = api.JobSpec(
-        workload="write", target=target, executor="inline", invocations=2, object_bytes=1000
-    )
+    job = api.JobSpec(workload="write", target=target, executor="inline", number=2, size=1000)
     with credentials(moto.environment):
         run = api.run_job(job, sbench.directory / "run")
         assert str(api.summarize(run)) == sbench("report", run.path).out.rstrip("\n")
@@ -46,7 +44,7 @@ def test_a_run_goes_into_a_directory_of_its_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     target = api.Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url)
-    job = api.JobSpec(workload="noop", target=target, executor="inline", invocations=1)
+    job = api.JobSpec(workload="noop", target=target, executor="inline", number=1)
     first, second = api.run_job(job), api.run_job(job)
     assert first.path.parent == second.path.parent == Path("sbench-runs")
     assert first.path != second.path
@@ -67,7 +65,7 @@ def test_a_store_that_cannot_be_used_raises_and_leaves_nothing(
     tmp_path: Path, moto: Server, url: str | None, message: str
 ) -> None:
     target = api.Target(bucket="missing", endpoint_url=url or moto.endpoint_url)
-    job = api.JobSpec(workload="write", target=target, invocations=1, object_bytes=1000)
+    job = api.JobSpec(workload="write", target=target, number=1, size=1000)
     with credentials(moto.environment), pytest.raises(api.SbenchError) as caught:
         api.run_job(job, tmp_path / "run")
     assert (str(caught.value), caught.value.exit_code) == (message, 5)

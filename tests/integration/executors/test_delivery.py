@@ -36,10 +36,10 @@ def spec(target: Target) -> InvocationSpec:
         workload="write",
         target=target,
         control=replace(target, prefix=f"{target.prefix}control/"),
-        invocations=3,
+        number=3,
         objects=2,
-        object_bytes=SIZE,
-        deadline_s=20,
+        size=SIZE,
+        deadline=20,
     )
     return list(invocation_specs(job, run_id="run", created_ns=wall_ns()))[1]
 
@@ -78,7 +78,7 @@ def test_a_delivery_claims_works_and_leaves_a_record(spec: InvocationSpec) -> No
     assert (key.index, key.launch, key.delivery) == (1, 0, record.delivery)
     claimed = claim_of(spec)
     assert (claimed["run_id"], claimed["delivery"]) == ("run", record.delivery)
-    assert claimed["held_s"] == spec.deadline_s + RECORD_S
+    assert claimed["held_s"] == spec.deadline + RECORD_S
     assert claimed["until_ns"] >= before_ns + round(claimed["held_s"] * NS_PER_S)
     assert sorted(sizes(spec).values())[-2:] == [SIZE, SIZE]
 

@@ -88,7 +88,7 @@ _tell_refusals(calls, tell)
 
 def test_what_functions_refuse_is_told_and_not_unpickled(tmp_path: Path) -> None:
     target = Target(bucket="b", endpoint_url="http://127.0.0.1:1")
-    job = JobSpec(workload="write", target=target, control=target, invocations=1, object_bytes=1)
+    job = JobSpec(workload="write", target=target, control=target, number=1, size=1)
     (event,) = invocation_specs(job, run_id="run", created_ns=wall_ns())
     nobody = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
     answers = subprocess.run(

@@ -93,6 +93,6 @@ class TestProcesses(ExecutorContract):
         with credentials(embedded.environment):
             yield
 
-    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
+    def job(self, workload: str, *, number: int = COUNT) -> JobSpec:
         """Return a job whose functions do not wait for each other's start."""
-        return replace(super().job(workload, invocations=invocations), concurrency=8)
+        return replace(super().job(workload, number=number), concurrency=8)

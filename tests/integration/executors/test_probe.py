@@ -189,7 +189,7 @@ def forgotten(path: Path, *functions: str) -> None:
 def invoking(path: Path, *functions: str) -> None:
     """Have a run go on with these functions."""
     header = json.loads((path / "run.json").read_text())
-    header["job"]["functions"] = functions
+    header["job"]["function"] = functions
     forge(path, header)
 
 

@@ -44,11 +44,11 @@ def job_in(store: LoopbackServer) -> JobSpec:
         workload="write",
         target=target,
         control=replace(target, prefix="control/"),
-        invocations=COUNT,
+        number=COUNT,
         concurrency=COUNT,
-        object_bytes=1000,
-        deadline_s=5,
-        start_timeout_s=600,
+        size=1000,
+        deadline=5,
+        start_timeout=600,
     )
 
 

@@ -50,11 +50,11 @@ def job(moto: Server, prefix: str) -> JobSpec:
         workload="write",
         target=target,
         control=replace(target, prefix=f"{prefix}control/"),
-        invocations=COUNT,
+        number=COUNT,
         concurrency=COUNT,
-        object_bytes=1000,
-        deadline_s=5,
-        start_timeout_s=20,
+        size=1000,
+        deadline=5,
+        start_timeout=20,
     )
 
 
@@ -144,7 +144,7 @@ def test_many_records_are_fetched_at_once(
     job: JobSpec, workers: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = 20
-    job = replace(job, invocations=number, concurrency=number)
+    job = replace(job, number=number, concurrency=number)
     run(job, Here(workers, most=number))
     # A store that is far away: none of the responses comes before all requests are there.
     together, fetch = Barrier(number), ControlView.fetch
@@ -210,7 +210,7 @@ def test_a_store_that_refuses_every_request_for_a_while_costs_no_function(
     monkeypatch.setattr(ObjectIO, "_run", refuse)
     for name in ("_CHECK_S", "_POLL_S", "GRACE_S", "SKEW_S"):
         monkeypatch.setattr(remote, name, 0.01)
-    outcomes = run(replace(job, invocations=2, start_timeout_s=0.1), Lenient(workers))
+    outcomes = run(replace(job, number=2, start_timeout=0.1), Lenient(workers))
     assert lost(outcomes) == []
     assert len(records(outcomes)) == 2
 
@@ -235,7 +235,7 @@ def test_how_late_it_may_begin_counts_from_the_latest_attempt(
     job: JobSpec, workers: ProcessPoolExecutor
 ) -> None:
     launcher = RefusedOnce(workers)
-    (outcome,) = run(replace(job, invocations=1), launcher)
+    (outcome,) = run(replace(job, number=1), launcher)
     assert isinstance(outcome.result, InvocationRecord)
     assert outcome.refusals == 1
     late_ns = launcher.refused.not_after_ns
@@ -254,7 +254,7 @@ def test_duplicates_are_collected_beside_what_counts(
 
 def test_what_never_begins_is_taken_back(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher = Here(workers, times={1: 0})
-    outcomes = run(replace(job, start_timeout_s=1.0), launcher)
+    outcomes = run(replace(job, start_timeout=1.0), launcher)
     (gone,) = lost(outcomes)
     assert (gone.index, gone.never_began) == (1, True)
     assert "not begun" in gone.cause
@@ -344,7 +344,7 @@ def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
     specs = list(invocation_specs(job, run_id=RUN, created_ns=since_ns))
     for spec in specs[:4]:
         assert workers.submit(handle_delivery, asdict(spec)).result(60)["ok"]
-    first = run(replace(job, start_timeout_s=0.1), Here(workers, times={4: 0, 5: 0}))
+    first = run(replace(job, start_timeout=0.1), Here(workers, times={4: 0, 5: 0}))
     seen = RequestedRecords(COUNT)
     for one in records(first):
         if one.index != 0:

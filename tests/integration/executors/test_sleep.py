@@ -81,7 +81,7 @@ def job(world: World) -> Iterator[JobSpec]:
     del world  # the store has its clock
     with serving() as store, credentials(KEYS):
         target = Target(bucket="b", endpoint_url=store.endpoint_url, prefix="data/")
-        yield JobSpec(workload="write", target=target, object_bytes=1 << 20, invocations=12)
+        yield JobSpec(workload="write", target=target, size=1 << 20, number=12)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
@@ -95,9 +95,9 @@ def test_what_is_left_runs_after_the_driver_has_slept(
             job,
             control=replace(job.target, prefix="control/"),
             executor="lambda",
-            functions=("asleep",),
+            function=("asleep",),
             concurrency=1,
-            start_timeout_s=5,
+            start_timeout=5,
         )
         run = driver.run_job(job, path, on_outcome=world.sleep_after(4))
     launched = deliveries(run)
@@ -119,7 +119,7 @@ def test_functions_of_this_machine_sleep_with_their_driver(
     world: World, job: JobSpec, sbench: Sbench
 ) -> None:
     path = sbench.directory / "sbench-runs" / "w"
-    local = replace(job, executor="local", concurrency=1, deadline_s=60)
+    local = replace(job, executor="local", concurrency=1, deadline=60)
     driver.run_job(local, path, on_outcome=world.sleep_after(4))
     report = sbench("report", "w").out
     assert "12 of 12 functions ok" in report, "none was killed for its silence"

@@ -217,9 +217,9 @@ def test_what_hangs_ends_with_its_worker(here: Sbench, store: LoopbackServer) ->
         target=Target(bucket=BUCKET, endpoint_url=store.endpoint_url),
         control=control(store.endpoint_url),
         executor="workers",
-        invocations=2,
+        number=2,
         concurrency=2,
-        deadline_s=1,
+        deadline=1,
     )
     with credentials(KEYS):
         from serverless_bench import run_job  # noqa: PLC0415 - it looks at the environment
@@ -278,7 +278,7 @@ def invocation(url: str, **changes: object) -> InvocationSpec:
         target=Target(bucket=BUCKET, endpoint_url=url),
         control=control(url),
         executor="workers",
-        invocations=1,
+        number=1,
     )
     (made,) = invocation_specs(spec, run_id=RUN, created_ns=wall_ns())
     return replace(made, **changes)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def test_the_link_is_in_the_run(sbench: Sbench) -> None:
     )
     assert (done.json["requested"], done.json["client"]) == (64, "warp")
     run = load_run(sbench.directory / "sbench-runs" / "one")
-    assert run.job.link_bytes_per_s == 2.5e9
+    assert run.job.link == 2.5e9
     assert set(run.operations["bytes"]) == {32 * MB}
 
 

@@ -28,9 +28,9 @@ def test_a_job_has_a_ceiling(
         workload=workload,
         target=TARGET,
         executor="inline",
-        invocations=4,
+        number=4,
         concurrency=1,
-        object_bytes=MIB if workload == "write" else None,
+        size=MIB if workload == "write" else None,
     )
     keys = [key(number) for number in range(4)] if workload == "read" else []
     ceiling = measure_ceiling(job, keys)
@@ -46,9 +46,7 @@ def test_it_is_one_sentence() -> None:
 
 @pytest.mark.parametrize(("executor", "workload"), [("lithops", "write"), ("local", "noop")])
 def test_elsewhere_there_is_none(executor: str, workload: str) -> None:
-    job = JobSpec(
-        workload=workload, target=TARGET, executor=executor, invocations=1, object_bytes=1
-    )
+    job = JobSpec(workload=workload, target=TARGET, executor=executor, number=1, size=1)
     with pytest.raises(UsageError, match="`ceiling`"):
         check_ceiling(job)
 

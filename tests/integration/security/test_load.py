@@ -249,7 +249,7 @@ def test_a_file_beside_the_run_that_does_not_fit_costs_only_itself(
     [
         ("local", ("--number", 8, "--threads", 4, "--objects", 4), None),
         ("local", ("--number", 200, "--concurrency", 200), 232),
-        ("local", ("--number", 2, "--threads", 20, "--connections", 5, "--part-mb", 8), 132),
+        ("local", ("--number", 2, "--threads", 20, "--connections", 5, "--part-size", "8MiB"), 132),
         ("inline", ("--number", 2, "--threads", 100), 132),
     ],
 )

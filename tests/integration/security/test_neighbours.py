@@ -124,8 +124,8 @@ def test_metrics_are_no_other_users_and_no_pages(
         workload="write",
         target=Target(bucket="any", endpoint_url=store.endpoint_url),
         executor="inline",
-        invocations=1,
-        object_bytes=1000,
+        number=1,
+        size=1000,
     )
     with credentials(KEYS):
         run_job(job, tmp_path / "w", progress=Display(metrics=f":{port}"), on_outcome=look)

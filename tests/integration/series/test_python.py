@@ -31,7 +31,7 @@ def target(tmp_path: Path) -> Iterator[api.Target]:
 
 
 def job(target: api.Target, **changes: object) -> api.JobSpec:
-    small = {"workload": "write", "executor": "inline", "invocations": 1, "object_bytes": 100_000}
+    small = {"workload": "write", "executor": "inline", "number": 1, "size": 100_000}
     return api.JobSpec(target=target, **{**small, **changes})  # type: ignore[arg-type]
 
 
@@ -51,11 +51,11 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
         f'endpoint_url = "{target.endpoint_url}"\nbucket = "{target.bucket}"\n'
     )
     Path("a.toml").write_text(text)
-    Path("b.toml").write_text(text + "block_kib = 64\n")
+    Path("b.toml").write_text(text + 'block_size = "64KiB"\n')
     flags = ("--blocks", 6, "--warm-up-blocks", 1, "--seed", 3, "--format", "json")
     done = sbench("ab", "a.toml", "b.toml", *flags, "--name", "x")
     a = job(target)
-    b = replace(a, transfer=api.Transfer(block_bytes=64 << 10))
+    b = replace(a, transfer=api.Transfer(block_size=64 << 10))
     # It takes the runs of the command, and makes none.
     seen: list[str] = []
     found = api.ab(
@@ -94,7 +94,7 @@ def test_limit_says_what_the_command_says(sbench: Sbench, target: api.Target) ->
     )
     assert done.code == 15, done.err
     found = api.limit(
-        job(target, object_bytes=1024),
+        job(target, size=1024),
         RUNS / "l",
         p99_s=10.0,
         lowest=10,

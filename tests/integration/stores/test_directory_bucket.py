@@ -55,7 +55,7 @@ def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str
 
 
 def test_many_parts_and_a_mix(sbench: Sbench, server: Server) -> None:
-    parts = ("--size", "11MiB", "--part-mb", 5, "--number", 1)
+    parts = ("--size", "11MiB", "--part-size", "5MiB", "--number", 1)
     assert sbench("write", *on(server), *parts).code == 0
     mix = ("--mix", "get=2,put=1,delete=1,list=1,head=1", "--operations", 40, "--size", "4KiB")
     done = sbench("mixed", *on(server), *mix, "--number", 2, "--format", "json")

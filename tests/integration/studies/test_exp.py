@@ -44,7 +44,7 @@ min_bytes = "8kB"
 min_bytes = "1GB"
 [[axes]]
 name = "size"
-setting = "object_bytes"
+setting = "size"
 small = ["4KiB", "256KiB"]
 paper = ["1GiB", "2GiB"]
 paired = true
@@ -79,14 +79,14 @@ date = 2026-11-21
 workload = "read"
 executor = "inline"
 objects = 2
-object_bytes = "8KiB"
+size = "8KiB"
 [small]
 min_bytes = "16KiB"
 repeats = 1
 [paper]
 min_bytes = "16KiB"
 [prepare]
-invocations = 1
+number = 1
 objects = 2
 [[axes]]
 name = "where"

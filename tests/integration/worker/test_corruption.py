@@ -129,7 +129,7 @@ def test_ranges_find_damage_too(sbench: Sbench, embedded: Server) -> None:
         s3 = open_s3(Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url))
         s3.put_object(Bucket=embedded.bucket, Key=key, Body=bytes(data))
     read = sbench(
-        *("read", "--key-file", "k", "--part-mb", 5, "--connections", 2, "--format", "json")
+        *("read", "--key-file", "k", "--part-size", "5MiB", "--connections", 2, "--format", "json")
     )
     assert read.code == 7
     places = [(bad["offset"], bad["length"]) for bad in read.json["bad_ranges"]]

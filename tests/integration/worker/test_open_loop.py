@@ -31,10 +31,10 @@ def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
             workload="read",
             target=Target(bucket="b", endpoint_url=server.endpoint_url),
             transfer=Transfer(retries=0),
-            invocations=1,
-            duration_s=1.0,
-            warmup=of.get("warmup", 0),
-            load=Load(rate_per_s=100.0, threads=of.get("threads", 1)),
+            number=1,
+            duration=1.0,
+            warm_up=of.get("warm_up", 0),
+            load=Load(rate=100.0, threads=of.get("threads", 1)),
         )
         with credentials(KEYS):
             (spec,) = invocation_specs(job, run_id="r", created_ns=sys.maxsize // 2, keys=[KEY])
@@ -42,11 +42,11 @@ def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
             forget_clients()
     assert record.ok
     outcome = Outcome(submitted_ns=record.start_ns, collected_ns=record.end_ns, result=record)
-    return summarize(saved(path, [outcome], of=replace(job, deadline_s=60)))
+    return summarize(saved(path, [outcome], of=replace(job, deadline=60)))
 
 
 @pytest.mark.parametrize(
-    "of", [{}, {"warmup": 3, "threads": 4}], ids=["plain", "warm-up and idle threads"]
+    "of", [{}, {"warm_up": 3, "threads": 4}], ids=["plain", "warm-up and idle threads"]
 )
 def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
     tmp_path: Path, of: dict[str, int]

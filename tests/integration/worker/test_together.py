@@ -143,10 +143,10 @@ def test_wrong_clocks_are_found_and_put_right(
         target=target,
         transfer=Transfer(),
         executor="skewed",
-        invocations=8,
+        number=8,
         concurrency=8,
-        object_bytes=2 * MIB,
-        duration_s=2,
+        size=2 * MIB,
+        duration=2,
     )
     with credentials(moto.environment):
         run = run_job(job, tmp_path / "run")

@@ -45,10 +45,10 @@ def test_it_is_measured_verified_and_reported(
             tmp_path / "run",
             target=target,
             executor=executor,
-            invocations=3,
+            number=3,
             concurrency=2,
             objects=2,
-            object_bytes=SIZE,
+            size=SIZE,
         )
         assert delete(target, run.ledger()).objects == 3
     found = summarize(run)
@@ -72,10 +72,10 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
         context.put(context.new_key())
         context.get(context.keys[0])
 
-    settings: dict[str, Any] = {"invocations": 3, "concurrency": 3, "object_bytes": SIZE}
+    settings: dict[str, Any] = {"number": 3, "concurrency": 3, "size": SIZE}
     with credentials(embedded.environment):
         given = run_job(
-            JobSpec(workload="write", target=target, invocations=1, object_bytes=10),
+            JobSpec(workload="write", target=target, number=1, size=10),
             tmp_path / "given",
         ).keys()
         run = run_job(dies, tmp_path / "run", keys=given, target=target, **settings)
@@ -97,11 +97,11 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
 
 
 def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> None:
-    of = JobSpec(workload="noop", target=target, invocations=1)
+    of = JobSpec(workload="noop", target=target, number=1)
     with pytest.raises(TypeError, match="objects belong into the job"):
         run_job(of, tmp_path / "run", objects=2)
     with pytest.raises(SbenchError, match="brings no function") as caught:
-        run_job(JobSpec(workload="function", target=target, invocations=1), tmp_path / "none")
+        run_job(JobSpec(workload="function", target=target, number=1), tmp_path / "none")
     assert caught.value.exit_code == 2
 
 

@@ -98,9 +98,9 @@ def test_ways_to_read(sbench: Sbench) -> None:
         assert (run.attempts["request"] == "head").sum() == heads
         assert run.operations["warmup"].sum() == warmups
     # Small objects are not split.
-    ranges = ("--part-mb", 5, "--connections", 2)
+    ranges = ("--part-size", "5MiB", "--connections", 2)
     assert read(*ranges)["attempts"] == 2 * 3
-    assert read(*ranges, "--min-split-mb", 16)["attempts"] == 2
+    assert read(*ranges, "--min-split-size", "16MiB")["attempts"] == 2
     # Many functions share one object.
     shared = read("--split", 3)
     assert (shared["requested"], shared["verified_bytes"]) == (6, 24 * MIB)

@@ -64,10 +64,10 @@ def test_a_wrong_bit_is_found_whatever_the_prefix(
         server,
         prefix=prefix,
         workload="write",
-        invocations=2,
-        object_bytes=SIZE,
+        number=2,
+        size=SIZE,
     )
-    read = summarize(run_here(tmp_path / "r", server, wrote.keys(), workload="read", invocations=2))
+    read = summarize(run_here(tmp_path / "r", server, wrote.keys(), workload="read", number=2))
     assert (read.corrupt_objects, read.unknown_objects) == (2, 0)
     assert read.bad_bytes > 0
 
@@ -91,16 +91,16 @@ def test_objects_are_shaped_verified_and_cleaned_up(
         client=client,
         prefix=prefix,
         workload="write",
-        invocations=2,
+        number=2,
         objects=2,
-        object_bytes=SIZE,
+        size=SIZE,
         load=load,
         gate=1.0,
     )
     keys = wrote.keys()
     assert len(keys) == 4, wrote.operations["error"]
     read = summarize(
-        run_here(tmp_path / "r", store, keys, client=client, workload="read", invocations=4)
+        run_here(tmp_path / "r", store, keys, client=client, workload="read", number=4)
     )
     assert (read.ok, read.verified_bytes, read.unknown_objects) == (4, 4 * SIZE, 0)
     s3: Any = open_s3(wrote.job.target)
@@ -121,7 +121,7 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
         store,
         prefix=prefix,
         workload="array",
-        invocations=1,
+        number=1,
         load=Load(array=array),
         gate=1.0,
     )
@@ -134,9 +134,9 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
         store,
         prefix=prefix,
         workload="mixed",
-        invocations=1,
+        number=1,
         objects=4,
-        object_bytes=5 * KIB,
+        size=5 * KIB,
         load=Load(mix=(("get", 1), ("put", 1), ("copy", 1), ("delete", 1)), operations=20),
     )
     assert summarize(mixed).failed == 0
@@ -158,8 +158,8 @@ def test_clean_works_where_uploads_are_not_listed(
             fresh,
             prefix=prefix,
             workload="write",
-            invocations=2,
-            object_bytes=SIZE,
+            number=2,
+            size=SIZE,
         )
         assert len(names(fresh, prefix)) == 2
         assert main(["clean", str(tmp_path / "w")]) == 0

@@ -36,9 +36,7 @@ def test_functions_that_share_objects_read_every_byte_once(
 ) -> None:
     stack.callback(forget_clients)
     sizes = Load(sizes="uniform:1:40KiB")
-    wrote = run_here(
-        tmp_path / "w", store, prefix=prefix, workload="write", invocations=4, load=sizes
-    )
+    wrote = run_here(tmp_path / "w", store, prefix=prefix, workload="write", number=4, load=sizes)
     keys = wrote.keys()
     total = int(wrote.operations["bytes"].sum())
     run = run_here(
@@ -47,7 +45,7 @@ def test_functions_that_share_objects_read_every_byte_once(
         keys,
         client=client,
         workload="read",
-        invocations=4,
+        number=4,
         objects=4,
         load=Load(split=4),
     )
@@ -72,9 +70,7 @@ def test_ranges_find_what_is_too_much_and_what_is_missing(
     tmp_path: Path, store: Server, prefix: str, client: str, verify: Verify, stack: ExitStack
 ) -> None:
     stack.callback(forget_clients)
-    wrote = run_here(
-        tmp_path / "w", store, prefix=prefix, workload="write", invocations=2, object_bytes=SIZE
-    )
+    wrote = run_here(tmp_path / "w", store, prefix=prefix, workload="write", number=2, size=SIZE)
     s3: Any = open_s3(wrote.job.target)
     for key, size in zip(wrote.keys(), (SIZE + 5000, SIZE - 5000), strict=True):
         data = bytearray(size)
@@ -86,9 +82,9 @@ def test_ranges_find_what_is_too_much_and_what_is_missing(
         wrote.keys(),
         client=client,
         workload="read",
-        invocations=6,
+        number=6,
         load=Load(split=3),
-        transfer=Transfer(retries=0, part_bytes=64 * KIB, verify=verify),
+        transfer=Transfer(retries=0, part_size=64 * KIB, verify=verify),
     )
     read = summarize(run)
     # Who hides it reads all that was written of the longer one, and the missing end.

@@ -76,7 +76,7 @@ def functions(  # noqa: PLR0913 - every one of them is what a test is about
         collected = op.end_ns + round(delivery_s * S)
         outcomes.append(Outcome(submitted_ns=begin, collected_ns=collected, result=of))
     at_once = max(1, len(outcomes) - bool(begin_s))
-    of_job = job(invocations=len(outcomes), concurrency=at_once)
+    of_job = job(number=len(outcomes), concurrency=at_once)
     of_job = replace(of_job, load=load or Load())
     return saved(path, outcomes, of=of_job)
 
@@ -169,7 +169,7 @@ def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
     ]
     of = replace(record(0, ops), cpus=2, run_wait_ns=0, cpu_user_s=0.1, cpu_sys_s=0.0)
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
-    of_job = replace(job(invocations=1), workload="function")
+    of_job = replace(job(number=1), workload="function")
     assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {"own_code": 1}
 
 
@@ -301,7 +301,7 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
         lock_delayed=None if lock is None else round(100 * lock),
     )
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
-    of_job = replace(job(invocations=1), load=Load(threads=threads))
+    of_job = replace(job(number=1), load=Load(threads=threads))
     return saved(path, outcomes, of=of_job)
 
 

@@ -50,7 +50,7 @@ def function(
 def found(
     path: Path, results: Sequence[InvocationRecord | Lost], pattern: Pattern = Pattern.INCREMENT
 ) -> Contention:
-    of = replace(job(invocations=len(results), workload="contend"), load=Load(pattern=pattern))
+    of = replace(job(number=len(results), workload="contend"), load=Load(pattern=pattern))
     summary = summarize(saved(path / "run", [outcome(one) for one in results], of=of))
     assert summary.contention is not None
     wrong = bool(summary.contention.violated_keys)

@@ -46,7 +46,7 @@ def interrupted(path: Path, of: JobSpec, *, ended_s: int | None) -> Run:
 def test_a_pause_before_a_resumption_is_in_no_figure(
     tmp_path: Path, ended_s: int | None, paused_s: int
 ) -> None:
-    of = job(invocations=4, concurrency=2)
+    of = job(number=4, concurrency=2)
     run = interrupted(tmp_path / "run", of, ended_s=ended_s)
     found = summarize(run)
     assert found.paused_s == paused_s
@@ -62,7 +62,7 @@ def test_a_pause_before_a_resumption_is_in_no_figure(
 
 
 def test_functions_that_went_on_without_a_driver_were_at_work(tmp_path: Path) -> None:
-    of = job(invocations=2)
+    of = job(number=2)
     path = tmp_path / "run"
     with Archive(path, header=header(of)) as archive:
         first = outcome(record(0, [operation(end_ns=10 * S)]))
@@ -81,7 +81,7 @@ def test_functions_that_went_on_without_a_driver_were_at_work(tmp_path: Path) ->
 
 def test_a_wave_of_the_same_driver_is_no_pause(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with Archive(path, header=header(job(invocations=2))) as archive:
+    with Archive(path, header=header(job(number=2))) as archive:
         archive.append(outcome(record(0, [operation()])))
         archive.append(replace(outcome(replace(lost(1), never_began=True)), collected_ns=20 * S))
         archive.begin_wave(1, 30 * S, (), 1)
@@ -92,7 +92,7 @@ def test_a_wave_of_the_same_driver_is_no_pause(tmp_path: Path) -> None:
 
 def test_a_sleep_of_the_driver_is_in_no_time(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with Archive(path, header={**header(job(invocations=2)), "created_ns": 0}) as archive:
+    with Archive(path, header={**header(job(number=2)), "created_ns": 0}) as archive:
         archive.append(outcome(record(0, [operation(end_ns=10 * S)])))
         archive.suspended(12 * S, 112 * S)
         second = outcome(record(1, [operation(start_ns=120 * S, end_ns=130 * S)]))
@@ -106,7 +106,7 @@ def test_a_sleep_of_the_driver_is_in_no_time(tmp_path: Path) -> None:
 
 def test_functions_that_slept_with_the_driver_have_no_rates(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with Archive(path, header=header(job(invocations=2))) as archive:
+    with Archive(path, header=header(job(number=2))) as archive:
         archive.append(outcome(record(0, [operation(end_ns=3 * S)])))
         archive.suspended(5 * S, 100 * S)
         here = replace(record(1, [operation(end_ns=10 * S)]), wall_start_ns=1, wall_end_ns=105 * S)
@@ -120,7 +120,7 @@ def test_functions_that_slept_with_the_driver_have_no_rates(tmp_path: Path) -> N
 
 def test_functions_that_work_while_the_driver_sleeps_were_at_work(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with Archive(path, header=header(job(invocations=1))) as archive:
+    with Archive(path, header=header(job(number=1))) as archive:
         archive.suspended(5 * S, 100 * S)
         late = outcome(record(0, [operation(end_ns=30 * S)]))
         archive.append(replace(late, collected_ns=101 * S))

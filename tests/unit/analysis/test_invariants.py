@@ -65,10 +65,10 @@ def test_a_link_carries_no_more_than_it_does(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
     whole = summarize(run).whole_bytes_per_s
     assert whole
-    slow = replace(run, job=replace(run.job, link_bytes_per_s=whole / 2))
+    slow = replace(run, job=replace(run.job, link=whole / 2))
     (why,) = summarize(slow).withheld
     assert "cannot pass a link of" in why
-    fast = replace(run, job=replace(run.job, link_bytes_per_s=whole * 10))
+    fast = replace(run, job=replace(run.job, link=whole * 10))
     assert not summarize(fast).withheld
 
 
@@ -78,7 +78,7 @@ def test_a_link_carries_its_rate_in_each_direction(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record(i, [op])) for i, op in enumerate(ops)])
     run = replace(run, provenance={})
     for link, is_true in ((1_000_000, True), (900_000, False)):
-        declared = replace(run, job=replace(run.job, link_bytes_per_s=link))
+        declared = replace(run, job=replace(run.job, link=link))
         assert (summarize(declared).withheld == ()) is is_true
 
 
@@ -105,7 +105,7 @@ def test_a_function_that_did_less_than_planned_withholds_the_headline(tmp_path: 
     more = replace(run, job=replace(run.job, objects=3))
     (why,) = summarize(more).withheld
     assert why == "8 functions called ok did fewer operations than the 3 planned"
-    assert summarize(replace(more, job=replace(more.job, duration_s=9.0))).withheld == ()
+    assert summarize(replace(more, job=replace(more.job, duration=9.0))).withheld == ()
 
 
 def test_the_time_of_a_lost_function_bounds_the_whole_from_below(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_missing_functions_stand_in_the_first_line_with_bounds(tmp_path: Path) -
         for i in range(992)
     ]
     outcomes += [outcome(lost(i)) for i in range(992, 1000)]
-    found = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=1000, concurrency=1000)))
+    found = summarize(saved(tmp_path / "run", outcomes, of=job(number=1000, concurrency=1000)))
     assert found.missing_functions is not None
     assert found.missing_functions.count == 8
     low, high = found.missing_functions.whole_bytes_per_s
@@ -183,7 +183,7 @@ def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
 
 def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:
     outcomes = [outcome(record(i, [operation(end_ns=10 * S, size=10**8)])) for i in range(10)]
-    run = saved(tmp_path / "run", outcomes, of=job(invocations=10, concurrency=10))
+    run = saved(tmp_path / "run", outcomes, of=job(number=10, concurrency=10))
     assert variability(run, summarize(run)).warnings == ()
 
 

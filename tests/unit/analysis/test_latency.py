@@ -41,7 +41,7 @@ def without_bytes(op: OperationRecord, kind: OperationKind, count: int = 1) -> O
 
 
 def mixed_job(functions: int, **load: object) -> JobSpec:
-    of = job(invocations=functions, workload="mixed", object_bytes=None)
+    of = job(number=functions, workload="mixed", size=None)
     return replace(of, load=Load(**load))  # type: ignore[arg-type]
 
 
@@ -166,7 +166,7 @@ def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -
 
 
 def test_merged_reports_say_what_was_due_in_open_loops(tmp_path: Path) -> None:
-    of = replace(job(invocations=1), load=Load(rate_per_s=1.0))
+    of = replace(job(number=1), load=Load(rate=1.0))
     put = replace(operation(), intended_ns=0)
     told = summarize(saved(tmp_path / "new", [outcome(record(0, [put]))], of=of)).to_json()
     closed = summarize(saved(tmp_path / "closed", [outcome(record(0, [operation()]))])).to_json()
@@ -197,7 +197,7 @@ def stalled(path: Path, *, open_loop: bool) -> Run:
     return saved(
         path,
         [outcome(record(0, ops))],
-        of=mixed_job(1, rate_per_s=100 if open_loop else None),
+        of=mixed_job(1, rate=100 if open_loop else None),
     )
 
 
@@ -281,7 +281,7 @@ def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
 
 
 def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
-    of = replace(job(invocations=1), load=Load(rate_per_s=7.0))
+    of = replace(job(number=1), load=Load(rate=7.0))
     found = summarize(saved(tmp_path / "run", [outcome(lost(0))], of=of))
     pace = found.latencies
     assert (pace.open_loop, pace.target_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)

@@ -30,7 +30,7 @@ def op(
 
 
 def of_rate(rate_per_s: float | None) -> JobSpec:
-    return replace(job(invocations=1), load=Load(rate_per_s=rate_per_s))
+    return replace(job(number=1), load=Load(rate=rate_per_s))
 
 
 def found(

@@ -68,7 +68,7 @@ def functions() -> list[InvocationRecord]:
 
 
 def run_of(path: Path, *more: InvocationRecord, of: JobSpec | None = None) -> Run:
-    of = of or job(invocations=4, concurrency=3)
+    of = of or job(number=4, concurrency=3)
     return saved(path, [outcome(one) for one in (*functions(), *more)], of=of)
 
 
@@ -144,12 +144,12 @@ def test_clocks_are_as_well_known_as_calls_are_short(tmp_path: Path) -> None:
     # From the submission at 0 to a second after the end; functions began at 0 s, 1 s and 1 s,
     # and the first two are of one worker, whose clock is known as well as its best.
     assert found == Clocks(width_p50_s=1, width_max_s=2, corrected=0, suspect=0)
-    nothing = summarize(saved(tmp_path / "nothing", [], of=job(invocations=1))).clocks
+    nothing = summarize(saved(tmp_path / "nothing", [], of=job(number=1))).clocks
     assert nothing == Clocks(width_p50_s=None, width_max_s=None, corrected=0, suspect=0)
 
 
 def test_the_gate(tmp_path: Path) -> None:
-    run = run_of(tmp_path, of=replace(job(invocations=4), gate=1.0))
+    run = run_of(tmp_path, of=replace(job(number=4), gate=1.0))
     told = replace(run, gate={"expected": 4, "announced": 3})
     found = summarize(told).gate
     assert found is not None
@@ -181,7 +181,7 @@ def test_the_gate(tmp_path: Path) -> None:
 def test_names_are_those_of_the_job(
     tmp_path: Path, change: Callable[[JobSpec], JobSpec], store: str, client: str
 ) -> None:
-    of = replace(change(job(invocations=1)), name="mine", workload="write", executor=OTHER_EXECUTOR)
+    of = replace(change(job(number=1)), name="mine", workload="write", executor=OTHER_EXECUTOR)
     found = summarize(saved(tmp_path, [outcome(record(0, [operation()]))], of=of))
     assert (found.run_id, found.name, found.workload) == ("run", "mine", "write")
     assert (found.store, found.client, found.executor) == (store, client, OTHER_EXECUTOR)
@@ -191,7 +191,7 @@ def test_names_are_those_of_the_job(
 @pytest.mark.parametrize(("path", "store"), [(None, "b at http://store"), ("/d", "files in /d")])
 def test_arrays_are_moved_by_their_library(tmp_path: Path, path: str | None, store: str) -> None:
     array = ArraySpec(library="zarr", shape=(4, 4), chunks=(2, 2), driver="zarr3", path=path)
-    of = replace(job(invocations=1, workload="array", object_bytes=None), load=Load(array=array))
+    of = replace(job(number=1, workload="array", size=None), load=Load(array=array))
     found = summarize(saved(tmp_path, [], of=of))
     assert (found.store, found.client) == (store, "zarr")
 
@@ -222,7 +222,7 @@ def test_bad_ranges_are_listed_with_their_origin_up_to_a_number(tmp_path: Path) 
     ]
     get = replace(operation(kind=GET, error="corrupt"), bad_bytes=765, bad_ranges=51)
     one = record(0, [get], bad_ranges=bad)
-    found = summarize(saved(tmp_path, [outcome(one), outcome(one)], of=job(invocations=1)))
+    found = summarize(saved(tmp_path, [outcome(one), outcome(one)], of=job(number=1)))
     assert (found.duplicate, found.corrupt_objects, found.bad_bytes) == (1, 1, 765)
     assert len(found.bad_ranges) == MAX_REPORTED_RANGES
     assert found.bad_ranges[1] == {
@@ -281,7 +281,7 @@ def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
     """Of five with rates 1 to 5."""
     outcomes = [outcome(record(i, [operation(size=(i + 1) * 1000)])) for i in range(5)]
     outcomes += [outcome(lost(5 + i)) for i in range(missing)]
-    run = saved(tmp_path, outcomes, of=job(invocations=5 + missing))
+    run = saved(tmp_path, outcomes, of=job(number=5 + missing))
     good, rates = good_operations(run), np.array([4.0, 2.0, 5.0, 1.0, 3.0])
     found = missing_functions(run, good, rates, whole=100.0)
     assert found is not None

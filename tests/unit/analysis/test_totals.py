@@ -26,7 +26,7 @@ def even(index: int, start_s: float, end_s: float, size: int) -> Outcome:
 def test_the_three_throughputs_are_told_apart(tmp_path: Path) -> None:
     # Two functions for 10 s at 100 B/s each, a straggler for 20 s at 10 B/s.
     outcomes = [even(0, 0, 10, 1000), even(1, 0, 10, 1000), even(2, 0, 20, 200)]
-    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=3, concurrency=2)))
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(number=3, concurrency=2)))
     assert summary.whole_bytes_per_s == pytest.approx(2200 / 20)
     assert summary.peak_1s_bytes_per_s == pytest.approx(210, rel=0.01)
     assert summary.peak_5s_bytes_per_s == pytest.approx(210, rel=0.01)
@@ -44,8 +44,8 @@ def test_a_short_run_has_no_peak_and_no_steady_window(tmp_path: Path) -> None:
 
 
 def test_too_few_functions_at_once_are_not_steady(tmp_path: Path) -> None:
-    of = job(invocations=1, concurrency=10)
-    of_two = job(invocations=20, concurrency=10)
+    of = job(number=1, concurrency=10)
+    of_two = job(number=20, concurrency=10)
     outcomes = [even(0, 0, 30, 1000), *(outcome(lost(i)) for i in range(1, 20))]
     assert summarize(saved(tmp_path / "a", outcomes[:1], of=of)).steady_bytes_per_s
     assert summarize(saved(tmp_path / "b", outcomes, of=of_two)).steady_bytes_per_s is None
@@ -55,7 +55,7 @@ def test_the_gap_between_two_functions_of_a_worker_does_not_end_a_steady_window(
     tmp_path: Path,
 ) -> None:
     outcomes = [even(i, i, i + 0.95, 100) for i in range(10)]
-    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=10, concurrency=1)))
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(number=10, concurrency=1)))
     assert summary.steady_window_s == pytest.approx(9.9, abs=0.11)
 
 
@@ -69,7 +69,7 @@ def test_counts_add_up_with_losses_failures_and_duplicates(tmp_path: Path) -> No
         outcome(lost(3)),
         outcome(record(3, [operation()])),
     ]
-    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=5)))
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(number=5)))
     assert (summary.requested, summary.ok, summary.failed, summary.lost) == (5, 2, 1, 2)
     assert summary.duplicate == 1
     assert summary.bytes == 2000
@@ -82,7 +82,7 @@ def test_counts_add_up_with_losses_failures_and_duplicates(tmp_path: Path) -> No
 
 def test_done_times_count_requested_functions(tmp_path: Path) -> None:
     outcomes = [even(i, 0, i + 1, 10) for i in range(9)]
-    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=10)))
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(number=10)))
     assert summary.done_s == {"t50": 5.0, "t90": 9.0, "t99": None, "t100": None}
 
 
@@ -107,7 +107,7 @@ def test_percentiles_are_numpys(values: list[float], wanted: list[float]) -> Non
 def test_reads_have_first_bytes_and_writes_have_acks(tmp_path: Path) -> None:
     written = summarize(saved(tmp_path / "w", [outcome(record(0, [operation()]))]))
     get = operation(kind=OperationKind.GET)
-    of = job(invocations=1, workload="read", object_bytes=None)
+    of = job(number=1, workload="read", size=None)
     read = summarize(saved(tmp_path / "r", [outcome(record(0, [get]))], of=of))
     assert written.ack_s is not None
     assert written.ack_s["p50"] == pytest.approx(0.1)
@@ -135,7 +135,7 @@ def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
     run = saved(
         tmp_path / "run",
         [outcome(record(0, [get], bad_ranges=[bad]))],
-        of=job(invocations=1, workload="read", object_bytes=None),
+        of=job(number=1, workload="read", size=None),
     )
     summary = summarize(run)
     assert (summary.corrupt_objects, summary.bad_bytes, summary.failed) == (1, 2, 1)
@@ -145,7 +145,7 @@ def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_run_of_nothing_has_a_summary(tmp_path: Path) -> None:
-    summary = summarize(saved(tmp_path / "run", [], of=job(invocations=3)))
+    summary = summarize(saved(tmp_path / "run", [], of=job(number=3)))
     assert (summary.ok, summary.lost, summary.bytes) == (0, 3, 0)
     assert summary.whole_bytes_per_s is None
     json.dumps(summary.to_json(), allow_nan=False)
@@ -218,7 +218,7 @@ def test_a_function_that_did_not_tell_makes_the_whole_unknown(tmp_path: Path) ->
 def test_bounds_do_not_count_warm_up_and_duplicates(tmp_path: Path) -> None:
     ops = [replace(operation(0, size=5000), warmup=True), operation(1, size=1000)]
     outcomes = [outcome(record(0, ops)), outcome(record(0, ops)), outcome(lost(1))]
-    found = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=2)))
+    found = summarize(saved(tmp_path / "run", outcomes, of=job(number=2)))
     assert found.missing_functions is not None
     assert found.missing_functions.whole_bytes_per_s == pytest.approx((1000, 2000))
 

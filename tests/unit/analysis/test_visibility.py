@@ -26,7 +26,7 @@ def run_of(
     path: Path, kind: OperationKind, provenance: Mapping[str, Any], client: str = "wire"
 ) -> Run:
     workload = "write" if kind is PUT else "read"
-    of = job(invocations=1, workload=workload, object_bytes=None if kind is GET else 1000)
+    of = job(number=1, workload=workload, size=None if kind is GET else 1000)
     run = saved(path, [outcome(record(0, [operation(kind=kind)]))], of=of)
     of = replace(of, target=replace(of.target, client=client))
     return replace(run, job=of, provenance=provenance)
@@ -95,7 +95,7 @@ def test_a_write_that_nobody_saw_arrive_has_no_peak_that_a_link_could_not_carry(
     # Half of it in its first second, and the rest in nine.
     op = operation(end_ns=10 * S)
     steps = [Step(operation=0, step_ns=n * S, step_bytes=500) for n in (1, 9)]
-    of = replace(job(invocations=1, object_bytes=1000), link_bytes_per_s=300)
+    of = replace(job(number=1, size=1000), link=300)
     run = saved(tmp_path / "run", [outcome(record(0, [op], steps=steps))], of=of)
     summary = summarize(replace(run, provenance=says(*(["acknowledged"] if seen else []))))
     assert bool(summary.withheld) == seen

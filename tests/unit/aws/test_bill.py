@@ -45,7 +45,7 @@ def test_a_function_is_billed_to_the_next_millisecond(
     result = replace(one(spent_ns=1_000_000_001, memory_mib=2048), import_ns=200_000_000)
     if control is not None:
         result = replace(result, control_puts=2, control_gets=0)
-    of = replace(job(invocations=1), control=control)
+    of = replace(job(number=1), control=control)
     found = outcome_usage(outcome(result), of, memory_mib=128, architecture="arm64")
     # A claim and a record, and what the driver asks for to find them.
     assert (found.control_puts > 0, found.control_gets > 0) == (control is not None,) * 2
@@ -60,7 +60,7 @@ def test_a_function_is_billed_to_the_next_millisecond(
 
 
 def test_a_function_that_does_not_say_its_memory_has_that_of_the_job() -> None:
-    of = job(invocations=1)
+    of = job(number=1)
     result = outcome(one(memory_mib=None))
     assert outcome_usage(result, of, memory_mib=512, architecture="arm64").gb_s == 0.5
 
@@ -87,7 +87,7 @@ def test_a_function_without_a_record_costs_until_it_was_given_up(
         collected_ns=collected_s * S,
         result=replace(lost(0), never_began=bool(never_began)),
     )
-    of = replace(job(invocations=1), deadline_s=10.0, control=CONTROL)
+    of = replace(job(number=1), deadline=10.0, control=CONTROL)
     found = outcome_usage(gone, of, memory_mib=2048, architecture="arm64")
     assert found == BilledUsage(architecture="arm64", gb_s=gb_s, invocations=invocations)
 
@@ -99,7 +99,7 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
     sizes = [1024, 3072, 2048]
     results = [one(i, spent_ns=(i + 1) * S, memory_mib=mib) for i, mib in enumerate(sizes)]
     results[2] = replace(results[2], machine="arm64")
-    of = replace(job(invocations=4, object_bytes=None), deadline_s=100.0)
+    of = replace(job(number=4, size=None), deadline=100.0)
     run = saved(tmp_path / "run", [*map(outcome, results), outcome(lost(3))], of=of)
     found = billed(run)
     assert found.billed_s == pytest.approx(1 + 2 + 3)
@@ -152,7 +152,7 @@ def test_the_architecture_is_that_of_the_machines(
 
 
 def test_what_a_function_of_the_user_does_has_no_estimate(tmp_path: Path) -> None:
-    of = replace(job(invocations=1, object_bytes=None), workload="function")
+    of = replace(job(number=1, size=None), workload="function")
     found = billed(saved(tmp_path, [outcome(one())], of=of))
     assert found.total > 0
     assert (found.estimate, found.estimate_error) == (None, None)
@@ -170,7 +170,7 @@ def test_what_a_function_of_the_user_does_has_no_estimate(tmp_path: Path) -> Non
     ],
 )
 def test_only_the_address_of_aws_is_genuine(tmp_path: Path, host: str, on_aws: bool) -> None:  # noqa: FBT001
-    of = replace(job(invocations=1), target=Target(bucket="b", endpoint_url=host))
+    of = replace(job(number=1), target=Target(bucket="b", endpoint_url=host))
     assert billed(saved(tmp_path / "run", [outcome(one())], of=of)).on_aws is on_aws
 
 
@@ -192,7 +192,7 @@ def test_what_the_gate_and_the_probes_ask_for_is_told_apart(tmp_path: Path) -> N
 
 def test_claims_and_records_are_paid_for_too(tmp_path: Path) -> None:
     result = replace(one(), control_puts=2, control_gets=3)
-    of = replace(job(invocations=1), control=CONTROL)
+    of = replace(job(number=1), control=CONTROL)
     run = saved(tmp_path, [outcome(result)], of=of)
     found = billed(replace(run, requests={"list": 5, "get": 7}))
     assert found.overhead["control"] == {"put": 2, "get": 10, "list": 5}
@@ -217,7 +217,7 @@ def test_what_failed_and_what_has_no_size_is_not_kept(tmp_path: Path) -> None:
     operations[2] = replace(operations[2], size=None)
     operations[3] = replace(operations[3], kind=OperationKind.GET)
     result = replace(record(0, operations), memory_mib=1024)
-    run = saved(tmp_path / "run", [outcome(result)], of=job(invocations=1, object_bytes=None))
+    run = saved(tmp_path / "run", [outcome(result)], of=job(number=1, size=None))
     assert kept_bytes(run) == pytest.approx(1000)
 
 
@@ -228,7 +228,7 @@ def test_what_ends_last_decides_what_is_kept(tmp_path: Path) -> None:
     copied = replace(operation(1, kind=OperationKind.COPY, end_ns=6 * S, size=300), key="b")
     results = [record(0, [first]), record(1, [gone, copied])]
     outcomes = [outcome(replace(r, memory_mib=1024)) for r in results]
-    run = saved(tmp_path / "run", outcomes, of=job(invocations=2, object_bytes=None))
+    run = saved(tmp_path / "run", outcomes, of=job(number=2, size=None))
     assert kept_bytes(run) == pytest.approx(1300)
 
 
@@ -244,11 +244,11 @@ def test_without_keys_as_much_is_kept_as_there_are_places_for(
     of = JobSpec(
         name="by-hand",
         workload="mixed" if mix else "write",
-        target=job(invocations=1).target,
-        invocations=3,
+        target=job(number=1).target,
+        number=3,
         objects=objects,
         load=Load(mix=mix),
-        object_bytes=1000,
+        size=1000,
     )
     failed = [replace(operation(0), error="timed_out")]
     results = [record(0, puts(3)), record(1, puts(3)), record(2, failed)]

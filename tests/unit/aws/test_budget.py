@@ -35,7 +35,7 @@ def flags(limit: float, memory_mib: int = 1024) -> CostLimit:
 
 def write(functions: int = 10) -> JobSpec:
     return replace(
-        job(invocations=functions, object_bytes=MIB),
+        job(number=functions, size=MIB),
         executor=executor_that(lambda info: info.billed),
     )
 
@@ -55,22 +55,22 @@ def test_a_job_that_would_cost_more_is_refused() -> None:
 
 def test_what_asking_the_functions_may_cost_is_counted() -> None:
     many = tuple(f"f{number}" for number in range(30))
-    asking = replace(write(), functions=many)
+    asking = replace(write(), function=many)
     silent = replace(asking, probe=False)
     # 20 s of 1 GB each cost $0.0000133 a second.
     limit = Budget(silent, flags(1.0)).estimate + 30 * 20 * 0.0000133334
     with pytest.raises(CostError, match="nothing was started"):
         Budget(asking, flags(limit))
     live, more = RunProgress(), RunProgress()
-    Budget(replace(asking, deadline_s=1.0), flags(1.0)).watch(live, lambda _: None)
-    Budget(replace(silent, deadline_s=1.0), flags(1.0)).watch(more, lambda _: None)
+    Budget(replace(asking, deadline=1.0), flags(1.0)).watch(live, lambda _: None)
+    Budget(replace(silent, deadline=1.0), flags(1.0)).watch(more, lambda _: None)
     assert live.limit is not None
     assert more.limit is not None
     assert live.limit < more.limit
 
 
 def test_a_job_that_comes_to_cost_more_is_stopped() -> None:
-    budget = Budget(replace(write(), deadline_s=5.0), flags(0.001))
+    budget = Budget(replace(write(), deadline=5.0), flags(0.001))
     seen: list[Outcome] = []
     watch = budget.watch(RunProgress(started=10), seen.append)
     # A GB-second costs $0.0000133; ten functions of 1 s are far below a tenth of a cent.
@@ -81,32 +81,32 @@ def test_a_job_that_comes_to_cost_more_is_stopped() -> None:
     assert len(seen) == 2, "what has arrived is shown before anything is stopped"
 
 
-HUGE = replace(write(1000), object_bytes=2 << 30, concurrency=1000)
+HUGE = replace(write(1000), size=2 << 30, concurrency=1000)
 UNBOUNDED = {
-    "sizes": replace(HUGE, object_bytes=None, load=Load(sizes="uniform:2GiB:2GiB")),
-    "a duration": replace(HUGE, object_bytes=MIB, duration_s=600.0),
-    "a duration of small objects": replace(HUGE, object_bytes=1000, duration_s=600.0),
+    "sizes": replace(HUGE, size=None, load=Load(sizes="uniform:2GiB:2GiB")),
+    "a duration": replace(HUGE, size=MIB, duration=600.0),
+    "a duration of small objects": replace(HUGE, size=1000, duration=600.0),
     "operations of a mix": replace(
         HUGE, workload="mixed", load=Load(mix=(("get", 1), ("put", 1)), operations=100)
     ),
     "a mix for a time": replace(
         HUGE,
         workload="mixed",
-        object_bytes=MIB,
-        duration_s=600.0,
-        load=Load(mix=(("get", 45), ("head", 30), ("put", 15), ("delete", 10)), rate_per_s=1000),
+        size=MIB,
+        duration=600.0,
+        load=Load(mix=(("get", 45), ("head", 30), ("put", 15), ("delete", 10)), rate=1000),
     ),
     "arrays": replace(
         HUGE,
         workload="array",
-        object_bytes=None,
+        size=None,
         objects=10,
         load=Load(
             array=ArraySpec(library="zarr", shape=(8192, 8192), chunks=(512, 512), driver="zarr3")
         ),
     ),
     "a function of the user's own": replace(
-        HUGE, workload="function", object_bytes=None, load=Load(code="x")
+        HUGE, workload="function", size=None, load=Load(code="x")
     ),
 }
 """Jobs of a thousand functions that used to pass ``--max-cost 0.10``."""
@@ -133,12 +133,12 @@ def test_what_could_pass_the_limit_is_refused_with_a_deadline_that_would_not() -
         Budget(HUGE, flags(limit))
     advised = float(caught.value.hint.split()[1])
     assert 2 * 22 < advised < 900
-    Budget(replace(HUGE, deadline_s=advised), flags(limit))
+    Budget(replace(HUGE, deadline=advised), flags(limit))
 
 
 def test_no_more_are_out_than_could_be_paid_for() -> None:
     """However the functions behave that are under way, the bill stays below the limit."""
-    of = replace(write(1000), concurrency=50, deadline_s=60.0)
+    of = replace(write(1000), concurrency=50, deadline=60.0)
     most = 61 * 0.0000133334  # with a second to start
     limit = 100 * most
     live = RunProgress()
@@ -174,7 +174,7 @@ def test_what_is_lost_is_billed_until_it_was_given_up() -> None:
 @uses("workload noop")
 def test_a_running_job_is_cut_short_with_its_records(tmp_path: Path) -> None:
     """Through the real fan-out: no-ops that count as expensive ones."""
-    of = replace(job(invocations=5, workload="noop"), executor=executor_in_process())
+    of = replace(job(number=5, workload="noop"), executor=executor_in_process())
     budget = Budget(of, flags(1.0))
     watch = budget.watch(RunProgress(), lambda _: None)
 
@@ -192,7 +192,7 @@ def test_a_running_job_is_cut_short_with_its_records(tmp_path: Path) -> None:
 
 @uses("workload read")
 def test_reads_need_sizes() -> None:
-    of = replace(write(), workload="read", object_bytes=None)
+    of = replace(write(), workload="read", size=None)
     keys = [f"sbench/{'0' * 32}.{MIB}"]
     assert Budget(of, flags(1.0), keys).estimate > 0
     with pytest.raises(UsageError, match="do not say their size"):

@@ -58,7 +58,7 @@ def seed_job(
         kind=kind,
         functions=1800,
         object_bytes=2000 * MIB,
-        transfer=Transfer(part_bytes=None if part_mib is None else part_mib * MIB),
+        transfer=Transfer(part_size=None if part_mib is None else part_mib * MIB),
         architecture=architecture,
         quota=1800,
         keep_h=1.0,
@@ -143,7 +143,7 @@ def test_the_part_size_that_is_named_stays_below_the_warning() -> None:
     load = seed_job(PUT, part_mib=8)
     better = forecast(load).part_bytes
     assert list(warnings(load, forecast(load)))
-    load = replace(load, transfer=Transfer(part_bytes=better))
+    load = replace(load, transfer=Transfer(part_size=better))
     assert not list(warnings(load, forecast(load)))
 
 
@@ -219,7 +219,7 @@ def test_objects_in_s3_express_have_its_prices(tmp_path: Path) -> None:
     assert express.storage == pytest.approx(standard.storage * 0.11 / 0.023)
     assert express.control == standard.control
     target = Target(bucket="b--use1-az4--x-s3", endpoint_url="http://store")
-    for of in (job(invocations=1), replace(job(invocations=1), target=target)):
+    for of in (job(number=1), replace(job(number=1), target=target)):
         one = replace(record(0, [operation()], attempts=[attempt(0, size=2**30)]), memory_mib=1024)
         found = bill(saved(tmp_path / of.target.bucket, [outcome(one)], of=of), PRICES)
         assert found is not None
@@ -271,7 +271,7 @@ loads = st.builds(
     transfer=st.builds(
         Transfer,
         connections=st.integers(1, 16),
-        part_bytes=st.none() | st.integers(5 * MIB, 1 << 30),
+        part_size=st.none() | st.integers(5 * MIB, 1 << 30),
     ),
     client=st.sampled_from(["wire", "boto3", "another"]),
     memory_mib=st.integers(128, 10240),
@@ -288,7 +288,7 @@ def test_more_bytes_are_never_cheaper_nor_faster(load: PlannedLoad, more: int) -
     larger = replace(load, object_bytes=load.object_bytes + more)
     assert forecast(larger).function_s >= forecast(load).function_s
     # Parts of a share of the object may get fewer where there are several connections.
-    if load.transfer.part_bytes is not None or load.transfer.connections == 1:
+    if load.transfer.part_size is not None or load.transfer.connections == 1:
         assert dollars(larger).total >= dollars(load).total
 
 
@@ -385,9 +385,9 @@ def on_lambda(index: int, *, spent_ns: int, memory_mib: int = 1024) -> object:
 def test_the_bill_of_a_run(tmp_path: Path) -> None:
     outcomes = [outcome(on_lambda(i, spent_ns=1_000_000_001)) for i in range(3)]  # type: ignore[arg-type]
     of = replace(
-        job(invocations=4, object_bytes=10**6),
+        job(number=4, size=10**6),
         control=Target(bucket="c", endpoint_url="http://store"),
-        deadline_s=100.0,
+        deadline=100.0,
     )
     found = bill(saved(tmp_path / "run", [*outcomes, outcome(lost(3))], of=of))
     assert found is not None
@@ -417,7 +417,7 @@ def test_each_request_has_its_class(tmp_path: Path) -> None:
     assert set(found.requests) == {"get", "head", "put", "copy", "list", "control"}
     assert found.dollars.gets == pytest.approx(2 * PRICES.s3_get)
     assert found.dollars.puts == pytest.approx(3 * PRICES.s3_put)
-    of = job(invocations=1)
+    of = job(number=1)
     expected = outcome_usage(outcome(one), of, memory_mib=1024, architecture="x86_64")
     assert (expected.gets, expected.puts) == (2, 3)
 
@@ -431,7 +431,7 @@ def test_what_stays_is_what_is_there_in_the_end(tmp_path: Path) -> None:
         for n, (size, kind, key) in enumerate(zip(sizes, kinds, keys, strict=True))
     ]
     one = replace(record(0, ops), memory_mib=1024)
-    of = job(invocations=1, object_bytes=None)
+    of = job(number=1, size=None)
     run = saved(tmp_path / "run", [outcome(one)], of=of)
     found = bill(run, PRICES)
     assert found is not None
@@ -458,7 +458,7 @@ def test_an_array_costs_a_request_for_each_of_its_chunks(
     one = replace(
         record(0, [op, replace(op, index=1, error="timed_out")], attempts=attempts), memory_mib=1024
     )
-    of = replace(job(invocations=1, workload="array", object_bytes=None), load=JobLoad(array=array))
+    of = replace(job(number=1, workload="array", size=None), load=JobLoad(array=array))
     found = bill(saved(tmp_path / "run", [outcome(one)], of=of), PRICES)
     assert found is not None
     expected = {
@@ -489,13 +489,13 @@ def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:
 
 
 def test_what_moves_nothing_has_no_load() -> None:
-    of = job(invocations=1, workload="noop")
+    of = job(number=1, workload="noop")
     assert load_of(of, CostConditions(memory_mib=128, architecture="arm64"), 1) is None
 
 
 @uses("workload read")
 def test_functions_that_share_an_object_read_it_once() -> None:
-    of = replace(job(invocations=2, workload="read", object_bytes=None), load=JobLoad(split=2))
+    of = replace(job(number=2, workload="read", size=None), load=JobLoad(split=2))
     setting = CostConditions(memory_mib=1769, architecture="arm64", object_bytes=1000)
     found = expected(of, setting)
     assert found is not None
@@ -503,7 +503,7 @@ def test_functions_that_share_an_object_read_it_once() -> None:
 
 
 def test_a_duration_decides_how_many_objects_move() -> None:
-    of = replace(job(invocations=1, object_bytes=MIB), duration_s=100.0)
+    of = replace(job(number=1, size=MIB), duration=100.0)
     load = load_of(of, CostConditions(memory_mib=1769, architecture="arm64"), MIB)
     assert load is not None
     assert forecast(load).transfer_s == pytest.approx(100, rel=0.01)
@@ -517,7 +517,7 @@ def test_nothing_costs_nothing() -> None:
 def test_reports_show_the_bill_next_to_the_estimate(tmp_path: Path, style: str) -> None:
     outcomes = [outcome(on_lambda(i, spent_ns=S)) for i in range(3)]  # type: ignore[arg-type]
     of = replace(
-        job(invocations=4, object_bytes=10**6),
+        job(number=4, size=10**6),
         target=Target(bucket="b", endpoint_url="https://s3.us-east-1.amazonaws.com"),
     )
     run = saved(tmp_path / "run", [*outcomes, outcome(lost(3))], of=of)

@@ -39,14 +39,14 @@ OUTSIDE = Target(bucket="b", endpoint_url="https://0123.r2.cloudflarestorage.com
 def big(target: Target, **changed: object) -> JobSpec:
     """1,000 functions in us-east-1 that write 2,000 MiB each, with 60 s to do it."""
     return replace(
-        job(invocations=1000, concurrency=1000, object_bytes=2000 * MIB),
+        job(number=1000, concurrency=1000, size=2000 * MIB),
         executor="lambda",
-        functions=("f",),
+        function=("f",),
         function_region="us-east-1",
         probe=False,
         target=target,
         control=NEAR,
-        deadline_s=60.0,
+        deadline=60.0,
         **changed,  # type: ignore[arg-type]
     )
 
@@ -132,20 +132,20 @@ def test_requests_to_a_store_outside_have_no_price_unless_somebody_gives_one(
     ],
 )
 def test_what_is_sent_to_the_internet_leaves_aws(url: str, leaves: bool) -> None:  # noqa: FBT001
-    of = replace(job(invocations=1), target=Target(bucket="b", endpoint_url=url))
+    of = replace(job(number=1), target=Target(bucket="b", endpoint_url=url))
     put, get = attempt(size=GIB), replace(attempt(size=GIB), request="get")
     assert network(of, put, get) == pytest.approx(0.09 if leaves else 0)
-    again = replace(job(invocations=1), endpoints=(url,) if url else ())
+    again = replace(job(number=1), endpoints=(url,) if url else ())
     assert network(again, put) == pytest.approx(0.09 if leaves else 0)
 
 
 def test_an_object_of_another_cloud_leaves_aws() -> None:
     target = Target(bucket="b", protocol=StoreProtocol.AZ)
-    assert network(replace(job(invocations=1), target=target), attempt(size=GIB)) > 0
+    assert network(replace(job(number=1), target=target), attempt(size=GIB)) > 0
 
 
 def test_between_regions_every_attempt_counts_in_both_directions(tmp_path: Path) -> None:
-    of = replace(job(invocations=1), target=FAR, function_region="us-east-1")
+    of = replace(job(number=1), target=FAR, function_region="us-east-1")
     refused = replace(attempt(size=GIB, error="throttled"), status=503)
     unanswered = replace(attempt(size=GIB), request="upload_part", status=None)
     read = replace(attempt(size=GIB), request="get")
@@ -159,7 +159,7 @@ def test_between_regions_every_attempt_counts_in_both_directions(tmp_path: Path)
 
 
 def test_what_was_sent_outside_is_in_the_report(tmp_path: Path) -> None:
-    of = replace(job(invocations=2), target=OUTSIDE)
+    of = replace(job(number=2), target=OUTSIDE)
     run = saved(tmp_path / "run", [on_lambda(attempt(size=3 * GIB)), outcome(lost(1))], of=of)
     summary = summarize(run)
     assert summary.bill is not None
@@ -193,12 +193,12 @@ jobs = st.builds(
     lambda target, size, number, reads, seconds, load, transfer: replace(
         big(target),
         workload="read" if reads else "write",
-        object_bytes=None if reads else size,
+        size=None if reads else size,
         objects=number,
-        duration_s=seconds,
+        duration=seconds,
         load=load,
         transfer=transfer,
-        deadline_s=900.0,
+        deadline=900.0,
     ),
     st.sampled_from((NEAR, FAR, OUTSIDE)),
     sizes,
@@ -209,7 +209,7 @@ jobs = st.builds(
     st.builds(
         Transfer,
         connections=st.integers(1, 8),
-        part_bytes=st.none() | st.integers(5 * MIB, GIB),
+        part_size=st.none() | st.integers(5 * MIB, GIB),
         retries=st.integers(0, 5),
     ),
 )
@@ -222,16 +222,16 @@ def test_no_function_is_expected_to_move_more_than_it_can(of: JobSpec, size: int
     foreseen, most = expected(of, setting), at_most(of, setting)
     assert foreseen is not None
     for name in ("cross_region_bytes", "internet_bytes"):
-        each, could = getattr(foreseen.usage, name) / of.invocations, getattr(most, name)
+        each, could = getattr(foreseen.usage, name) / of.number, getattr(most, name)
         assert (each > 0) <= (could > 0)
         # What needs longer than its deadline does not move all that was planned.
-        if foreseen.function_s <= of.deadline_s:
+        if foreseen.function_s <= of.deadline:
             assert each <= could + 1
-        assert could <= getattr(at_most(replace(of, deadline_s=1000.0), setting), name)
+        assert could <= getattr(at_most(replace(of, deadline=1000.0), setting), name)
 
 
 def test_a_bucket_on_aws_bills_machines_of_ones_own(tmp_path: Path) -> None:
-    of = replace(job(invocations=1), target=NEAR)
+    of = replace(job(number=1), target=NEAR)
     read = replace(attempt(size=2 * GIB), request="get")
     summary = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()], attempts=[read]))], of=of)
@@ -272,7 +272,7 @@ def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> No
     own.write_text(price_text().replace('region = "us-east-1"', 'region = "eu-west-1"'))
     assert dict(plan(of, prices=own).rows())["prices"] == "of 2026-10-02, eu-west-1"
     # Of a store that is not AWS's nobody knows a region.
-    here = replace(job(invocations=1), target=Target(bucket="b", endpoint_url="http://127.0.0.1:1"))
+    here = replace(job(number=1), target=Target(bucket="b", endpoint_url="http://127.0.0.1:1"))
     spent = CostSoFar(here, load_prices(own)).spent(nothing)
     assert spent is not None
     assert spent.text == "$0"
@@ -282,7 +282,7 @@ def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> No
 def test_dollars_are_compared_with_no_other_currency(
     tmp_path: Path, region: str, currency: str
 ) -> None:
-    of = replace(job(invocations=1, object_bytes=MIB), function_region=region)
+    of = replace(job(number=1, size=MIB), function_region=region)
     for refuse in (lambda: Budget(of, limit(5.0)), lambda: plan(of)):
         with pytest.raises(UsageError, match=f"AWS bills {region} in {currency}"):
             refuse()

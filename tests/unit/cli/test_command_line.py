@@ -57,7 +57,9 @@ def test_unknown_names_in_the_users_defaults_are_refused(
 @uses("wing lab")
 def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) -> None:
     # Of the shared flags, of one command alone, of a command in a group, and by old names.
-    settings = 'bucket_name = "b"\npart_mb = 8\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
+    settings = (
+        'bucket_name = "b"\npart_size = "8MiB"\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
+    )
     (tmp_path / "sbench.toml").write_text(settings)
     assert call("plan", "--number", "1")[0] == 0
 

@@ -19,7 +19,7 @@ NOW = 1_800_000_000 * runs.S
 def save(path: Path, *, age_s: int, workload: str = "write", lost: bool = False) -> None:
     done = runs.outcome(runs.record(0, [runs.operation(size=5_000_000)]))
     outcomes = [done, runs.outcome(runs.lost(1))] if lost else [done]
-    job = runs.job(invocations=len(outcomes), workload=workload)
+    job = runs.job(number=len(outcomes), workload=workload)
     runs.saved(path, outcomes, of=job, seal=sealed)
     os.utime(path / "run.json", ns=(NOW, NOW - age_s * runs.S))
 

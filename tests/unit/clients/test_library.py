@@ -42,7 +42,7 @@ class Uploader(LibraryClient[object]):
 @pytest.fixture
 def uploader() -> Uploader:
     target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
-    return Uploader(target, Transfer(block_bytes=KIB))
+    return Uploader(target, Transfer(block_size=KIB))
 
 
 def test_a_body_has_its_own_bytes_in_memory_that_is_used_again(uploader: Uploader) -> None:

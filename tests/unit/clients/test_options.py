@@ -25,7 +25,7 @@ class SomeOptions:
 
 
 def target(*options: tuple[str, str], client: str = "wire") -> Target:
-    return Target(client=client, bucket="b", endpoint_url="http://s", options=options)
+    return Target(client=client, bucket="b", endpoint_url="http://s", client_option=options)
 
 
 def test_what_is_not_set_is_the_default() -> None:

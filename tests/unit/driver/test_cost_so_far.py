@@ -16,7 +16,7 @@ from tests.data.runs import S, job, lost, operation, outcome, record
 from tests.house.members import uses
 from tests.unit.driver.test_run_view import MB, Site
 
-HERE = job(invocations=1)
+HERE = job(number=1)
 AWS = replace(HERE, target=replace(HERE.target, endpoint_url="https://s3.amazonaws.com"))
 
 
@@ -76,7 +76,7 @@ def test_requests_are_billed_where_somebody_has_a_price_for_them() -> None:
 
 
 def test_rates_and_times_count_from_when_the_view_was_made() -> None:
-    of = replace(job(invocations=4, object_bytes=MB), objects=10)
+    of = replace(job(number=4, size=MB), objects=10)
     site = Site(of, started=4)
     site.hands.ns = 1000 * S
     site.view = RunView(of, 4, site.live, now_ns=site.hands)
@@ -95,7 +95,7 @@ def test_rates_and_times_count_from_when_the_view_was_made() -> None:
 
 @uses("workload function")
 def test_of_a_users_function_nobody_knows_who_waits() -> None:
-    own = replace(job(invocations=1), workload=OWN_FUNCTION)
+    own = replace(job(number=1), workload=OWN_FUNCTION)
     own = replace(own, transfer=replace(own.transfer, connections=1))
     site = Site(own, started=1)
     site.view.look()
@@ -113,7 +113,7 @@ def test_bytes_of_a_span_are_those_that_it_says_and_nobody_verified() -> None:
 
 def test_a_run_nobody_told_of_is_counted_once_it_has_ended() -> None:
     live = RunProgress(started=1)
-    view = RunView(job(invocations=1), 1, live, now_ns=lambda: 0)
+    view = RunView(job(number=1), 1, live, now_ns=lambda: 0)
     view.add(outcome(record(0, [operation(n) for n in range(3)])))
     look = view.look()
     assert (look.totals.measured, look.functions["done"], look.phase) == (3, 1, "finishing")
@@ -129,7 +129,7 @@ def test_records_add_up_and_what_they_do_not_say_is_nothing() -> None:
 
 
 def test_the_last_point_of_a_timeline_is_there_however_long_it_is() -> None:
-    site = Site(job(invocations=1), started=1)
+    site = Site(job(number=1), started=1)
     for second in range(1200):
         timeline = site.at(second).view.look().timeline
         assert timeline[-1][0] == second * S

@@ -40,7 +40,7 @@ def test_obstore_moves_the_bytes_there() -> None:
             if name not in {"obstore", "wire"}
         ),
         (["--region", "eu"], "--region means nothing to az://"),
-        (["--part-mb", "5"], "does not offer multipart"),
+        (["--part-size", "5MiB"], "does not offer multipart"),
         (["--client-option", "checksum=sha256"], "no option 'checksum' for az://"),
         (["--client-option", "payload_signing=unsigned"], "no option 'payload_signing' for az://"),
         (["--executor", "lambda", "--stack", "s"], "the deployed function has the client 'wire'"),

@@ -22,7 +22,7 @@ def test_a_read_is_not_gone_through_for_keys_that_it_would_not_write(
             yield spec
 
     monkeypatch.setattr(outlook, "invocation_specs", counted)
-    job = JobSpec(workload="read", target=Target(bucket="b"), invocations=50_000, concurrency=10)
+    job = JobSpec(workload="read", target=Target(bucket="b"), number=50_000, concurrency=10)
     found = outlook.outlook(job, ["a", "b", "c"])
     assert found.operations == {"get": 50_000}
     assert found.keys == ("a", "b")

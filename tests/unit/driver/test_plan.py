@@ -22,11 +22,11 @@ def planned(of: JobSpec, run_id: str = "r", keys: tuple[str, ...] = ()) -> list[
 
 
 def test_a_plan_is_a_function_of_job_and_run() -> None:
-    assert planned(job(invocations=3)) == planned(job(invocations=3))
+    assert planned(job(number=3)) == planned(job(number=3))
 
 
 def test_new_runs_write_new_keys_whatever_the_seed() -> None:
-    of = job(invocations=50)
+    of = job(number=50)
     first, second = (list(ledger(of, planned(of, run_id))) for run_id in ("a", "b"))
     assert len({*first, *second}) == 100
     reseeded = replace(of, seed=9)
@@ -34,7 +34,7 @@ def test_new_runs_write_new_keys_whatever_the_seed() -> None:
 
 
 def test_sizes_are_drawn_from_the_seed_and_from_nothing_of_the_run() -> None:
-    of = replace(job(invocations=20, object_bytes=None), load=Load(sizes="uniform:1:1000000"))
+    of = replace(job(number=20, size=None), load=Load(sizes="uniform:1:1000000"))
     first, second = (list(ledger(of, planned(of, run_id))) for run_id in ("a", "b"))
     sizes = [declared_size(key) for key in first]
     assert sizes == [declared_size(key) for key in second]
@@ -45,7 +45,7 @@ def test_sizes_are_drawn_from_the_seed_and_from_nothing_of_the_run() -> None:
 
 
 def test_a_key_declares_its_size_and_keeps_its_prefix() -> None:
-    of = replace(job(invocations=1, object_bytes=12345), target=target(prefix="my/own/"))
+    of = replace(job(number=1, size=12345), target=target(prefix="my/own/"))
     (key,) = ledger(of, planned(of))
     assert key.startswith("my/own/")
     assert declared_size(key) == 12345
@@ -53,7 +53,7 @@ def test_a_key_declares_its_size_and_keeps_its_prefix() -> None:
 
 @uses("workload read")
 def test_only_what_a_run_creates_stands_in_its_ledger() -> None:
-    of = job(invocations=2, workload="read", object_bytes=None)
+    of = job(number=2, workload="read", size=None)
     assert list(ledger(of, planned(of, keys=("k",)))) == []
 
 
@@ -68,19 +68,19 @@ def test_only_what_a_run_creates_stands_in_its_ledger() -> None:
 def test_keys_are_dealt_in_order_and_start_over(
     number: int, objects: int, expected: list[tuple[str, ...]]
 ) -> None:
-    of = replace(job(invocations=number, workload="read"), objects=objects)
+    of = replace(job(number=number, workload="read"), objects=objects)
     assert [spec.keys for spec in planned(of, keys=("a", "b", "c"))] == expected
 
 
 def test_an_invocation_is_below_four_kilobytes() -> None:
-    of = replace(job(invocations=1, workload="read"), target=target(prefix="p" * 200))
+    of = replace(job(number=1, workload="read"), target=target(prefix="p" * 200))
     (spec,) = planned(of, run_id="r" * 40, keys=("k" * 1024,))
     assert len(json.dumps(asdict(spec))) < 4096
 
 
 @given(st.integers(1, 10**5), st.integers(0, 2**63 - 1))
 def test_a_job_and_its_invocations_survive_json(invocations: int, seed: int) -> None:
-    of = replace(job(invocations=invocations), seed=seed)
+    of = replace(job(number=invocations), seed=seed)
     assert JobSpec.from_json(json.loads(json.dumps(asdict(of)))) == of
     spec = next(invocation_specs(of, run_id="r", created_ns=0))
     assert InvocationSpec.from_json(json.loads(json.dumps(asdict(spec)))) == spec
@@ -93,31 +93,31 @@ def test_neighbouring_seeds_are_unrelated() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("invocations", 0, "`invocations` must be at least 1"),
+        ("number", 0, "`number` must be at least 1"),
         ("concurrency", -1, "`concurrency` must be at least 1"),
-        ("object_bytes", 0, "`object_bytes` must be at least 1"),
+        ("size", 0, "`size` must be at least 1"),
         ("objects", 0, "`objects` must"),
-        ("repeats", 0, "`repeats` must"),
-        ("repeats", 1_000_001, "`repeats` must be at most 1,000,000"),
+        ("read_times", 0, "`read_times` must"),
+        ("read_times", 1_000_001, "`read_times` must be at most 1,000,000"),
         ("objects", 1_000_001, "`objects` must be at most 1,000,000"),
-        ("invocations", 500_001, "`invocations` must be at most 500,000"),
-        ("deadline_s", 0.0, "`deadline_s` must be positive"),
-        ("deadline_s", float("nan"), "`deadline_s` must be a number"),
+        ("number", 500_001, "`number` must be at most 500,000"),
+        ("deadline", 0.0, "`deadline` must be positive"),
+        ("deadline", float("nan"), "`deadline` must be a number"),
     ],
 )
 def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        replace(job(invocations=1), **{field: value})  # type: ignore[arg-type]
+        replace(job(number=1), **{field: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
         ("connections", 0, "`connections` must"),
-        ("part_bytes", 6 << 30, "`part_bytes` must be at most 5120 MiB, got 6144"),
-        ("block_bytes", 0, "`block_bytes` must"),
+        ("part_size", 6 << 30, "`part_size` must be at most 5120 MiB, got 6144"),
+        ("block_size", 0, "`block_size` must"),
         ("retries", -1, "`retries` must"),
-        ("timeout_s", -1.0, "`timeout_s` must"),
+        ("timeout", -1.0, "`timeout` must"),
     ],
 )
 def test_a_transfer_that_makes_no_sense_is_refused(field: str, value: float, words: str) -> None:
@@ -127,7 +127,7 @@ def test_a_transfer_that_makes_no_sense_is_refused(field: str, value: float, wor
 
 def test_more_than_ten_thousand_parts_are_refused() -> None:
     with pytest.raises(UsageError, match="at most 10000"):
-        replace(job(invocations=1, object_bytes=10**12), transfer=Transfer(part_bytes=5 << 20))
+        replace(job(number=1, size=10**12), transfer=Transfer(part_size=5 << 20))
 
 
 def target(prefix: str) -> Target:

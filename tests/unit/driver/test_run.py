@@ -41,7 +41,7 @@ class OnExit(Coordinator):
 def test_an_interrupt_at_any_moment_leaves_a_run_that_can_be_resumed(
     coordinator: type[Coordinator], arrived: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = JobSpec(workload="noop", target=TARGET, invocations=3, executor=executor_in_process())
+    job = JobSpec(workload="noop", target=TARGET, number=3, executor=executor_in_process())
     with monkeypatch.context() as patch:
         patch.setattr(fanout, "Coordinator", coordinator)
         with pytest.raises(CutShort, match="interrupted") as caught:

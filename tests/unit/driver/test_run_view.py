@@ -56,7 +56,7 @@ class Site:
         self.board: BoardWriter = board.writer()
         if told:
             self.live.begin(board)
-        self.view = RunView(of, of.invocations, self.live, now_ns=self.hands)
+        self.view = RunView(of, of.number, self.live, now_ns=self.hands)
 
     def at(self, seconds: float) -> "Site":
         self.hands.ns = round(seconds * S)
@@ -85,7 +85,7 @@ def shown(view: RunView, width: int = 80) -> str:
 
 def metrics_text(site: Site) -> str:
     registry = CollectorRegistry()
-    registry.register(RunCollector(site.view, job(invocations=1)))
+    registry.register(RunCollector(site.view, job(number=1)))
     return generate_latest(registry).decode()
 
 
@@ -98,7 +98,7 @@ def metrics_of(site: Site) -> dict[tuple[str, ...], float]:
 
 
 def test_functions_are_counted_by_state() -> None:
-    site = Site(job(invocations=5))
+    site = Site(job(number=5))
     look = site.view.look()
     assert (look.phase, look.functions["waiting"]) == ("starting", 5)
     site.live.started = 4
@@ -115,7 +115,7 @@ def test_functions_are_counted_by_state() -> None:
 
 
 def test_rates_are_of_the_last_five_seconds() -> None:
-    site = Site(replace(job(invocations=4, object_bytes=MB), objects=500), started=4)
+    site = Site(replace(job(number=4, size=MB), objects=500), started=4)
     site.view.look()
     site.perform(count=100, size=MB)
     (rate,) = site.at(4).view.look().rates
@@ -127,18 +127,18 @@ def test_rates_are_of_the_last_five_seconds() -> None:
 
 
 def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
-    of = replace(job(invocations=4, object_bytes=10 * MB), objects=10)
+    of = replace(job(number=4, size=10 * MB), objects=10)
     site = Site(of, started=4)
     site.view.look()
     site.board.on_moved["put"](100 * MB, 0)
     look = site.at(2).view.look()
     assert look.share == 0.25
     assert look.left_s == pytest.approx(6)
-    timed = Site(replace(of, duration_s=10.0), started=4)
+    timed = Site(replace(of, duration=10.0), started=4)
     timed.view.look()
     assert timed.at(4).view.look().left_s == pytest.approx(6)
     # In turns, only those that have ended tell.
-    turns = Site(replace(of, concurrency=2, duration_s=10.0), started=2)
+    turns = Site(replace(of, concurrency=2, duration=10.0), started=2)
     turns.view.look()
     turns.view.add(OK)
     look = turns.at(10).view.look()
@@ -148,8 +148,8 @@ def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
 
 @uses("workload mixed")
 def test_preparing_is_a_phase_of_its_own() -> None:
-    of = replace(job(invocations=2, workload="mixed"), load=Load(mix=(("get", 1.0),)))
-    site = Site(replace(of, duration_s=10.0), started=2)
+    of = replace(job(number=2, workload="mixed"), load=Load(mix=(("get", 1.0),)))
+    site = Site(replace(of, duration=10.0), started=2)
     tried = record(0, [replace(operation(), warmup=True)])
     site.board.add_record(tried)
     look = site.at(1).view.look()
@@ -160,7 +160,7 @@ def test_preparing_is_a_phase_of_its_own() -> None:
 
 
 def test_percentiles_errors_and_retries_are_there() -> None:
-    site = Site(job(invocations=1), started=1)
+    site = Site(job(number=1), started=1)
     site.view.look()
     site.perform(count=99, took_ns=S // 100)
     site.perform(took_ns=S)
@@ -173,7 +173,7 @@ def test_percentiles_errors_and_retries_are_there() -> None:
 
 
 def test_an_open_loop_has_what_was_asked_for_beside_it() -> None:
-    of = replace(job(invocations=1), duration_s=10.0, load=Load(rate_per_s=20.0))
+    of = replace(job(number=1), duration=10.0, load=Load(rate=20.0))
     site = Site(of, started=1)
     site.view.look()
     site.perform(count=20)
@@ -181,11 +181,11 @@ def test_an_open_loop_has_what_was_asked_for_beside_it() -> None:
 
 
 def test_what_bounds_it_is_said_where_it_is_known() -> None:
-    of = job(invocations=1)
+    of = job(number=1)
     of = replace(of, transfer=replace(of.transfer, connections=1))
 
     def bound(*, busy_s: float | None = None, failed: int = 0, rate: float | None = None) -> str:
-        site = Site(replace(of, load=Load(rate_per_s=rate)), started=1)
+        site = Site(replace(of, load=Load(rate=rate)), started=1)
         site.view.look()
         site.perform(count=100, took_ns=S // 50)
         site.perform(count=failed, error="throttled")
@@ -205,7 +205,7 @@ def test_what_bounds_it_is_said_where_it_is_known() -> None:
 
 def test_threads_may_wait_for_each_other_or_for_the_store() -> None:
     def bound(busy_s: float, probes: int = 0, delayed: int = 0) -> str:
-        site = Site(replace(job(invocations=1), load=Load(threads=4)), started=1)
+        site = Site(replace(job(number=1), load=Load(threads=4)), started=1)
         site.view.look()
         site.perform(count=400, took_ns=S // 50)
         site.use_processor(busy_s, lock_probes=probes, lock_delayed=delayed)
@@ -222,7 +222,7 @@ def test_threads_may_wait_for_each_other_or_for_the_store() -> None:
 
 
 def test_a_client_that_mostly_makes_bytes_is_said_to() -> None:
-    site = Site(job(invocations=1), started=1)
+    site = Site(job(number=1), started=1)
     site.view.look()
     row = replace(operation(end_ns=S), payload_ns=round(1.2 * S))
     found = replace(record(0, [row], attempts=[]), cpu_user_s=0.0, cpu_sys_s=0.0)
@@ -234,7 +234,7 @@ def test_a_client_that_mostly_makes_bytes_is_said_to() -> None:
 
 @uses("executor lambda")
 def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
-    of = job(invocations=1_000, concurrency=400)
+    of = job(number=1_000, concurrency=400)
     site = Site(replace(of, executor="lambda"), told=False)
     assert site.view.look().bound == "launch: 0 of 400 functions are launched"
     site.live.started = 199
@@ -251,12 +251,12 @@ def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
 
 
 def test_functions_of_this_process_come_in_turns_and_nobody_waits_for_the_others() -> None:
-    of = replace(job(invocations=400), concurrency=400, executor=executor_in_process())
+    of = replace(job(number=400), concurrency=400, executor=executor_in_process())
     assert Site(of, started=1).view.look().bound == UNKNOWN
 
 
 def test_writers_that_are_too_late_are_conflicts() -> None:
-    site = Site(job(invocations=1), started=1)
+    site = Site(job(number=1), started=1)
     site.view.look()
     tried = [replace(attempt(0), status=412, error="bad_request"), *[attempt(0)] * 3]
     site.board.add_record(record(0, [operation()], attempts=tried))
@@ -266,7 +266,7 @@ def test_writers_that_are_too_late_are_conflicts() -> None:
 
 
 def test_an_attempt_that_goes_on_tells_what_bounds_it() -> None:
-    site = Site(job(invocations=1), started=1)
+    site = Site(job(number=1), started=1)
     site.view.look()
     site.board.on_moved["put"](MB, 2 * S)
     site.use_processor(0.2)
@@ -274,7 +274,7 @@ def test_an_attempt_that_goes_on_tells_what_bounds_it() -> None:
 
 
 def test_remote_functions_are_known_by_their_records() -> None:
-    site = Site(job(invocations=2), started=2, told=False)
+    site = Site(job(number=2), started=2, told=False)
     # Whether they run nobody knows, nor what they have done: neither zeros nor rates.
     assert "2 launched, 0 done of 2" in shown(site.view)
     assert "remote functions tell" in shown(site.view)
@@ -288,13 +288,13 @@ def test_remote_functions_are_known_by_their_records() -> None:
     assert {"put 1 so far", "latency p50 972 ms p99 972 ms (of those that ended)"} <= lines
     assert {name for name, *_ in metrics_of(site)} >= OF_OPERATIONS
     # Those that told so while they ran are not counted twice.
-    told = Site(job(invocations=2), started=2)
+    told = Site(job(number=2), started=2)
     told.view.add(OK)
     assert told.view.look().totals.attempts == 0
 
 
 def test_cost_is_of_functions_that_say_their_memory_or_of_requests_on_amazon_s3() -> None:
-    there = job(invocations=1)
+    there = job(number=1)
     totals = LiveBoard.here()
     totals.writer().add_record(record(0, [operation()]))
     none = CostSoFar(there)
@@ -329,7 +329,7 @@ def test_bars_show_the_rate_over_time() -> None:
 
 
 def test_a_long_run_keeps_a_bounded_timeline() -> None:
-    site = Site(job(invocations=1), started=1)
+    site = Site(job(number=1), started=1)
     for second in range(2_000):
         site.board.on_moved["put"](MB, 0)
         look = site.at(second).view.look()
@@ -342,7 +342,7 @@ def test_a_long_run_keeps_a_bounded_timeline() -> None:
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=width, color_system="truecolor")
-    site = Site(replace(job(invocations=3), load=Load(rate_per_s=20.0)), started=2)
+    site = Site(replace(job(number=3), load=Load(rate=20.0)), started=2)
     with live_screen(site.view, console, refresh_per_second=0.01) as screen:
         for kind in OperationKind:
             site.perform(kind=kind)
@@ -359,7 +359,7 @@ def test_no_line_is_longer_than_the_terminal(width: int) -> None:
 
 def test_colours_and_letters_are_those_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    site = Site(job(invocations=3), started=2)
+    site = Site(job(number=3), started=2)
     site.perform(error="throttled")
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     console = Console(file=out, force_terminal=True, width=70)
@@ -370,7 +370,7 @@ def test_colours_and_letters_are_those_of_the_terminal(monkeypatch: pytest.Monke
 
 
 def test_a_log_has_it_in_one_line() -> None:
-    site = Site(job(invocations=2), started=1)
+    site = Site(job(number=2), started=1)
     site.view.look()
     site.perform(count=50, kind=OperationKind.HEAD, size=0)
     line = log_line(site.at(2).view.look())
@@ -379,7 +379,7 @@ def test_a_log_has_it_in_one_line() -> None:
 
 
 def test_metrics_are_those_of_the_board() -> None:
-    site = Site(job(invocations=3), started=2)
+    site = Site(job(number=3), started=2)
     site.perform(count=9)
     site.perform(error="throttled")
     site.view.add(OK)
@@ -423,7 +423,7 @@ def test_metrics_that_cannot_be_are_refused(place: str) -> None:
 
 
 def test_processor_time_is_no_operation() -> None:
-    site = Site(job(invocations=1))
+    site = Site(job(number=1))
     site.use_processor(1.0)
     totals = site.live.totals()
     assert isinstance(totals, BoardTotals)

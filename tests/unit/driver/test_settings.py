@@ -15,12 +15,13 @@ from serverless_bench.cli.main import open_command
 from serverless_bench.cli.stages import STAGES
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.load import Load
+from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.transfer import Stat, Verify
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Stat, Transfer, Verify
 from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS, open_workload
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.names import make_settings, meanings, setting_names, setting_of
+from serverless_bench.settings.names import make_settings, meanings, setting_names
 from tests.house.members import EVERY_WORKLOAD, uses
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -79,35 +80,40 @@ def positional(command: click.Command) -> list[str]:
     return [str(each.name) for each in command.params if isinstance(each, click.Argument)]
 
 
-def test_fields_of_a_specification_are_other_names_of_settings() -> None:
-    fields = {
-        "invocations": 3,
-        "object_bytes": 4096,
-        "part_bytes": "8MiB",
-        "block_bytes": 64 * KIB,
-        "deadline_s": 60,
-        "rate_per_s": 2,
-        "warmup": 1,
-        "start_timeout_s": 5.0,
+def test_fields_of_a_specification_are_called_as_settings() -> None:
+    apart = {"target", "control", "transfer", "load", "endpoints", "protocol", "store", "array"}
+    kinds: tuple[type, ...] = (JobSpec, Target, Transfer, Load, ArraySpec)
+    names = {field.name for kind in kinds for field in fields(kind)}
+    assert names - apart <= meanings().keys()
+    places = {"control_prefix", "key", "key_file", "stack"}
+    assert meanings().keys() - names == {"mb", *places}
+    settings = {
+        "number": 3,
+        "size": 4096,
+        "part_size": "8MiB",
+        "block_size": 64 * KIB,
+        "deadline": 60,
+        "rate": 2,
+        "warm_up": 1,
+        "start-timeout": 5,
     }
-    job = job_of(name="j", **fields)
-    settings = {"size": "4096B", "part_mb": 8, "block_kib": 64, "deadline": 60.0, "rate": 2.0}
-    assert job == job_of(name="j", number=3, warm_up=1, **settings, **{"start-timeout": 5})
-    assert (job.invocations, job.object_bytes, job.warmup) == (3, 4096, 1)
-    assert (job.transfer.part_bytes, job.transfer.block_bytes) == (8 * MIB, 64 * KIB)
-    assert (job.deadline_s, job.load.rate_per_s, job.start_timeout_s) == (60.0, 2.0, 5.0)
+    job = job_of(name="j", **settings)
+    assert (job.number, job.size, job.warm_up) == (3, 4096, 1)
+    assert (job.transfer.part_size, job.transfer.block_size) == (8 * MIB, 64 * KIB)
+    assert (job.deadline, job.load.rate, job.start_timeout) == (60.0, 2.0, 5.0)
+    assert job == job_of(name="j", **{**settings, "size": "4096", "part_size": 8 * MIB})
 
 
 @given(size=st.integers(5 * MIB, 5 << 30), block=st.integers(KIB, 1 << 30))
 def test_bytes_are_kept_to_the_last_one(size: int, block: int) -> None:
-    transfer = job_of(part_bytes=size, object_bytes=size, block_bytes=block).transfer
-    assert (transfer.part_bytes, transfer.block_bytes) == (size, block)
+    transfer = job_of(part_size=size, size=size, block_size=block).transfer
+    assert (transfer.part_size, transfer.block_size) == (size, block)
 
 
 def test_options_may_be_texts_or_a_table() -> None:
-    texts = job_of(client_option=["payload_signing=sha256"]).target.options
-    assert texts == job_of(client_option="payload_signing=sha256").target.options
-    assert texts == job_of(client_option={"payload_signing": "sha256"}).target.options
+    texts = job_of(client_option=["payload_signing=sha256"]).target.client_option
+    assert texts == job_of(client_option="payload_signing=sha256").target.client_option
+    assert texts == job_of(client_option={"payload_signing": "sha256"}).target.client_option
     assert texts == (("payload_signing", "sha256"),)
 
 
@@ -124,7 +130,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
     keys = [f"k{number}" for number in range(7)]
     for given_, functions in (({}, 7), ({"number": 0}, 7), ({"objects": 3}, 3), ({"number": 2}, 2)):
         found = check_job({"workload": "read", **given_}, keys)
-        assert (found.job.invocations, found.keys) == (functions, keys)
+        assert (found.job.number, found.keys) == (functions, keys)
 
 
 @uses("workload array", "workload function", "workload mixed", "workload read")
@@ -153,16 +159,18 @@ def test_what_a_job_will_need_room_for_is_known(
         ({"number": "many"}, "number", "must be a whole number, got 'many'"),
         ({"number": True}, "number", "must be a whole number, got True"),
         ({"number": 0}, "number", "must be at least 1, got 0"),
-        ({"invocations": 0}, "number", "must be at least 1, got 0"),
+        ({"invocations": 1}, "invocations", "has no setting 'invocations'"),
+        ({"part_size": "16"}, "part_size", "16 has no unit"),
+        ({"block_size": "64 kilo"}, "block_size", "'64 kilo' is not a size"),
         ({"duration": "1"}, "duration", "must be a number"),
         ({"client": 3}, "client", "must be text"),
         ({"verify": "maybe"}, "verify", "must be one of full, sample, none"),
         ({"arrivals": "random"}, "arrivals", "must be one of uniform, poisson"),
         ({"client_option": 3}, "client_option", "must be text or a list of text or a table"),
-        ({"part_mb": 4}, "part_mb", "must be between 5 and 5120 MiB, got 4"),
+        ({"part_size": "4MiB"}, "part_size", "must be between 5 and 5120 MiB, got 4"),
         ({"mix": "get=1"}, "mix", "the workload write has no setting 'mix'"),
         ({"numbr": 1}, "numbr", "has no setting 'numbr'"),
-        ({"number": 1, "invocations": 1}, "number", "given twice, once as invocations"),
+        ({"start_timeout": 1.0, "start-timeout": 1.0}, "start_timeout", "is given twice"),
         ({"workload": "array"}, "operation", "is missing"),
         ({"workload": "read"}, "", "give `key_file` or `key`"),
         ({"workload": None}, "workload", "is missing"),
@@ -170,7 +178,7 @@ def test_what_a_job_will_need_room_for_is_known(
         ({"link": "20"}, "", "has no unit"),
         ({"name": "a/b"}, "name", "is not a plain name"),
         ({"stack": "s"}, "stack", "means nothing to `executor` local"),
-        ({"size": "1MB", "mb": 1}, "", "`mb` and `size` both give the size"),
+        ({"size": "1MB", "mb": 1}, "", "`mb` and `size` give the size"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_setting(
@@ -196,9 +204,8 @@ def test_what_is_not_installed_or_unknown_is_told_apart_from_what_is_wrong() -> 
 @pytest.mark.parametrize(
     ("name", "flag"),
     [
-        ("part_mb", "--part-mb"),
-        ("part_bytes", "--part-mb"),
-        ("invocations", "--number"),
+        ("part_size", "--part-size"),
+        ("number", "--number"),
         ("run_dir", "--run-dir"),
         ("sam", "`sam`"),
     ],
@@ -214,9 +221,9 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
 def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
     workload = open_workload(name)
     # Several settings; and arrays at a rate, which are for Python alone.
-    apart = {"array", "rate_per_s", "arrivals"} if "array" in workload.load else set()
-    settings = {setting_of(field) for field in set(workload.load) - apart}
+    apart = {"array", "rate", "arrivals"} if "array" in workload.load else set()
+    settings = set(workload.load) - apart
     assert settings <= set(workload.settings)
     assert set(workload.settings) <= {one for one, is_own in meanings().items() if is_own.own}
-    every = {setting_of(field.name) for field in fields(Load)} - {"array"}
+    every = {field.name for field in fields(Load)} - {"array"}
     assert set(workload.settings) & every == settings

@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> Run:
     two = record(1, [at(0, 100, 800, size=123_456)])  # type: ignore[list-item]
     bad = record(2, [at(0, 200, 300, size=0, error="throttled")])  # type: ignore[list-item]
     outcomes = [outcome(one), outcome(two), outcome(bad), outcome(lost(3)), outcome(two)]
-    return saved(tmp_path / "run", outcomes, of=job(invocations=4, workload="mixed"))
+    return saved(tmp_path / "run", outcomes, of=job(number=4, workload="mixed"))
 
 
 def exported(run: Run, name: str) -> bytes:
@@ -105,7 +105,7 @@ def test_more_functions_than_warp_numbers_threads(tmp_path: Path, run: Run) -> N
 def test_a_thread_of_warp_does_one_thing_at_a_time(tmp_path: Path) -> None:
     begins = (0, 1, 4, 5, 9)
     ops = [operation(n, start_ns=at * S, end_ns=(at + 4) * S) for n, at in enumerate(begins)]
-    of = replace(job(invocations=2), load=Load(threads=2))
+    of = replace(job(number=2), load=Load(threads=2))
     run = saved(tmp_path / "run", [outcome(record(i, ops)) for i in range(2)], of=of)
     lines = exported(run, "warp").decode().splitlines()[:-1]
     rows = list(csv.DictReader(lines, delimiter="\t"))

@@ -55,7 +55,7 @@ def test_pywren_writes_have_the_bytes_of_rate_and_time(tmp_path: Path, protocol:
     assert summary.bytes == 4 * 512 * MB
     assert summary.span_s == 10.0
     assert summary.verified_bytes == 0
-    assert run.job.object_bytes == 512 * MB
+    assert run.job.size == 512 * MB
     assert run.provenance["source"]["bytes"] == "rate times duration, rounded"
     assert run.provenance["client"] == {"attempts": "hidden", "progress": "none"}
     assert summary.makespan_s is None
@@ -320,7 +320,7 @@ def test_an_op_log_is_one_function_per_thread(
     assert (summary.client, summary.workload, summary.requested) == ("warp", "read", 2)
     assert (summary.operations, summary.bytes) == (3, 3000)
     assert run.job.concurrency == 2
-    assert run.job.link_bytes_per_s == 2.5e9
+    assert run.job.link == 2.5e9
     assert run.job.target.endpoint_url == "http://store:9000"
     assert list(run.functions["worker_id"]) == ["abcd/0", "abcd/1"]
     assert run.operations["function"].tolist() == [0, 1, 1]
@@ -341,7 +341,7 @@ def test_columns_are_found_by_name(tmp_path: Path, columns: tuple[str, ...]) -> 
 def test_puts_have_a_last_byte(tmp_path: Path) -> None:
     put = Request(op="PUT", start_ns=BEGIN, end_ns=BEGIN + 9, last_byte_ns=BEGIN + 7)
     run, summary = total(tmp_path, oplog([put]))
-    assert (summary.workload, run.job.object_bytes) == ("write", 1000)
+    assert (summary.workload, run.job.size) == ("write", 1000)
     assert run.operations["last_byte_sent_ns"].tolist() == [BEGIN + 7]
     assert run.keys() == ["prefix/object.rnd"]
     assert run.ledger() == []
@@ -501,8 +501,8 @@ def test_the_impossible_log_keeps_its_figures(tmp_path: Path) -> None:
     operations = run.operations
     span_ns = int(operations["end_ns"].max() - operations["start_ns"].min())
     assert int(operations["bytes"].sum()) * S / span_ns == pytest.approx(2635 * 32e6, rel=1e-3)
-    assert run.job.link_bytes_per_s == 2.5e9
-    assert run.job.concurrency == run.job.invocations == 64
+    assert run.job.link == 2.5e9
+    assert run.job.concurrency == run.job.number == 64
 
 
 # The name

@@ -21,12 +21,12 @@ def make_run(
     name: str, seconds: float, of: JobSpec | None = None, *, day: int = 0, version: str = "1"
 ) -> str:
     """Save a run in which the function needs so many seconds."""
-    of = of or job(invocations=1)
+    of = of or job(number=1)
     about = {**header(of), "run_id": name.replace("/", "-"), "created_ns": day * DAY_NS}
     about["provenance"] = {"client": {"attempts": "exact"}, "sbench": version}
-    op = operation(end_ns=round(seconds * S), size=of.object_bytes or 1000)
+    op = operation(end_ns=round(seconds * S), size=of.size or 1000)
     with Archive(Path(name), header=about, ledger=()) as archive:
-        for index in range(of.invocations):
+        for index in range(of.number):
             archive.append(outcome(record(index, [op])))
     return name
 
@@ -112,7 +112,7 @@ def test_a_restart_forgets_what_was_before(call: Call) -> None:
 
 def test_the_first_run_of_its_kind_is_undecided(call: Call) -> None:
     make_history(call, EQUAL[:1])
-    make_run("two", 1.0, job(invocations=2))
+    make_run("two", 1.0, job(number=2))
     code, out, err = call("history", "check", "two")
     assert (code, out.splitlines()[-1]) == (10, "undecided")
     assert err == ""
@@ -126,7 +126,7 @@ def test_the_first_run_of_its_kind_is_undecided(call: Call) -> None:
 
 def test_what_is_recorded_is_shown(call: Call) -> None:
     make_history(call)
-    make_run("more", 1.0, job(invocations=2))
+    make_run("more", 1.0, job(number=2))
     call("history", "add", "more", "--machine", "second")
     code, out, _ = call("history", "show")
     assert code == 0
@@ -155,9 +155,9 @@ def test_what_is_recorded_is_shown(call: Call) -> None:
 def refusals(call: Call, tmp_path: Path) -> None:
     make_history(call, EQUAL[:1])
     make_run("new", 1.0, day=9)
-    make_run("two", 1.0, job(invocations=2))
-    make_run("large", 1.0, job(invocations=1, object_bytes=5000))
-    about = {**header(job(invocations=1)), "run_id": "broken"}
+    make_run("two", 1.0, job(number=2))
+    make_run("large", 1.0, job(number=1, size=5000))
+    about = {**header(job(number=1)), "run_id": "broken"}
     with Archive(tmp_path / "broken", header=about, ledger=()) as archive:
         archive.append(outcome(lost(0)))
     (tmp_path / "link.md").symlink_to("elsewhere")

@@ -84,10 +84,10 @@ def test_what_ab_cannot_run_is_refused(call: Call, text: str, words: str) -> Non
 
 def test_both_have_to_do_the_same_work(call: Call) -> None:
     old = command("old", [1.0] * 7)
-    new = command("new", [1.0] * 7, job(invocations=1, object_bytes=5000))
+    new = command("new", [1.0] * 7, job(number=1, size=5000))
     code, out, err = call("history", "check", "--old", old, "--new", new, *FLAGS)
     assert (code, out) == (2, "")
-    assert "not do the same work: object_bytes is 1000 or 5000" in err
+    assert "not do the same work: size is 1000 or 5000" in err
     assert err.count("warm-up 1 of 1") == 2
 
 

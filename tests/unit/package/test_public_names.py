@@ -54,16 +54,16 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "executor": (lambda: sbench.plan(job(executor="lcoal")), "unknown executor 'lcoal'"),
     "target": (lambda: job(target="b"), "`target` must be a Target, got 'b'"),
-    "object_bytes": (
-        lambda: job(object_bytes=1.5e6),
-        "`object_bytes` must be a whole number or None, got 1500000.0",
+    "size": (
+        lambda: job(size=1.5e6),
+        "`size` must be a whole number or None, got 1500000.0",
     ),
-    "no size": (lambda: job(object_bytes=None), "`object_bytes` is missing: a write makes objects"),
-    "invocations": (
-        lambda: job(invocations="4"),
-        "`invocations` must be a whole number, got '4'",
+    "no size": (lambda: job(size=None), "`size` is missing: a write makes objects"),
+    "number": (
+        lambda: job(number="4"),
+        "`number` must be a whole number, got '4'",
     ),
-    "true": (lambda: job(invocations=True), "`invocations` must be a whole number, got True"),
+    "true": (lambda: job(number=True), "`number` must be a whole number, got True"),
     "verify": (
         lambda: Transfer(verify="ful"),  # type: ignore[arg-type]
         "`verify` must be one of full, sample, none, got 'ful'",
@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 
 
 def job(**changed: object) -> JobSpec:
-    settings = {"workload": "write", "target": HERE, "invocations": 1, "object_bytes": 1000}
+    settings = {"workload": "write", "target": HERE, "number": 1, "size": 1000}
     return JobSpec(**{**settings, **changed})  # type: ignore[arg-type]
 
 
@@ -96,7 +96,7 @@ def test_texts_and_lists_become_what_the_fields_are() -> None:
 
 def test_a_saved_run_is_read_whatever_plugins_are_installed(tmp_path: Path) -> None:
     of = DescribedJob(
-        workload="gone", executor="gone", target=Target(bucket="b", client="gone"), invocations=1
+        workload="gone", executor="gone", target=Target(bucket="b", client="gone"), number=1
     )
     run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))], of=of)
     assert load_run(run.path).job == of

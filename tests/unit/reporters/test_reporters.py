@@ -24,7 +24,7 @@ def healthy(tmp_path: Path) -> Summary:
         outcome(record(i, [operation(start_ns=0, end_ns=(6 + i) * S, size=600_000_000)]))
         for i in range(4)
     ]
-    of = job(invocations=4, concurrency=4, object_bytes=600_000_000)
+    of = job(number=4, concurrency=4, size=600_000_000)
     return summarize(saved(tmp_path / "healthy", outcomes, of=of))
 
 
@@ -56,7 +56,7 @@ def troubled(tmp_path: Path) -> Summary:
         outcome(lost(1, "killed by SIGKILL")),
         outcome(record(2, [operation(kind=OperationKind.GET)])),
     ]
-    of = job(invocations=3, workload="read", object_bytes=None)
+    of = job(number=3, workload="read", size=None)
     return summarize(saved(tmp_path / "troubled", outcomes, of=of))
 
 

@@ -119,7 +119,7 @@ def test_every_row_comes_back_as_columns(data: st.DataObject) -> None:
 
 
 def test_the_header_is_there_before_the_first_record(tmp_path: Path) -> None:
-    with Archive(tmp_path / "run", header=header(job(invocations=3)), ledger=["a", "b"]):
+    with Archive(tmp_path / "run", header=header(job(number=3)), ledger=["a", "b"]):
         run = load_run(tmp_path / "run")
         assert not run.ended
         assert run.ledger() == ["a", "b"]
@@ -166,12 +166,12 @@ def test_records_of_unequal_columns_are_refused(tmp_path: Path) -> None:
 
 def test_a_record_for_no_invocation_of_the_run_is_refused(tmp_path: Path) -> None:
     outcomes = [outcome(record(0, [])), outcome(record(5, []))]
-    assert saved(tmp_path / "run", outcomes, of=job(invocations=1)).skipped_lines == 1
+    assert saved(tmp_path / "run", outcomes, of=job(number=1)).skipped_lines == 1
 
 
 def test_a_late_record_outweighs_a_loss(tmp_path: Path) -> None:
     outcomes = [outcome(lost(0)), outcome(record(0, [operation()]))]
-    run = saved(tmp_path / "run", outcomes, of=job(invocations=1))
+    run = saved(tmp_path / "run", outcomes, of=job(number=1))
     assert list(run.functions["status"]) == ["superseded", "ok"]
 
 
@@ -181,7 +181,7 @@ def test_the_first_good_record_counts_and_the_others_are_duplicates(tmp_path: Pa
         outcome(record(0, [operation()])),
         outcome(record(0, [operation()])),
     ]
-    run = saved(tmp_path / "run", outcomes, of=job(invocations=1))
+    run = saved(tmp_path / "run", outcomes, of=job(number=1))
     assert list(run.functions["status"]) == ["duplicate", "ok", "duplicate"]
 
 
@@ -205,7 +205,7 @@ def test_a_bad_range_names_the_object_whose_bytes_were_there(tmp_path: Path) -> 
         found=FoundBytes.OTHER_OBJECT,
         found_key_hash="0000000000000000",
     )
-    of = job(invocations=1, workload="read")
+    of = job(number=1, workload="read")
     one = outcome(record(0, [operation(kind=OperationKind.GET)], bad_ranges=[bad, stranger]))
     run = saved(tmp_path / "run", [one], of=of, keys=["mine", "yours"])
     assert list(run.bad_ranges["found_key"]) == ["yours", None]
@@ -221,7 +221,7 @@ def test_a_run_directory_is_never_used_twice(tmp_path: Path) -> None:
     saved(tmp_path / "run", [])
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(ArchiveError, match="already holds a run"):
-        Archive(tmp_path / "run", header=header(job(invocations=1)), ledger=["k"], keys=["k"])
+        Archive(tmp_path / "run", header=header(job(number=1)), ledger=["k"], keys=["k"])
     # Above all its ledger, without which nobody knows what it wrote.
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
@@ -267,7 +267,7 @@ def files_no_longer_than(size: int) -> Iterator[None]:
 
 def test_a_full_disk_loses_no_record_of_this_process(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with Archive(path, header=header(job(invocations=5)), ledger=[]) as archive:
+    with Archive(path, header=header(job(number=5)), ledger=[]) as archive:
         archive.append(outcome(record(0, [operation()])))
         room = (path / "records.jsonl").stat().st_size * 5 // 2
         with files_no_longer_than(room):
@@ -288,7 +288,7 @@ def test_a_disk_that_fails_costs_no_record_either(tmp_path: Path) -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     path = tmp_path / "run"
-    with Archive(path, header=header(job(invocations=1)), ledger=[]) as archive:
+    with Archive(path, header=header(job(number=1)), ledger=[]) as archive:
         archive._records.close()
         archive._records = cast("BinaryIO", Failing(path / "records.jsonl", "ab"))
         archive.append(outcome(record(0, [operation()])))
@@ -301,7 +301,7 @@ def test_a_disk_that_fails_costs_no_record_either(tmp_path: Path) -> None:
 @pytest.mark.parametrize("room", [0, 20, 100])
 def test_what_does_not_fit_on_the_disk_is_no_run(tmp_path: Path, room: int) -> None:
     path = tmp_path / "run"
-    about, ledger, keys = header(job(invocations=5)), ["k" * 19], ["k" * 49]
+    about, ledger, keys = header(job(number=5)), ["k" * 19], ["k" * 49]
     with files_no_longer_than(room), pytest.raises(ArchiveError, match="File too large"):
         Archive(path, header=about, ledger=ledger, keys=keys)
     assert list(path.iterdir()) == []
@@ -314,7 +314,7 @@ def test_what_does_not_fit_on_the_disk_is_no_run(tmp_path: Path, room: int) -> N
 def test_a_wave_that_cannot_be_noted_is_refused(tmp_path: Path, room: int) -> None:
     """Its keys do not fit, or they do, and the line that says what they are for does not."""
     path = tmp_path / "run"
-    about = header(job(invocations=1))
+    about = header(job(number=1))
     with Archive(path, header=about, ledger=["first"]) as archive, files_no_longer_than(room):
         with pytest.raises(ArchiveError, match="cannot write the ledger"):
             archive.begin_wave(1, 1, ["second"], 1)
@@ -325,7 +325,7 @@ def test_a_wave_that_cannot_be_noted_is_refused(tmp_path: Path, room: int) -> No
 def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ArchiveError, match="cannot write the run directory"):
-        Archive(tmp_path / "file" / "run", header=header(job(invocations=1)), ledger=[])
+        Archive(tmp_path / "file" / "run", header=header(job(number=1)), ledger=[])
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_a_key_that_was_cut_inside_of_a_letter_is_nobodys(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("where", "value", "problem"),
     [
-        (("job", "invocations"), 10**12, "`job.invocations` must be at most 500,000"),
+        (("job", "number"), 10**12, "`job.number` must be at most 500,000"),
         (("job", "target", "prefix"), "a\nb", "`job.target.prefix` has characters"),
         (("job", "target", "bucket"), "a\x1b[2J", "`job.target.bucket` has characters"),
         (("job", "name"), "\r", "`job.name` has characters"),
@@ -439,7 +439,7 @@ def test_what_a_header_may_not_say_is_named(
 def test_keys_that_a_run_was_given_stay_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "run"
     get = operation(0, kind=OperationKind.GET)
-    saved(path, [outcome(record(0, [get]))], of=job(invocations=1, workload="read"), keys=["a"])
+    saved(path, [outcome(record(0, [get]))], of=job(number=1, workload="read"), keys=["a"])
     with Archive(path):
         pass
     assert load_run(path).keys() == ["a"]
@@ -448,7 +448,7 @@ def test_keys_that_a_run_was_given_stay_as_they_are(tmp_path: Path) -> None:
 def test_a_pause_begins_with_the_last_sign_of_the_driver(tmp_path: Path) -> None:
     """A driver that was killed in the middle of a batch had been at work since its last record."""
     first = outcome(record(0, [operation(end_ns=4 * S)]))
-    records = saved(tmp_path / "run", [first], of=job(invocations=2)).path / "records.jsonl"
+    records = saved(tmp_path / "run", [first], of=job(number=2)).path / "records.jsonl"
     (arrived, _) = records.read_text().splitlines()
     signs = ({"alive": {"alive_ns": 11 * S}}, {"resumed": {"resumed_ns": 15 * S}})
     records.write_text("\n".join([arrived, *map(json.dumps, signs), ""]))
@@ -457,7 +457,7 @@ def test_a_pause_begins_with_the_last_sign_of_the_driver(tmp_path: Path) -> None
 
 def test_a_driver_at_work_gives_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serverless_bench.rundir.archive._BEAT_S", 1e-3)
-    of = header(job(invocations=1))
+    of = header(job(number=1))
     with Archive(tmp_path / "run", header=of) as archive, archive.beating():
         while b"alive" not in (records := (tmp_path / "run" / "records.jsonl").read_bytes()):
             pass

@@ -26,7 +26,7 @@ min_bytes = "1kB"
 settings = { objects = 3 }
 [[axes]]
 name = "size"
-setting = "object_bytes"
+setting = "size"
 values = ["1KiB", "1MiB", "16MiB"]
 [[axes]]
 name = "client"

@@ -273,15 +273,15 @@ def test_designs_make_all_cells_or_one_change_at_a_time() -> None:
 def test_a_level_stands_for_several_settings_and_may_differ_by_scale() -> None:
     experiment = made(
         "[[axes]]\nname = 'engine'\nvalues = ['off', 'on']\n[axes.levels.off]\n"
-        "[axes.levels.on]\nconnections = 8\n[axes.levels.on.small]\npart_bytes = '5MiB'\n"
-        "[axes.levels.on.paper]\npart_bytes = '8MiB'"
+        "[axes.levels.on]\nconnections = 8\n[axes.levels.on.small]\npart_size = '5MiB'\n"
+        "[axes.levels.on.paper]\npart_size = '8MiB'"
     )
     for scale, part in (("small", "5MiB"), ("paper", "8MiB")):
         off, on = make_cells(experiment, scale)[:2]
         assert "connections" not in off.settings
-        assert (on.settings["connections"], on.settings["part_bytes"]) == (8, part)
+        assert (on.settings["connections"], on.settings["part_size"]) == (8, part)
     job = job_of(make_cells(experiment, "small")[1].settings, TARGET, name="n")
-    assert job.transfer.part_bytes == 5 << 20
+    assert job.transfer.part_size == 5 << 20
 
 
 def test_only_some_cells_and_other_settings() -> None:
@@ -348,10 +348,10 @@ def test_settings_become_the_fields_of_a_job() -> None:
         "workload": "array",
         "operation": "write",
         "total_objects": 10,
-        "invocations": 2,
-        "part_bytes": "8MiB",
-        "min_split_bytes": "none",
-        "timeout_s": 5,
+        "number": 2,
+        "part_size": "8MiB",
+        "min_split_size": "none",
+        "timeout": 5,
         "client_option.payload_signing": "sha256",
         "library": "zarr",
         "shape": (64, 64),
@@ -364,22 +364,25 @@ def test_settings_become_the_fields_of_a_job() -> None:
     }
     job = job_of(settings, TARGET, name="n")
     assert (job.objects, job.concurrency, job.workload) == (5, 2, "array")
-    assert job.transfer.part_bytes == 8 << 20
-    assert (job.transfer.min_split_bytes, job.transfer.timeout_s) == (None, 5)
-    assert job.target == replace(TARGET, options=(("payload_signing", "sha256"),))
+    assert job.transfer.part_size == 8 << 20
+    assert (job.transfer.min_split_size, job.transfer.timeout) == (None, 5)
+    assert job.target == replace(TARGET, client_option=(("payload_signing", "sha256"),))
     assert job.load.array is not None
-    assert (job.load.array.codec, job.load.array.options) == ("none", (("async_concurrency", "3"),))
+    assert (job.load.array.codec, job.load.array.library_option) == (
+        "none",
+        (("async_concurrency", "3"),),
+    )
     assert check_cell(settings).new_objects() == (10, 64 * 64 * 4)
 
 
 @uses("workload mixed")
 def test_a_mix_is_a_table_and_names_are_those_of_fields_or_settings() -> None:
-    one: Settings = {"workload": "mixed", "mix.get": 3, "operations": 5, "object_bytes": "4KiB"}
+    one: Settings = {"workload": "mixed", "mix.get": 3, "operations": 5, "size": "4KiB"}
     other: Settings = {"workload": "mixed", "mix": "get=3", "operations": 5, "size": "4KiB"}
     assert job_of(one, TARGET, name="n") == job_of(other, TARGET, name="n")
     assert job_of(one, TARGET, name="n").load.mix == (("get", 3.0),)
     changed = merged(one, {"size": "8KiB"})
-    assert (changed["size"], "object_bytes" in changed) == ("8KiB", False)
+    assert changed["size"] == "8KiB"
 
 
 @pytest.mark.parametrize(
@@ -387,7 +390,7 @@ def test_a_mix_is_a_table_and_names_are_those_of_fields_or_settings() -> None:
     [
         ({"threads": "many"}, "threads"),
         ({"threads": 0}, "threads"),
-        ({"duration_s": -1}, "duration"),
+        ({"duration": -1}, "duration"),
         ({"key": "x"}, "key"),
         ({"workload": "array", "operation": "write", "library": "x"}, ""),
     ],
@@ -399,10 +402,10 @@ def test_settings_that_make_no_job_are_refused(settings: Settings, field: str) -
 
 
 def test_what_is_read_is_written_as_its_cell_says() -> None:
-    cell: Settings = {"workload": "read", "object_bytes": "1MiB", "threads": 8, "client": "boto3"}
+    cell: Settings = {"workload": "read", "size": "1MiB", "threads": 8, "client": "boto3"}
     assert prepared_by({"objects": 5}, cell) == {
         "workload": "write",
-        "object_bytes": "1MiB",
+        "size": "1MiB",
         "objects": 5,
     }
 
@@ -930,9 +933,9 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
 
 @uses("workload read")
 def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> None:
-    assert plan_of(made("[settings]\nobject_bytes = '4KiB'")).check() == 3 * 4096
+    assert plan_of(made("[settings]\nsize = '4KiB'")).check() == 3 * 4096
     assert plan_of(made("[settings]\nstore = 'loopback'")).check() == 0
-    reads = made("[settings]\nworkload='read'\nobject_bytes='8KiB'\n[prepare]\nobjects=5")
+    reads = made("[settings]\nworkload='read'\nsize='8KiB'\n[prepare]\nobjects=5")
     assert plan_of(reads).check() == 5 * 8192
     # A client that is not there is a row of the table, an executor is not.
     lacking = "[[axes]]\nname = 'c'\nsetting = 'client'\nvalues = ['nope']"

@@ -113,7 +113,7 @@ def jobs(experiment: Experiment, scale: str) -> list[tuple[Cell, JobSpec]]:
 
 def size_of(cell: Cell) -> int:
     """How large the objects are that it writes or reads."""
-    return check_cell(prepared_by({}, cell.settings)).job.object_bytes or 0
+    return check_cell(prepared_by({}, cell.settings)).job.size or 0
 
 
 def row(experiment: Experiment, **at: object) -> PublishedRow:
@@ -157,13 +157,13 @@ def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
     found = jobs(experiment, scale)
     assert found
     for cell, job in found:
-        operations = job.invocations * job.objects * job.repeats
+        operations = job.number * job.objects * job.read_times
         if job.load.array is None:
             moved = operations * size_of(cell)
         else:
             moved = operations * array_bytes(job.load.array)
         enough = experiment.scales[scale].min_bytes
-        assert moved >= enough or (job.duration_s and scale == "paper"), cell.label
+        assert moved >= enough or (job.duration and scale == "paper"), cell.label
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -175,8 +175,8 @@ def test_what_is_read_was_written(name: str) -> None:
                 continue
             assert experiment.prepare is not None
             made = experiment.prepare[scale]
-            count = int(str(made.get("invocations", 1))) * int(str(made["objects"]))
-            assert count >= job.invocations * job.objects or cell.name, cell.label
+            count = int(str(made.get("number", 1))) * int(str(made["objects"]))
+            assert count >= job.number * job.objects or cell.name, cell.label
 
 
 @uses(*EVERY_CLIENT)
@@ -190,10 +190,10 @@ def test_clients_have_the_knobs_that_are_set() -> None:
     experiment = load_experiment("s3-client-libraries")
     controlled = set()
     for _, job in jobs(experiment, "small"):
-        assert {n for n, _ in job.target.options} <= set(
+        assert {n for n, _ in job.target.client_option} <= set(
             documented(CLIENTS.load(job.target.client).info.options)
         )
-        if job.target.options:
+        if job.target.client_option:
             controlled.add(job.target.client)
     assert {"minio", "obstore", "awscrt"} <= controlled
 

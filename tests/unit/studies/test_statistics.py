@@ -174,9 +174,9 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
     assert took == 2
     assert spread == pytest.approx(np.std([2] * 5 + [1] * 5, ddof=1) / 10**0.5 / 1.5)
     short = length_of(spread_of(steady), {}, 5, 0.03)
-    assert (short.seconds, short.settings) == (pilot.LEAST_S, {"duration_s": 1.0})
+    assert (short.seconds, short.settings) == (pilot.LEAST_S, {"duration": 1.0})
     long = length_of(spread_of(uneasy), {}, 5, 0.03)
-    assert (long.seconds, long.settings) == (5, {"duration_s": 5})
+    assert (long.seconds, long.settings) == (5, {"duration": 5})
     assert long.standard_error == pytest.approx(spread * (2 / 5) ** 0.5)
     between = length_of(spread_of(uneasy), {}, 60, 0.06)
     assert between.standard_error == pytest.approx(0.06)
@@ -186,8 +186,8 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
 def test_more_time_for_appends_is_more_appends(tmp_path: Path) -> None:
     settings: Settings = {"workload": "array", "operation": "append", "objects": 20}
     assert pilot.pilot_settings(settings, 5) == {}
-    assert pilot.pilot_settings({}, 5) == {"duration_s": pilot.PILOT_S}
-    assert pilot.pilot_settings({}, 0.5) == {"duration_s": 0.5}
+    assert pilot.pilot_settings({}, 5) == {"duration": pilot.PILOT_S}
+    assert pilot.pilot_settings({}, 0.5) == {"duration": 0.5}
     found = length_of(spread_of(uneven(tmp_path / "r", bursts=10)), settings, 5, 0.03)
     assert found.settings == {"objects": 50}
 
@@ -206,10 +206,10 @@ def test_as_many_rounds_as_fit_but_for_the_least_and_the_most() -> None:
 
 def test_lengths_are_kept(tmp_path: Path) -> None:
     assert pilot.load_lengths(tmp_path) == {}
-    known = {"01-a": RunLength(seconds=2, settings={"duration_s": 2.0}, standard_error=0.01)}
+    known = {"01-a": RunLength(seconds=2, settings={"duration": 2.0}, standard_error=0.01)}
     pilot.save_lengths(tmp_path, known)
     assert pilot.load_lengths(tmp_path) == known
-    assert pilot.is_fixed({"duration_s": 3})
+    assert pilot.is_fixed({"duration": 3})
     assert not pilot.is_fixed({"threads": 3})
 
 

@@ -61,9 +61,9 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
         workload="write",
         target=TARGET,
         executor=executor_in_process(),
-        invocations=1,
+        number=1,
         objects=objects,
-        object_bytes=100,
+        size=100,
         load=Load(threads=threads),
     )
     runner.forget_clients()

@@ -212,7 +212,7 @@ def test_a_foreign_object_is_read_unverified() -> None:
 
 
 BIG = 12 * MIB + 5
-PARTED = Transfer(part_bytes=5 * MIB, connections=3)
+PARTED = Transfer(part_size=5 * MIB, connections=3)
 
 
 def test_parts_are_moved_side_by_side_and_add_up() -> None:
@@ -257,7 +257,7 @@ def test_a_bug_in_a_client_keeps_what_was_measured(monkeypatch: pytest.MonkeyPat
     client = FlakyClient({"put": [None, ZeroDivisionError("a bug, no OperationError")]})
     monkeypatch.setattr(runner, "open_client", lambda *_: client)
     invocation.forget_clients()
-    of = replace(job(invocations=1), objects=3)
+    of = replace(job(number=1), objects=3)
     (spec,) = invocation_specs(of, run_id="r", created_ns=sys.maxsize // 2)
     record = run_invocation(spec)
     assert [op.error for op in record.operations] == [None, "bug"]
@@ -267,13 +267,13 @@ def test_a_bug_in_a_client_keeps_what_was_measured(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_plugin_that_is_missing_is_reported_not_raised() -> None:
-    (spec,) = invocation_specs(job(invocations=1), run_id="r", created_ns=sys.maxsize // 2)
+    (spec,) = invocation_specs(job(number=1), run_id="r", created_ns=sys.maxsize // 2)
     record = run_invocation(replace(spec, workload="nope"))
     assert "unknown workload 'nope'" in str(record.error)
 
 
 def test_a_late_delivery_touches_nothing() -> None:
-    (spec,) = invocation_specs(job(invocations=1), run_id="r", created_ns=0)
+    (spec,) = invocation_specs(job(number=1), run_id="r", created_ns=0)
     record = run_invocation(spec)
     assert record.operations == ()
     assert str(record.error).startswith("expired")
@@ -281,7 +281,7 @@ def test_a_late_delivery_touches_nothing() -> None:
 
 def test_only_the_first_invocation_of_a_process_is_cold() -> None:
     (spec,) = invocation_specs(
-        replace(job(invocations=1), workload="noop"), run_id="r", created_ns=1 << 62
+        replace(job(number=1), workload="noop"), run_id="r", created_ns=1 << 62
     )
     run_invocation(spec)
     assert not run_invocation(spec).cold_start
@@ -299,7 +299,7 @@ def test_a_store_that_refuses_is_not_in_a_tight_loop(
     client = FlakyClient({"put": [AccessDenied("no", status=403)] * 10_000})
     monkeypatch.setattr(runner, "open_client", lambda *_: client)
     invocation.forget_clients()
-    of = replace(job(invocations=1), duration_s=0.25)
+    of = replace(job(number=1), duration=0.25)
     (spec,) = invocation_specs(of, run_id="r", created_ns=sys.maxsize // 2)
     record = run_invocation(spec)
     invocation.forget_clients()
@@ -329,7 +329,7 @@ def test_the_record_tells_what_measured_operations_used(
     monkeypatch.setattr(runner, "open_client", lambda *_: BusyAtFirst())
     invocation.forget_clients()
     (spec,) = invocation_specs(
-        replace(job(invocations=1), warmup=warmup), run_id="r", created_ns=sys.maxsize // 2
+        replace(job(number=1), warm_up=warmup), run_id="r", created_ns=sys.maxsize // 2
     )
     record = run_invocation(spec)
     invocation.forget_clients()

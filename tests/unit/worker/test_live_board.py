@@ -148,7 +148,7 @@ def test_what_a_failing_run_tells_is_what_its_record_says() -> None:
         NotFound("no", status=404),
     ]
     job = writes(12, threads=3)
-    job = replace(job, transfer=replace(job.transfer, retries=1), warmup=1)
+    job = replace(job, transfer=replace(job.transfer, retries=1), warm_up=1)
     found, totals = run(job, FlakyClient({"put": list(errors)}))
     assert of_board(totals) == of_record(found)
     assert {name: n for name, n in totals.failures.items() if n} == {
@@ -295,7 +295,7 @@ def test_a_difference_is_what_happened_in_between() -> None:
 @pytest.mark.parametrize("rate_per_s", [None, 100.0, 0.5])
 def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
     """Nothing that was due after it counts as left undone."""
-    live, job = RunProgress(), loop(duration_s=60.0, rate_per_s=rate_per_s)
+    live, job = RunProgress(), loop(duration=60.0, rate=rate_per_s)
     board = live.begin(LiveBoard.here())
 
     class Stopping(SlowClient):

@@ -40,20 +40,20 @@ def loop(
     objects: int = 1,
     *,
     workload: str = "write",
-    duration_s: float | None = 3.0,
-    warmup: int = 0,
+    duration: float | None = 3.0,
+    warm_up: int = 0,
     **load: object,
 ) -> JobSpec:
     return JobSpec(
         workload=workload,
         target=TARGET,
         transfer=Transfer(retries=0),
-        invocations=1,
+        number=1,
         objects=objects,
-        object_bytes=100,
-        duration_s=duration_s,
-        warmup=warmup,
-        load=Load(**{"rate_per_s": RATE, **load}),  # type: ignore[arg-type]
+        size=100,
+        duration=duration,
+        warm_up=warm_up,
+        load=Load(**{"rate": RATE, **load}),  # type: ignore[arg-type]
     )
 
 
@@ -77,7 +77,7 @@ def kept(path: Path, job: JobSpec, records: Sequence[InvocationRecord]) -> Run:
     outcomes = [
         Outcome(submitted_ns=BEGIN_NS, collected_ns=one.end_ns, result=one) for one in records
     ]
-    return saved(path, outcomes, of=replace(job, invocations=len(records)))
+    return saved(path, outcomes, of=replace(job, number=len(records)))
 
 
 def report(path: Path, job: JobSpec, **store: Any) -> tuple[Latencies, Latency]:
@@ -96,7 +96,7 @@ def instants(rows: Sequence[Overdue]) -> list[int]:
 
 
 def test_the_warm_up_comes_first_and_is_marked() -> None:
-    record = run(loop(2, duration_s=None, warmup=2, rate_per_s=None))
+    record = run(loop(2, duration=None, warm_up=2, rate=None))
     assert [op.index for op in record.operations] == [0, 1, 2, 3, 4, 5]
     assert [op.warmup for op in record.operations] == [True] * 4 + [False] * 2
     assert len({op.key for op in record.operations}) == 2
@@ -104,13 +104,13 @@ def test_the_warm_up_comes_first_and_is_marked() -> None:
 
 
 def test_a_duration_ends_the_rounds() -> None:
-    record = run(loop(2, warmup=1, rate_per_s=None), service_s=0.1)
+    record = run(loop(2, warm_up=1, rate=None), service_s=0.1)
     assert [op.warmup for op in record.operations] == [True] * 2 + [False] * 30
 
 
 @uses("workload noop")
 def test_rounds_of_nothing_end() -> None:
-    record = run(replace(loop(rate_per_s=None), workload="noop"))
+    record = run(replace(loop(rate=None), workload="noop"))
     assert record.ok
     assert record.operations == ()
 
@@ -118,8 +118,8 @@ def test_rounds_of_nothing_end() -> None:
 @uses("workload mixed")
 def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
     mix = (("get", 40.0), ("put", 30.0), ("delete", 30.0))
-    job = loop(6, workload="mixed", warmup=2, mix=mix, operations=50, rate_per_s=None)
-    record = run(replace(job, duration_s=None))
+    job = loop(6, workload="mixed", warm_up=2, mix=mix, operations=50, rate=None)
+    record = run(replace(job, duration=None))
     assert record.ok
     assert sum(op.warmup for op in record.operations) == 6 + 2 * 50
     # With a duration a round is one operation for each object.
@@ -133,7 +133,7 @@ def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
 def test_a_stall_shows_whenever_it_begins(
     tmp_path: Path, warmup: int, threads: int, objects: int
 ) -> None:
-    job = loop(objects, warmup=warmup, threads=threads)
+    job = loop(objects, warm_up=warmup, threads=threads)
     found = []
     # The warm-up comes before, and each thread has its share of it.
     before_s = warmup * -(-objects // threads) * 0.001
@@ -172,7 +172,7 @@ def test_at_twice_the_possible_rate_nothing_is_missing(tmp_path: Path) -> None:
     warmup=st.integers(0, 2),
     load=st.fixed_dictionaries(
         {
-            "rate_per_s": st.floats(0.5, 200),
+            "rate": st.floats(0.5, 200),
             "threads": st.integers(1, 5),
             "arrivals": st.sampled_from(["uniform", "poisson"]),
         }
@@ -188,8 +188,8 @@ def test_what_is_due_is_begun_or_overdue(
     service_s: float,
     stall: tuple[float, float],
 ) -> None:
-    job = loop(objects, duration_s=duration_s, warmup=warmup, **load)
-    rate, threads = load["rate_per_s"], load["threads"]
+    job = loop(objects, duration=duration_s, warm_up=warmup, **load)
+    rate, threads = load["rate"], load["threads"]
     record = run(job, service_s=service_s, stall=stall)
     warmed = [op for op in record.operations if op.warmup]
     begun = [op for op in record.operations if not op.warmup]
@@ -216,7 +216,7 @@ def test_what_is_due_is_begun_or_overdue(
 
 @pytest.mark.parametrize("arrivals", ["uniform", "poisson"])
 def test_what_nobody_began_is_a_few_rows(arrivals: str) -> None:
-    job = loop(duration_s=30, rate_per_s=100_000.0, arrivals=arrivals)
+    job = loop(duration=30, rate=100_000.0, arrivals=arrivals)
     record = run(job, service_s=1.0)
     due = len(record.operations) + sum(row.count for row in record.overdue)
     assert len(record.operations) == 30
@@ -227,7 +227,7 @@ def test_what_nobody_began_is_a_few_rows(arrivals: str) -> None:
 
 
 def test_a_schedule_ends_with_the_operations() -> None:
-    record = run(loop(20, duration_s=None, threads=3), service_s=0.5)
+    record = run(loop(20, duration=None, threads=3), service_s=0.5)
     assert record.ok
     assert len(record.operations) == 20
     assert record.overdue == ()
@@ -235,17 +235,17 @@ def test_a_schedule_ends_with_the_operations() -> None:
 
 def test_the_deadline_leaves_no_more_than_there_was_to_do() -> None:
     # One a second until the deadline at 4.5 s: by then all 20 were due.
-    record = run(replace(loop(20, duration_s=None), deadline_s=4.5), service_s=1.0)
+    record = run(replace(loop(20, duration=None), deadline=4.5), service_s=1.0)
     assert record.error == "deadline: stopped before the last operation"
     assert len(record.operations) + sum(row.count for row in record.overdue) == 20
     # By then 9 of 20 were due.
-    job = replace(loop(20, duration_s=None, rate_per_s=2.0), deadline_s=4.5)
+    job = replace(loop(20, duration=None, rate=2.0), deadline=4.5)
     record = run(job, service_s=1.0)
     assert len(record.operations) + sum(row.count for row in record.overdue) == 9
 
 
 def test_an_instant_behind_the_deadline_is_not_due() -> None:
-    record = run(replace(loop(20, duration_s=None, rate_per_s=0.1), deadline_s=15.0))
+    record = run(replace(loop(20, duration=None, rate=0.1), deadline=15.0))
     assert record.error == "deadline: stopped before the last operation"
     assert record.overdue == ()
     assert all(op.error is None for op in record.operations)
@@ -255,7 +255,7 @@ def test_an_instant_behind_the_deadline_is_not_due() -> None:
 @uses("workload mixed")
 def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> None:
     mix = (("get", 50.0), ("put", 25.0), ("head", 25.0))
-    job = loop(4, workload="mixed", mix=mix, warmup=1)
+    job = loop(4, workload="mixed", mix=mix, warm_up=1)
     latencies, _ = report(tmp_path, job, service_s=0.1)
     whole = {row.kind: row for row in latencies.by_kind if row.size_class is None}
     assert latencies.due == 300
@@ -274,7 +274,7 @@ def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> No
 
 @uses("workload read")
 def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -> None:
-    job = replace(loop(duration_s=2), workload="read")
+    job = replace(loop(duration=2), workload="read")
     found = summarize(kept(tmp_path, job, [run(job)])).latencies
     assert (found.due, found.begun, found.overdue) == (200, 0, 200)
     (row,) = found.by_kind
@@ -282,8 +282,8 @@ def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -
 
 
 def test_functions_share_a_rate_with_those_that_run_at_once(tmp_path: Path) -> None:
-    job = replace(loop(), invocations=4, concurrency=2)
-    shares = [spec.load.rate_per_s for spec in invocation_specs(job, run_id="r", created_ns=0)]
+    job = replace(loop(), number=4, concurrency=2)
+    shares = [spec.load.rate for spec in invocation_specs(job, run_id="r", created_ns=0)]
     assert shares == [RATE / 2] * 4
 
 
@@ -301,7 +301,7 @@ def test_clocks_that_are_wrong_move_what_is_overdue_too(tmp_path: Path) -> None:
 
 
 def test_the_gate_is_between_the_warm_up_and_the_schedule() -> None:
-    record = run(replace(loop(3, warmup=2), gate=1.0))
+    record = run(replace(loop(3, warm_up=2), gate=1.0))
     kinds = [op.warmup for op in record.operations]
     assert kinds[:6] == [True] * 6
     assert not any(kinds[6:])
@@ -375,16 +375,16 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"duration_s": 3600, "rate_per_s": 1e5}, "360,000,000 operations, a run may have"),
-        ({"workload": "noop"}, "`rate_per_s` means nothing to the workload noop"),
-        ({"workload": "function"}, "`rate_per_s` means nothing to the workload function"),
+        ({"duration": 3600, "rate": 1e5}, "360,000,000 operations, a run may have"),
+        ({"workload": "noop"}, "`rate` means nothing to the workload noop"),
+        ({"workload": "function"}, "`rate` means nothing to the workload function"),
     ],
 )
 def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
-    of = {"workload": "write", **{n: v for n, v in settings.items() if n != "rate_per_s"}}
-    rate = settings.get("rate_per_s", 1.0)
+    of = {"workload": "write", **{n: v for n, v in settings.items() if n != "rate"}}
+    rate = settings.get("rate", 1.0)
     with pytest.raises(UsageError, match=message):
-        replace(loop(), load=Load(rate_per_s=rate), **of)
+        replace(loop(), load=Load(rate=rate), **of)
 
 
 @uses("workload mixed", "workload read")
@@ -396,7 +396,7 @@ def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str
         ({"sizes": "uniform:1MiB:3MiB"}, None, [], "of 2 MiB are 209.7 MB/s"),
         ({"mix": (("get", 1), ("head", 3))}, 4 * MIB, [], ""),
         (
-            {"mix": (("get_range", 1),), "range_bytes": 2 * MIB},
+            {"mix": (("get_range", 1),), "range_size": 2 * MIB},
             4 * MIB,
             [],
             "of 2 MiB are 209.7 MB/s",
@@ -409,9 +409,7 @@ def test_more_than_the_link_carries_is_warned_of(
 ) -> None:
     # What is read has a size of its own.
     workload = "read" if keys else "mixed" if "mix" in load else "write"
-    job = replace(
-        loop(workload=workload, **load), object_bytes=object_bytes, link_bytes_per_s=120e6
-    )
+    job = replace(loop(workload=workload, **load), size=object_bytes, link=120e6)
     notes = list(beyond_the_link(job, keys))
     assert [warned in note for note in notes] == ([True] if warned else []), notes
-    assert list(beyond_the_link(replace(job, link_bytes_per_s=None), keys)) == []
+    assert list(beyond_the_link(replace(job, link=None), keys)) == []

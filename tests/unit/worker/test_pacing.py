@@ -30,9 +30,9 @@ def schedule(
     of = JobSpec(
         workload="write",
         target=TARGET,
-        invocations=1,
-        object_bytes=1,
-        load=Load(rate_per_s=rate, arrivals=arrivals),
+        number=1,
+        size=1,
+        load=Load(rate=rate, arrivals=arrivals),
     )
     (spec, *_) = invocation_specs(of, run_id="r", created_ns=0)
     end_ns = None if seconds is None else BEGIN_NS + round(seconds * NS_PER_S)
@@ -220,8 +220,8 @@ def undone(run: Run) -> OverdueOperations:
 
 
 def mix(**weights: float) -> JobSpec:
-    of = job(invocations=1, workload="mixed", object_bytes=None)
-    return replace(of, load=Load(mix=tuple(weights.items()), rate_per_s=1.0))
+    of = job(number=1, workload="mixed", size=None)
+    return replace(of, load=Load(mix=tuple(weights.items()), rate=1.0))
 
 
 def test_each_has_its_instant_and_its_wait(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_each_has_its_instant_and_its_wait(tmp_path: Path) -> None:
         row(500, 500, 1, until_ns=700),
         row(600, 607, 2, until_ns=700),
     )
-    run = begun(tmp_path, {"put": [1]}, job(invocations=1), *rows)
+    run = begun(tmp_path, {"put": [1]}, job(number=1), *rows)
     found = undone(run)
     assert found.due_ns.tolist() == [*range(100, 200, 10), 500, 600, 607]
     assert found.waited_ns.tolist() == [50, 40, 30, 20, 10, 0, 0, 0, 0, 0, 200, 100, 93]
@@ -247,7 +247,7 @@ def dealt(found: OverdueOperations) -> dict[tuple[str, int], int]:
     ("of", "sizes", "shares"),
     [
         # As those that began, where there is no mix ...
-        (job(invocations=1), {"put": [1, 1, 1], "get": [2]}, {("put", 1): 3, ("get", 2): 1}),
+        (job(number=1), {"put": [1, 1, 1], "get": [2]}, {("put", 1): 3, ("get", 2): 1}),
         # ... else by its weights, whatever began, and within a kind by the sizes that did.
         (
             mix(put=3.0, get=1.0),
@@ -255,10 +255,10 @@ def dealt(found: OverdueOperations) -> dict[tuple[str, int], int]:
             {("put", 1): 2, ("put", 4): 1, ("get", 2): 1},
         ),
         (mix(put=1.0, get=3.0), {"put": [7]}, {("put", 7): 1, ("get", ABSENT): 3}),
-        (job(invocations=1), {}, {("put", ABSENT): 1}),
-        (job(invocations=1, workload="read"), {}, {("get", ABSENT): 1}),
+        (job(number=1), {}, {("put", ABSENT): 1}),
+        (job(number=1, workload="read"), {}, {("get", ABSENT): 1}),
         (
-            replace(job(invocations=1, workload="read"), load=Load(split=2)),
+            replace(job(number=1, workload="read"), load=Load(split=2)),
             {},
             {("get_range", ABSENT): 1},
         ),
@@ -281,7 +281,7 @@ def test_they_are_dealt_in_proportion_and_evenly(
 
 def test_those_of_a_kind_and_of_a_size(tmp_path: Path) -> None:
     sizes = {"put": [1, 4], "get": [1, 1]}
-    found = undone(begun(tmp_path, sizes, job(invocations=1), row(0, 399, 400)))
+    found = undone(begun(tmp_path, sizes, job(number=1), row(0, 399, 400)))
     assert found.of("put").sum() == pytest.approx(200, abs=2)
     assert found.of("put", 4).sum() == pytest.approx(100, abs=2)
     assert (found.of("put", 1) | found.of("put", 4)).tolist() == found.of("put").tolist()

@@ -81,16 +81,16 @@ def read(
     client: FlakyClient,
     *,
     verify: Verify = Verify.FULL,
-    part_bytes: int | None = MIB,
-    min_split_bytes: int | None = None,
+    part_size: int | None = MIB,
+    min_split_size: int | None = None,
     span: tuple[int, int] | None = None,
     connections: int = 1,
     head_bytes: int | None = None,
 ) -> MeasuredOperation:
     """Read the object, or the range of it that begins at ``span[0]``."""
     transfer = Transfer(
-        part_bytes=part_bytes,
-        min_split_bytes=min_split_bytes,
+        part_size=part_size,
+        min_split_size=min_split_size,
         verify=verify,
         retries=0,
         connections=connections,
@@ -122,12 +122,12 @@ def test_right_ranges_are_right(connections: int) -> None:
 @pytest.mark.parametrize(
     ("options", "sent"),
     [
-        ({"part_bytes": None}, [(0, None)]),
-        ({"part_bytes": None, "head_bytes": SIZE}, [(0, None)]),
-        ({"part_bytes": None, "span": (7, 9)}, [(7, 9)]),
-        ({"part_bytes": 2 * MIB}, [(0, 2 * MIB), (2 * MIB, SIZE - 2 * MIB)]),
-        ({"min_split_bytes": SIZE}, [(0, MIB), (MIB, MIB), (2 * MIB, SIZE - 2 * MIB)]),
-        ({"min_split_bytes": SIZE + 1}, [(0, None)]),
+        ({"part_size": None}, [(0, None)]),
+        ({"part_size": None, "head_bytes": SIZE}, [(0, None)]),
+        ({"part_size": None, "span": (7, 9)}, [(7, 9)]),
+        ({"part_size": 2 * MIB}, [(0, 2 * MIB), (2 * MIB, SIZE - 2 * MIB)]),
+        ({"min_split_size": SIZE}, [(0, MIB), (MIB, MIB), (2 * MIB, SIZE - 2 * MIB)]),
+        ({"min_split_size": SIZE + 1}, [(0, None)]),
     ],
 )
 def test_what_is_requested(options: dict[str, Any], sent: list[tuple[int, int | None]]) -> None:
@@ -165,7 +165,7 @@ def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
     counted = 0
     for first, last in ((0, MIB), (MIB, 2 * MIB), (2 * MIB, SIZE)):
         client = Ranging(content() + bytes(7))
-        done = read(client, verify=verify, part_bytes=None, span=(first, last - first))
+        done = read(client, verify=verify, part_size=None, span=(first, last - first))
         assert done.operation.error == "corrupt"
         assert found(done) == [(FoundBytes.EXTRA, SIZE, 7)]
         counted += done.operation.bad_bytes
@@ -182,20 +182,18 @@ def test_a_lack_is_found_in_ranges(verify: Verify, size: int, tells: bool) -> No
 
 
 def test_a_lack_behind_a_share_is_found() -> None:
-    done = read(Ranging(content(SIZE - 9)), part_bytes=None, span=(100, 1000))
+    done = read(Ranging(content(SIZE - 9)), part_size=None, span=(100, 1000))
     assert (done.operation.error, done.operation.verified_bytes) == ("corrupt", 1000)
     assert found(done) == [(FoundBytes.MISSING, SIZE - 9, 9)]
     assert done.operation.bad_bytes == 0
 
 
 @EVERY
-@pytest.mark.parametrize("part_bytes", [None, MIB])
-def test_whole_objects_are_as_long_as_their_keys_say(
-    verify: Verify, part_bytes: int | None
-) -> None:
+@pytest.mark.parametrize("part_size", [None, MIB])
+def test_whole_objects_are_as_long_as_their_keys_say(verify: Verify, part_size: int | None) -> None:
     short, long = Ranging(content(SIZE - 1), tells=False), Ranging(content() + b"x")
-    assert read(short, verify=verify, part_bytes=part_bytes).operation.error == "corrupt"
-    assert read(long, verify=verify, part_bytes=part_bytes).operation.error == "corrupt"
+    assert read(short, verify=verify, part_size=part_size).operation.error == "corrupt"
+    assert read(long, verify=verify, part_size=part_size).operation.error == "corrupt"
 
 
 def test_an_object_of_others_is_as_long_as_the_store_reports() -> None:
@@ -208,7 +206,7 @@ def test_an_object_of_others_is_as_long_as_the_store_reports() -> None:
 @pytest.mark.parametrize("shift", [-1, 1, 16])
 def test_another_range_is_no_response(verify: Verify, shift: int) -> None:
     client = Ranging(content(), shift=shift)
-    done = read(client, verify=verify, part_bytes=None, span=(100, 1000))
+    done = read(client, verify=verify, part_size=None, span=(100, 1000))
     assert done.operation.error == "bad_response"
     (attempt,) = done.attempts
     assert attempt.status == 206
@@ -218,7 +216,7 @@ def test_another_range_is_no_response(verify: Verify, shift: int) -> None:
 
 
 def test_a_longer_range_is_no_response() -> None:
-    done = read(Ranging(content(), more=1), part_bytes=None, span=(100, 1000))
+    done = read(Ranging(content(), more=1), part_size=None, span=(100, 1000))
     assert done.operation.error == "bad_response"
     assert "the response has 100 to 1100" in str(done.attempts[0].detail)
 

@@ -26,9 +26,9 @@ def writes(objects: int = 8, *, workload: str = "write", **load: object) -> JobS
         workload=workload,
         target=TARGET,
         transfer=Transfer(retries=0),
-        invocations=1,
+        number=1,
         objects=objects,
-        object_bytes=1000,
+        size=1000,
         load=Load(**load),  # type: ignore[arg-type]
     )
 
@@ -52,7 +52,7 @@ def test_threads_share_the_objects(threads: int) -> None:
 
 
 def test_an_open_loop_begins_at_even_distances() -> None:
-    record = run(writes(20, rate_per_s=200.0))
+    record = run(writes(20, rate=200.0))
     intended = [op.intended_ns for op in record.operations]
     assert None not in intended
     distances = {b - a for a, b in pairwise(intended) if a and b}
@@ -61,7 +61,7 @@ def test_an_open_loop_begins_at_even_distances() -> None:
 
 
 def test_poisson_arrivals_have_the_rate() -> None:
-    record = run(writes(300, rate_per_s=3000.0, arrivals="poisson", threads=2))
+    record = run(writes(300, rate=3000.0, arrivals="poisson", threads=2))
     intended = sorted(op.intended_ns or 0 for op in record.operations)
     mean_ns = (intended[-1] - intended[0]) / (len(intended) - 1)
     assert mean_ns * 3000 == pytest.approx(NS_PER_S, rel=0.25)
@@ -72,13 +72,13 @@ def test_a_closed_loop_intends_nothing() -> None:
 
 
 def test_functions_have_their_share_of_a_rate() -> None:
-    job = replace(writes(rate_per_s=90.0), invocations=3)
-    shares = [spec.load.rate_per_s for spec in invocation_specs(job, run_id="r", created_ns=0)]
+    job = replace(writes(rate=90.0), number=3)
+    shares = [spec.load.rate for spec in invocation_specs(job, run_id="r", created_ns=0)]
     assert shares == [30.0] * 3
 
 
 def test_functions_take_turns_at_the_endpoints() -> None:
-    job = replace(writes(), invocations=5, endpoints=("http://second", "http://third"))
+    job = replace(writes(), number=5, endpoints=("http://second", "http://third"))
     specs = list(invocation_specs(job, run_id="r", created_ns=0))
     assert [spec.target.endpoint_url for spec in specs] == [
         "http://store",
@@ -111,7 +111,7 @@ def test_a_bug_in_one_thread_stops_the_others() -> None:
 def test_after_the_deadline_nothing_is_begun() -> None:
     with virtual_time() as time:
         client = SlowClient(time, 1.0)
-        record = run(replace(writes(9), deadline_s=3.5), client)
+        record = run(replace(writes(9), deadline=3.5), client)
     assert record.error == "deadline: stopped before the last operation"
     # The fourth would end after it.
     assert [op.error for op in record.operations] == [None, None, None, "deadline"]
@@ -119,13 +119,13 @@ def test_after_the_deadline_nothing_is_begun() -> None:
 
 def test_one_that_ends_at_the_deadline_is_in_time() -> None:
     with virtual_time() as time:
-        record = run(replace(writes(3), deadline_s=3.0), SlowClient(time, 1.0))
+        record = run(replace(writes(3), deadline=3.0), SlowClient(time, 1.0))
     assert (record.error, len(record.operations)) == (None, 3)
 
 
 def test_a_duration_is_over_at_its_end() -> None:
     with virtual_time() as time:
-        record = run(replace(writes(1), duration_s=3.0), SlowClient(time, 1.0))
+        record = run(replace(writes(1), duration=3.0), SlowClient(time, 1.0))
     assert [op.start_ns - record.operations[0].start_ns for op in record.operations] == [
         0,
         NS_PER_S,
@@ -139,7 +139,7 @@ def test_a_refusal_is_followed_by_a_pause_in_a_closed_loop_with_a_duration() -> 
         with virtual_time() as time:
             client = SlowClient(time, 0.01)
             client.script["put"] = list(refused)
-            record = run(replace(writes(5, rate_per_s=rate), duration_s=duration_s), client)
+            record = run(replace(writes(5, rate=rate), duration=duration_s), client)
         first, second, *_ = record.operations
         assert second.start_ns - first.end_ns == round(expected_s * NS_PER_S)
 
@@ -155,7 +155,7 @@ def test_connections_are_kept_for_who_asks_for_the_same() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "open_client", opens)
         first, second = invocation_specs(
-            replace(writes(1), invocations=2), run_id="r", created_ns=1 << 62
+            replace(writes(1), number=2), run_id="r", created_ns=1 << 62
         )
         run_invocation(first)
         run_invocation(second)
@@ -206,7 +206,7 @@ def test_jitter_is_of_each_thread_and_always_the_same() -> None:
 @uses("workload mixed")
 def test_what_prepares_must_succeed() -> None:
     mix = (("get", 1.0),)
-    job = replace(writes(3, workload="mixed", mix=mix, operations=5), object_bytes=100)
+    job = replace(writes(3, workload="mixed", mix=mix, operations=5), size=100)
     record = run(job, FlakyClient({"put": [None, ServerFault("no", status=500)]}))
     second = record.operations[1]
     assert record.error == f"prepare: put of {second.key} failed: server_fault"
@@ -218,8 +218,8 @@ def test_what_prepares_must_succeed() -> None:
 def test_sizes_from_earlier_heads_are_known_to_every_get() -> None:
     client = FlakyClient()
     client.objects["foreign"] = bytes(2 * MIB + 1)
-    transfer = Transfer(retries=0, part_bytes=MIB, stat=Stat.BEFORE)
-    job = JobSpec(workload="read", target=TARGET, transfer=transfer, invocations=1, objects=1)
+    transfer = Transfer(retries=0, part_size=MIB, stat=Stat.BEFORE)
+    job = JobSpec(workload="read", target=TARGET, transfer=transfer, number=1, objects=1)
     (spec,) = invocation_specs(job, run_id="r", created_ns=1 << 62, keys=["foreign"])
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:

@@ -31,9 +31,9 @@ def mixed(**load: object) -> JobSpec:
         workload="mixed",
         target=TARGET,
         transfer=Transfer(retries=0),
-        invocations=1,
+        number=1,
         objects=6,
-        object_bytes=5000,
+        size=5000,
         load=Load(**{"mix": ALL, "operations": 200, **load}),  # type: ignore[arg-type]
     )
 

@@ -94,7 +94,9 @@ def parse_options(options: type[K], array: ArraySpec) -> K:
     UsageError
         If a name is unknown or a value is none of its kind.
     """
-    target = Target(client=array.library, bucket="", endpoint_url="", options=array.options)
+    target = Target(
+        client=array.library, bucket="", endpoint_url="", client_option=array.library_option
+    )
     return parse(options, target, kind="library")
 
 

@@ -38,7 +38,7 @@ def open_store(array: ArraySpec, target: Target, transfer: Transfer, where: str)
         endpoint=endpoint,
         region=target.region,
         virtual_hosted_style_request=virtual,
-        client_options={"allow_http": True, "timeout": f"{transfer.timeout_s:g}s"},
+        client_options={"allow_http": True, "timeout": f"{transfer.timeout:g}s"},
         retry_config={"max_retries": transfer.retries},
     )
     return ObjectStore(store)

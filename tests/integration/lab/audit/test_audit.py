@@ -55,16 +55,16 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
             )
             return run_job(job, path / name, keys=keys)
 
-        new: dict[str, Any] = {"invocations": 2, "objects": 2, "object_bytes": SIZE}
-        write = run("write", "write", **new, warmup=1)
+        new: dict[str, Any] = {"number": 2, "objects": 2, "size": SIZE}
+        write = run("write", "write", **new, warm_up=1)
         keys = tuple(write.keys())
-        run("read", "read", keys, invocations=2, objects=2, repeats=2)
-        ranged = Transfer(part_bytes=4096)
-        run("ranges", "read", keys, invocations=1, objects=4, transfer=ranged)
+        run("read", "read", keys, number=2, objects=2, read_times=2)
+        ranged = Transfer(part_size=4096)
+        run("ranges", "read", keys, number=1, objects=4, transfer=ranged)
         share = Load(split=2)
-        run("shared", "read", keys[:1], invocations=2, objects=1, load=share)
-        load = Load(rate_per_s=50)
-        run("open", "read", keys, invocations=1, objects=4, duration_s=0.3, load=load)
+        run("shared", "read", keys[:1], number=2, objects=1, load=share)
+        load = Load(rate=50)
+        run("open", "read", keys, number=1, objects=4, duration=0.3, load=load)
         mix = Load(operations=15, mix=(("get", 3), ("put", 3), ("delete", 1), ("list", 1)))
         run("mixed", "mixed", **new, load=mix)
         delete(target, write.ledger())
@@ -170,14 +170,14 @@ def test_what_a_record_says_wrongly_is_named(
 @pytest.mark.parametrize(
     ("name", "job", "words"),
     [
-        ("read", {"repeats": 1}, "bytes 0 to 9999 read 2 times instead of 1"),
-        ("read", {"repeats": 3}, "bytes 0 to 9999 read 2 times instead of 3"),
-        ("write", {"object_bytes": 20_000}, "20000 bytes were to be written"),
+        ("read", {"read_times": 1}, "bytes 0 to 9999 read 2 times instead of 1"),
+        ("read", {"read_times": 3}, "bytes 0 to 9999 read 2 times instead of 3"),
+        ("write", {"size": 20_000}, "20000 bytes were to be written"),
         ("write", {"objects": 3}, "4 objects were written instead of 6"),
-        ("write", {"warmup": 0}, "written 2 times instead of 1"),
+        ("write", {"warm_up": 0}, "written 2 times instead of 1"),
         ("mixed", {"load": {"operations": 20}}, "30 operations were performed instead of 40"),
-        ("open", {"duration_s": 0.6}, "30 were asked for"),
-        ("open", {"load": {"rate_per_s": 100}}, "distances between what was due are not 10.000"),
+        ("open", {"duration": 0.6}, "30 were asked for"),
+        ("open", {"load": {"rate": 100}}, "distances between what was due are not 10.000"),
     ],
 )
 def test_what_was_asked_otherwise_is_named(

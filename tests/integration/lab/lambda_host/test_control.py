@@ -226,9 +226,9 @@ def test_scripted_invocations_leave_what_a_worker_leaves(embedded: Server, prefi
     target = Target(bucket=embedded.bucket, prefix=prefix, endpoint_url=embedded.endpoint_url)
     job = JobSpec(
         workload="noop",
-        invocations=40,
+        number=40,
         concurrency=40,
-        object_bytes=1,
+        size=1,
         target=target,
         control=replace(target, prefix=f"{prefix}control/"),
     )

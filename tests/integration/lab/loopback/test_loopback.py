@@ -112,7 +112,7 @@ def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
     with loopback(*flags, log=tmp_path / "out") as server:
         for client in AT_ONCE if rate == 0.5 else FIRST:
             before = len(injected(log))
-            asked: dict[str, Any] = {"invocations": 1, "objects": MANY, "object_bytes": SIZE}
+            asked: dict[str, Any] = {"number": 1, "objects": MANY, "size": SIZE}
             run = run_here(server, tmp_path / client, client, workload="write", **asked)
             faults = injected(log, before)
             assert len(run.attempts["error"]) == MANY
@@ -134,7 +134,7 @@ def test_downloads_fail_as_planned(tmp_path: Path, rate: float) -> None:
             before = len(injected(log))
             keys = some_keys(MANY, SIZE, client)
             path = tmp_path / client
-            run = run_here(server, path, client, keys, workload="read", invocations=MANY)
+            run = run_here(server, path, client, keys, workload="read", number=MANY)
             faults = injected(log, before)
             assert len(run.attempts["error"]) == MANY
             assert errors(run) == {row["key"]: ERRORS[row["kind"]] for row in faults}
@@ -196,7 +196,7 @@ def test_what_fails_is_tried_again_until_it_works(sbench: Sbench) -> None:
 def test_parts_and_ranges_are_checked_and_spoiled_one_by_one(sbench: Sbench, client: str) -> None:
     log = sbench.directory / "faults.jsonl"
     size = 16 * MIB + 17
-    shape: list[str | int] = ["--part-mb", 5, "--connections", 3, "--client", client]
+    shape: list[str | int] = ["--part-size", "5MiB", "--connections", 3, "--client", client]
     flags = ["--flip", "1", "--flip-bits", "2", "--log", str(log)]
     with loopback(*flags, log=sbench.directory / "out") as server:
         wrote = sbench(

@@ -33,7 +33,7 @@ def written(where: Target, path: Path, **more: object) -> Run:
         workload="write",
         target=where,
         executor="inline",
-        **{"invocations": 2, "objects": 3, "object_bytes": SIZE, **more},  # type: ignore[arg-type]
+        **{"number": 2, "objects": 3, "size": SIZE, **more},  # type: ignore[arg-type]
     )
     with credentials(KEYS):
         return run_job(job, path)
@@ -44,7 +44,7 @@ def read(where: Target, path: Path, keys: list[str], **more: object) -> Run:
         workload="read",
         target=where,
         executor="inline",
-        **{"invocations": 1, "objects": len(keys), **more},  # type: ignore[arg-type]
+        **{"number": 1, "objects": len(keys), **more},  # type: ignore[arg-type]
     )
     with credentials(KEYS):
         return run_job(job, path, keys=keys)
@@ -110,7 +110,7 @@ def test_instants_are_in_their_order_and_on_the_wall_clock(tmp_path: Path) -> No
 def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> None:
     path = tmp_path / "witness"
     with serving(LoopbackSettings(witness=path)) as server:
-        run = written(target(server, prefix=prefix), tmp_path / "w", objects=20, object_bytes=1)
+        run = written(target(server, prefix=prefix), tmp_path / "w", objects=20, size=1)
         server.state.witness.settle()
         keys = {one.key for one in of(read_witness(path), "put")}
     assert keys == set(run.ledger())
@@ -125,7 +125,7 @@ def test_faults_and_what_was_cut_off_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "witness"
     rates = {FaultKind.TRUNCATE: 1.0}
     with serving(LoopbackSettings(witness=path, rates=rates)) as server:
-        run = written(target(server), tmp_path / "w", invocations=1, objects=1)
+        run = written(target(server), tmp_path / "w", number=1, objects=1)
         again = read(target(server), tmp_path / "r", run.keys(), transfer=Transfer(retries=1))
         server.state.witness.settle()
         seen = of(read_witness(path), "get")
@@ -136,10 +136,10 @@ def test_faults_and_what_was_cut_off_are_seen(tmp_path: Path) -> None:
 
 def test_parts_say_where_they_belong(tmp_path: Path) -> None:
     path = tmp_path / "witness"
-    parts = Transfer(part_bytes=5 * MIB, connections=2)
+    parts = Transfer(part_size=5 * MIB, connections=2)
     with serving(LoopbackSettings(witness=path)) as server:
         written(
-            target(server), tmp_path / "w", invocations=1, objects=1, object_bytes=6 * MIB,
+            target(server), tmp_path / "w", number=1, objects=1, size=6 * MIB,
             transfer=parts,
         )  # fmt: skip
         server.state.witness.settle()

@@ -40,7 +40,7 @@ def test_a_search_is_a_series_of_runs_and_a_report(sbench: Sbench, tmp_path: Pat
     root = sbench.directory / "sbench-runs" / "found"
     runs = [load_run(path.parent) for path in root.glob("*/run.json")]
     assert len(runs) == found["blocks"]
-    assert {run.job.load.rate_per_s for run in runs} == {row["level"] for row in found["rows"]}
+    assert {run.job.load.rate for run in runs} == {row["level"] for row in found["rows"]}
     report = sbench("report", root / "4-1", "--format", "json")
     assert report.json["latencies"]["target_per_s"] == 4
 
@@ -59,7 +59,7 @@ def test_threads_and_functions_are_levels_too(sbench: Sbench, tmp_path: Path) ->
         assert [row["level"] for row in done.json["rows"]][-1] <= 2
     runs = (sbench.directory / "sbench-runs" / "n").glob("*/run.json")
     jobs = [load_run(path.parent).job for path in runs]
-    assert all(one.invocations == one.concurrency for one in jobs)
+    assert all(one.number == one.concurrency for one in jobs)
 
 
 def test_an_objective_that_never_holds_ends_with_its_own_code(

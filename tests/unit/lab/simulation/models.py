@@ -26,8 +26,8 @@ def changed(base: Model = PLAIN, **parts: dict[str, Any]) -> Model:
 
 def job(functions: int = 4, *, mib: int = 16, **settings: Any) -> JobSpec:
     """Return a write."""
-    given = {"concurrency": functions, "object_bytes": mib * MIB, "workload": "write", **settings}
-    return JobSpec(target=Target(bucket="b"), invocations=functions, **given)
+    given = {"concurrency": functions, "size": mib * MIB, "workload": "write", **settings}
+    return JobSpec(target=Target(bucket="b"), number=functions, **given)
 
 
 def simulated(

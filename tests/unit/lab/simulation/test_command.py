@@ -11,7 +11,7 @@ from tests.commands.command import Call
 from tests.house.members import uses
 
 SMALL = ("--number", "3", "--size", "1MiB", "--name", "run")
-HOURS = ("--number", "2", "--size", "100GiB", "--part-mb", "1024")
+HOURS = ("--number", "2", "--size", "100GiB", "--part-size", "1024MiB")
 PAGE = ("--format", "html")
 
 

@@ -28,7 +28,7 @@ BUSY = {
     "parts, threads and connections": (
         {},
         {
-            "transfer": Transfer(part_bytes=5 * MIB, connections=3),
+            "transfer": Transfer(part_size=5 * MIB, connections=3),
             "load": Load(threads=2),
             "objects": 3,
         },
@@ -36,16 +36,16 @@ BUSY = {
     "refused, and some given up": (
         {"store": {"put_per_s": 2.0}},
         {
-            "transfer": Transfer(part_bytes=5 * MIB, connections=2, retries=1),
+            "transfer": Transfer(part_size=5 * MIB, connections=2, retries=1),
             "objects": 2,
             "functions": 8,
         },
     ),
     "sizes that are drawn": (
         {"store": {"bytes_per_s": 50e6}},
-        {"load": Load(sizes="uniform:1KiB:20MiB"), "object_bytes": None, "objects": 4},
+        {"load": Load(sizes="uniform:1KiB:20MiB"), "size": None, "objects": 4},
     ),
-    "a deadline": ({"function": {"bytes_per_s": 5e6}}, {"objects": 4, "deadline_s": 5.0}),
+    "a deadline": ({"function": {"bytes_per_s": 5e6}}, {"objects": 4, "deadline": 5.0}),
 }
 
 
@@ -87,7 +87,7 @@ def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_pat
     assert written.ledger() == []
     keys = written.keys()
     assert len(keys) == 4
-    read = simulated(tmp_path / "r", AWS_LAMBDA, workload="read", object_bytes=None, keys=keys)
+    read = simulated(tmp_path / "r", AWS_LAMBDA, workload="read", size=None, keys=keys)
     assert sorted(load_run(read.path).operations["key"]) == sorted(keys)
     found = summarize(read)
     # Nobody compared anything.
@@ -110,7 +110,7 @@ def test_a_connection_a_latency_and_a_bucket_add_up(tmp_path: Path) -> None:
 
 def test_parts_are_moved_side_by_side_between_two_more_requests(tmp_path: Path) -> None:
     model = changed(function={"connection_put_bytes_per_s": 8 * MIB}, store={"put_s": 0.5})
-    transfer = Transfer(part_bytes=8 * MIB, connections=2)
+    transfer = Transfer(part_size=8 * MIB, connections=2)
     run = simulated(tmp_path / "run", model, 1, mib=32, transfer=transfer)
     assert list(run.attempts["request"]) == [
         *("create_multipart", *["upload_part"] * 4, "complete_multipart"),
@@ -197,15 +197,15 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("says", "settings"),
     [
-        ("a noop is not simulated", {"workload": "noop", "object_bytes": None}),
-        ("--duration is not simulated", {"duration_s": 1.0}),
-        ("--warm-up is not simulated", {"warmup": 1}),
+        ("a noop is not simulated", {"workload": "noop", "size": None}),
+        ("--duration is not simulated", {"duration": 1.0}),
+        ("--warm-up is not simulated", {"warm_up": 1}),
         ("--gate is not simulated", {"gate": 1.0}),
         ("--stat is not simulated", {"transfer": Transfer(stat=Stat.EACH)}),
         ("more than a simulation takes", {"objects": 1_000_000, "functions": 400}),
         (
             "nobody knows the size of 'foreign'",
-            {"workload": "read", "object_bytes": None, "keys": ["foreign"]},
+            {"workload": "read", "size": None, "keys": ["foreign"]},
         ),
     ],
 )

@@ -29,7 +29,7 @@ _LONG = "a-name-that-somebody-has-given-to-a-run-and-that-does-not-end-here"
 def _run(path: Path, count: int, *, workload: str = "write", executor: str = "local") -> Run:
     """Return a run of so many functions that start one after the other, of unlike rates."""
     kind = OperationKind.GET if workload == "read" else OperationKind.PUT
-    of = replace(job(invocations=count, workload=workload), executor=executor)
+    of = replace(job(number=count, workload=workload), executor=executor)
     outcomes = []
     for i in range(count):
         start = i * 20 * _MS
@@ -45,7 +45,7 @@ def _mixed(path: Path) -> Run:
         operation(i, kind=kind, start_ns=i * _MS, end_ns=(i + 2 + i % 5) * _MS, size=10**5)
         for i, kind in enumerate(kinds * 4)
     ]
-    of = job(invocations=1, workload="mixed")
+    of = job(number=1, workload="mixed")
     return saved(path, [outcome(record(0, ops))], of=of)
 
 

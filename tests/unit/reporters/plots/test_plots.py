@@ -39,7 +39,7 @@ def write(tmp_path: Path) -> Run:
 @pytest.fixture
 def read(tmp_path: Path) -> Run:
     one = operation(kind=OperationKind.GET, size=10**8)
-    of = job(invocations=1, workload="read", object_bytes=None)
+    of = job(number=1, workload="read", size=None)
     return saved(tmp_path / "read", [outcome(record(0, [one]))], of=of)
 
 
@@ -206,7 +206,7 @@ def test_a_worker_whose_clock_is_ahead_is_drawn_where_the_driver_saw_it(
 
 
 def test_imported_progress_is_said_to_be_assumed(tmp_path: Path, axes: Axes) -> None:
-    of = replace(job(invocations=1), executor="imported")
+    of = replace(job(number=1), executor="imported")
     run = saved(tmp_path / "r", [outcome(record(0, [operation()]))], of=of)
     draw_throughput(run, axes)
     assert "even within each operation" in _texts(axes)[0].get_text()

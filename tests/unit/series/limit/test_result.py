@@ -24,7 +24,7 @@ OBJECTIVE = Objective(p99_s=0.05, errors=0.001)
 
 
 def saved(path: Path, results: Sequence[InvocationRecord | Lost]) -> Run:
-    of = replace(job(invocations=len(results)), load=Load(rate_per_s=2.0))
+    of = replace(job(number=len(results)), load=Load(rate=2.0))
     with Archive(path, header=header(of), ledger=()) as archive:
         for result in results:
             archive.append(outcome(result))

@@ -143,7 +143,7 @@ def test_threads_of_http_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("TENSORSTORE_HTTP_THREADS", raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
     three, four = (
-        replace(ARRAY, library="tensorstore", options=(("http_threads", n),)) for n in "34"
+        replace(ARRAY, library="tensorstore", library_option=(("http_threads", n),)) for n in "34"
     )
     for _ in range(2):
         open_array_library(three, NOWHERE, Transfer()).close()
@@ -179,7 +179,7 @@ def test_a_pyramid_stands_in_the_ledger_and_is_counted(driver: str, tmp_path: Pa
         chunks=(1, 128, 301),
         dtype="uint8",
         path=str(tmp_path),
-        options=(("pyramid", "yes"),),
+        library_option=(("pyramid", "yes"),),
     )
     key, session = key_of(array), Session()
     session.write(array, key)
@@ -249,8 +249,8 @@ def test_the_ledger_has_each_chunk_once(
         ({"shards": (200, 512), "driver": "zarr3"}, "no multiple"),
         ({"operation": "append"}, "do not end"),
         ({"shape": (400_000, 512), "chunks": (1, 256)}, "more than"),
-        ({"options": (("async_concurrency", "0"),)}, "`library_option` async_concurrency=0"),
-        ({"options": (("threads", "4"),)}, "library 'zarr' has no option 'threads'"),
+        ({"library_option": (("async_concurrency", "0"),)}, "`library_option` async_concurrency=0"),
+        ({"library_option": (("threads", "4"),)}, "library 'zarr' has no option 'threads'"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
@@ -327,8 +327,8 @@ def test_the_workload_makes_arrays_or_appends_or_reads() -> None:
 
 
 def test_an_array_survives_json() -> None:
-    array = replace(ARRAY, shards=(256, 512), options=(("max_workers", "2"),))
-    job = JobSpec(workload="array", target=NOWHERE, invocations=1, load=Load(array=array))
+    array = replace(ARRAY, shards=(256, 512), library_option=(("max_workers", "2"),))
+    job = JobSpec(workload="array", target=NOWHERE, number=1, load=Load(array=array))
     assert JobSpec.from_json(json.loads(json.dumps(asdict(job)))) == job
 
 
@@ -362,10 +362,10 @@ def _invocation(array: ArraySpec, keys: tuple[str, ...] = ()) -> InvocationSpec:
         target=Target(bucket="b", endpoint_url="http://localhost"),
         transfer=Transfer(),
         objects=3,
-        object_bytes=None,
-        repeats=1,
+        size=None,
+        read_times=1,
         keys=keys,
-        deadline_s=1.0,
+        deadline=1.0,
         not_after_ns=0,
         seed=0,
         load=Load(array=array),

@@ -92,7 +92,7 @@ def contend(pattern: Pattern, **load: Any) -> JobSpec:
         workload="contend",
         target=TARGET,
         transfer=Transfer(retries=3),
-        invocations=2,
+        number=2,
         objects=load.pop("objects", 2),
         load=Load(pattern=pattern, **{"operations": count, **load}),
     )
@@ -157,7 +157,7 @@ def test_what_is_read_next_shows_what_became_of_a_write(pattern: Pattern, fate: 
 
 
 def test_after_a_conflict_it_waits_at_random_and_ever_longer(waits: list[float]) -> None:
-    job = contend(Pattern.INCREMENT, operations=1, objects=1, backoff_s=0.25)
+    job = contend(Pattern.INCREMENT, operations=1, objects=1, backoff=0.25)
     record = run(job, SharedClient(["busy"] * 40))
     assert len(waits) == 40
     assert max(waits) <= 1
@@ -168,7 +168,7 @@ def test_after_a_conflict_it_waits_at_random_and_ever_longer(waits: list[float])
 
 
 def test_without_a_back_off_it_does_not_wait(waits: list[float]) -> None:
-    assert run(contend(Pattern.APPEND, backoff_s=0.0), SharedClient(["busy"] * 9)).ok
+    assert run(contend(Pattern.APPEND, backoff=0.0), SharedClient(["busy"] * 9)).ok
     assert waits == []
 
 
@@ -204,7 +204,7 @@ def test_an_exception_of_a_client_leaves_a_write_that_is_unknown() -> None:
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_every_key_that_comes_to_be_stands_in_the_ledger(warmup: int) -> None:
     for pattern in Pattern:
-        job = replace(contend(pattern, threads=2), warmup=warmup)
+        job = replace(contend(pattern, threads=2), warm_up=warmup)
         client = SharedClient(["overtaken", "lost", "busy", "dropped"] * 3)
         run(job, client)
         known = ledger(job, invocation_specs(job, run_id=RUN, created_ns=0))
@@ -216,7 +216,7 @@ def manifests(job: JobSpec) -> Iterator[str]:
 
 
 def test_the_functions_shares_of_a_log_are_numbers_without_a_gap() -> None:
-    job = replace(contend(Pattern.APPEND, objects=2, threads=3), invocations=4)
+    job = replace(contend(Pattern.APPEND, objects=2, threads=3), number=4)
     keys = list(manifests(job))
     assert len(keys) == len(set(keys))
     for log in ("log-00000000", "log-00000001"):

@@ -52,9 +52,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[FlakyClient]:
 
 
 def job(function: OwnFunction, **of: Any) -> JobSpec:
-    return function_job(
-        function, target=TARGET, invocations=1, **{"objects": 2, "object_bytes": SIZE, **of}
-    )
+    return function_job(function, target=TARGET, number=1, **{"objects": 2, "size": SIZE, **of})
 
 
 def planned(of: JobSpec, keys: tuple[str, ...] = ()) -> InvocationSpec:
@@ -142,9 +140,9 @@ def test_the_keys_that_it_may_make_stand_in_the_ledger(client: FlakyClient) -> N
     record = called(mine)
     made = [op.key for op in record.operations]
     assert made == [*ledger(of, [planned(of)]), made[0]]
-    drawn = job(mine, object_bytes=None, load=Load(sizes="uniform:1KiB:8KiB"))
+    drawn = job(mine, size=None, load=Load(sizes="uniform:1KiB:8KiB"))
     assert len([*ledger(drawn, [planned(drawn)])]) == 2
-    assert [*ledger(none := job(mine, object_bytes=None), [planned(none)])] == []
+    assert [*ledger(none := job(mine, size=None), [planned(none)])] == []
 
 
 @pytest.mark.parametrize(
@@ -168,7 +166,7 @@ def test_what_it_must_not_do_is_an_error_of_its_own(
 
 
 def test_a_job_without_sizes_makes_no_objects(client: FlakyClient) -> None:
-    assert "make no objects" in str(called(writes, object_bytes=None).error)
+    assert "make no objects" in str(called(writes, size=None).error)
 
 
 def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
@@ -353,9 +351,9 @@ def test_what_the_context_has_read_is_not_verified_twice(client: FlakyClient) ->
 
 
 def test_the_warm_up_and_a_duration_call_it_again(client: FlakyClient) -> None:
-    warm = called(writes, warmup=2)
+    warm = called(writes, warm_up=2)
     assert [op.warmup for op in warm.operations] == [True, True, False]
-    lasting = called(writes, duration_s=0.2)
+    lasting = called(writes, duration=0.2)
     assert len(lasting.operations) > 1
 
 
@@ -365,7 +363,7 @@ def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
             pass
         context.put(context.new_key())
 
-    record = called(mine, deadline_s=0.01)
+    record = called(mine, deadline=0.01)
     assert record.error == "deadline: stopped before the function was through"
     assert record.operations == ()
 
@@ -480,7 +478,7 @@ def test_credentials_and_what_cannot_be_sent_are_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "load", [Load(rate_per_s=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
+    "load", [Load(rate=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
 )
 def test_loads_that_mean_nothing_to_it_are_refused(load: Load) -> None:
     with pytest.raises(UsageError, match="means nothing to the workload function"):
@@ -527,7 +525,7 @@ def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: Fla
     def function(context: FunctionContext) -> None:
         context.put(context.new_key())
 
-    record = called(function, warmup=2, gate=1.0)
+    record = called(function, warm_up=2, gate=1.0)
     assert record.ok
     assert record.gate_wait_ns is not None
     assert [op.warmup for op in record.operations] == [True, True, False]
