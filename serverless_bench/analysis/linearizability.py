@@ -141,8 +141,9 @@ def lost_updates(history: KeyHistory) -> int:
         while left:
             version, depth = left.pop()
             deepest = max(deepest, depth)
+            # Each once: damaged records may have versions that rest on one another.
             left += (
-                (write.version, depth + (write.end_ns < inf)) for write in after.get(version, ())
+                (write.version, depth + (write.end_ns < inf)) for write in after.pop(version, ())
             )
         kept += deepest
     return sum(write.end_ns < inf for write in history.writes) - kept
