@@ -8,6 +8,7 @@ stands that of the other one to itself, which says what a ratio is worth. Interv
 by binomial ranks, 95 %.
 """
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -89,13 +90,18 @@ def row(checkouts: dict[str, Path], client: str, url: str, size: int, rounds: in
     return " | ".join(cells)
 
 
-def main() -> None:
-    """Make the table."""
-    made = make_parser(__doc__, rounds=200)
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = make_parser(__doc__ or "", rounds=200)
     made.add_argument("--against", type=Path, default=Path.cwd(), help="the other checkout")
     made.add_argument("--client", choices=CLIENTS, default="wire")
     made.add_argument("--size", type=int, action="append", choices=BATCHES)
-    asked = made.parse_args()
+    return made
+
+
+def main() -> None:
+    """Make the table."""
+    asked = parser().parse_args()
     os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     os.environ |= {"AWS_REGION": "us-east-1"}
     checkouts = {"this": Path.cwd(), "other": asked.against, "again": asked.against}

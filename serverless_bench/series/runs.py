@@ -15,7 +15,7 @@ from serverless_bench.driver.link import beyond_the_link
 from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.run import CutShort, new_directory, run_job
 from serverless_bench.driver.target import embedded_target, relocated, store_kept_up
-from serverless_bench.driver.versions import keeps_versions
+from serverless_bench.driver.versioning import keeps_versions
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec, idle_words

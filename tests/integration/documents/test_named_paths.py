@@ -38,7 +38,7 @@ def test_the_record_lists_every_kind_of_request() -> None:
         kind
         for room in ("worker", "workloads")
         for path in (ROOT / "serverless_bench" / room).rglob("*.py")
-        for kind in re.findall(r"\.run\(\s*\"(\w+)\"", path.read_text())
+        for kind in re.findall(r"\brun\(\s*\"(\w+)\"", path.read_text())
     }
     source = (ROOT / "serverless_bench" / "rundir" / "record.py").read_text()
     listed = re.search(r'    request: str\n    """(.*?)"""', source, re.DOTALL)
