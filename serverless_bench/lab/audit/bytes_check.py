@@ -92,8 +92,9 @@ def _attempt(function: ReportedFunction, attempt: Row, one: StoreRequest) -> Dis
     if there is None:
         return
     done, reported = attempt["error"] is None, attempt["bytes"]
-    # What was under way when an attempt failed may be anywhere.
-    more = reported > there if attempt["request"] == "get" else reported < there
+    # What was under way when an attempt failed may be anywhere: a store's kernel may have more than
+    # the store has read, and a reset may come in place of the acknowledgement of what it has.
+    more = attempt["request"] == "get" and reported > there
     if (done and reported != there) or (not done and more):
         yield Discrepancy(
             "bytes", f"{who}: the record says {reported} bytes, the store {there}", one.key
