@@ -44,7 +44,7 @@ class CheckedRun(Printed):
     --------
     >>> found = sbench.check(read)
     >>> str(found).splitlines()[0]
-    '9 self-checks passed'
+    '11 self-checks passed'
     """
 
     summary: Summary

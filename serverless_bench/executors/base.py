@@ -72,7 +72,7 @@ class RunProgress:
     --------
     >>> live = sbench.RunProgress()
     >>> again = sbench.run_job(writing, live=live)
-    >>> live.started == writing.invocations
+    >>> live.started == writing.number
     True
     """
 

@@ -7,7 +7,7 @@ from serverless_bench.analysis.summary import Summary
 from serverless_bench.units import format_count, format_rate, format_size
 
 CAUSE_WORDS: Final[Mapping[str, str]] = {
-    "answers": "waiting for answers of store or network",
+    "answers": "waiting for answers",
     "client": "client",
     "function_network": "the function's own network",
     "interpreter_lock": "the interpreter's lock",

@@ -125,6 +125,13 @@ def function_map(found: ActivityOverTime) -> Chart:
     )
 
 
+_LATENCY_MARKS: Final[Mapping[str, Spec]] = {
+    "": {"type": "line", "clip": True, "point": {"size": 18}},
+    "at least": {"type": "point", "clip": True, "shape": "triangle-up", "size": 30},
+}
+"""By what is said of a value."""
+
+
 def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     """Return p50 and p99 of each kind of operation over time; None without operations."""
     if found.segment_s is None or not found.over_time:
@@ -146,15 +153,11 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
     spec: Spec = {
         "data": values(rows),
+        # A layer without data has Vega warn of an infinite extent.
         "layer": [
-            {
-                "transform": [{"filter": "!datum.bound"}],
-                "mark": {"type": "line", "clip": True, "point": {"size": 18}},
-            },
-            {
-                "transform": [{"filter": "datum.bound"}],
-                "mark": {"type": "point", "clip": True, "shape": "triangle-up", "size": 30},
-            },
+            {"transform": [{"filter": f"datum.bound == {bound!r}"}], "mark": mark}
+            for bound, mark in _LATENCY_MARKS.items()
+            if any(row["bound"] == bound for row in rows)
         ],
         "encoding": {
             "x": _time("seconds since the first operation was due"),

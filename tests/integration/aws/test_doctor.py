@@ -264,7 +264,7 @@ def test_a_plan_asks_the_stack(sbench: Sbench, cloud: Cloud) -> None:
     assert done.code == 0, done.err
     assert done.json["quota_from"] == "reserved for planned-worker"
     assert done.json["phases"]["write"]["expected"]["waves"] == 2
-    assert done.json["phases"]["write"]["load"]["arch"] == "arm64"
+    assert done.json["phases"]["write"]["load"]["architecture"] == "arm64"
 
 
 def test_a_function_is_asked_itself(sbench: Sbench, cloud: Cloud) -> None:

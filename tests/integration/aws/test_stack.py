@@ -196,7 +196,7 @@ def test_one_deployment_compares_memory_sizes(
     done = sbench("ab", *jobs, *how)
     # Which is faster is none of this test's business, nor whether six runs can say so.
     assert done.code in {0, 9, 10}, done.err
-    assert done.json["differing"]["functions"] == [[small], [large]]
+    assert done.json["differing"]["function"] == [[small], [large]]
     runs = sorted((sbench.directory / "sbench-runs" / "sizes").glob("[ab]/*/run.json"))
     assert len(runs) == 12
     for run in runs:

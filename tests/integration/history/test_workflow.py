@@ -15,7 +15,7 @@ from tests.commands.command import Sbench
 WORKFLOW: Final = Path(__file__).parents[3] / "examples" / "history-workflow.yml"
 SMALLEST: Final = {
     "JOB": "write --executor inline --number 1 --size 100KB",
-    "SBENCH_BLOCKS": "4",
+    "SBENCH_BLOCKS": "6",
     "SBENCH_WARM_UP_BLOCKS": "0",
     "GITHUB_SHA": "0123abc",
     "GITHUB_STEP_SUMMARY": "summary.md",
@@ -69,7 +69,7 @@ def test_its_steps_run_as_they_stand(workflow: Any, sbench: Sbench) -> None:
     # So small a job may come out either way.
     assert is_green == (not in_turns.startswith("### regressed: "))
     assert in_turns.startswith("### ")
-    assert "4 runs of the new version in turns against as many of the old one" in in_turns
+    assert "6 runs of the new version in turns against as many of the old one" in in_turns
     assert type_step(workflow, "record", "record", sbench)
     assert type_step(workflow, "push", "commit", sbench)
     against = (here / "summary.md").read_text().removeprefix(in_turns)

@@ -50,7 +50,7 @@ def test_a_gate_starts_all_together(sbench: Sbench) -> None:
     assert len(set(run.keys())) == len(run.keys()) == 6
     checked = sbench("check", "sbench-runs/w")
     assert checked.code == 0
-    assert "9 self-checks passed" in checked.out
+    assert "11 self-checks passed" in checked.out
     assert len(json.loads(sbench("check", "sbench-runs/w", "--format", "json").out)) > 5
     warm = sbench("report", "sbench-runs/w", "--with-warm-up", "--format", "json").json
     assert warm["operations"] == report["operations"] + 6
