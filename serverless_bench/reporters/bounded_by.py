@@ -45,7 +45,8 @@ def bounded_by(summary: Summary) -> str | None:
     # Nothing is launched where workers look for events.
     names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
     scopes = " or ".join(_SCOPES[scope] for scope in bottleneck.rate_limit_of or ())
-    names["rate_limit"] += f", limited for {scopes}"
+    if len(bottleneck.rate_limit_of or ()) < len(_SCOPES):
+        names["rate_limit"] += f", limited for {scopes}"
     causes = sorted(bottleneck.functions.items(), key=lambda item: -item[1])
     text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
     text += f" of {format_count(total, 'function')}"
