@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.common import make_parser
+from benchmarks.history import recorded_run
 from serverless_bench.history.judging import judge, of_recorded
 from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
@@ -22,10 +23,8 @@ from serverless_bench.series.runs import in_turns
 from serverless_bench.statistics.ratio import paired_ratio, welch_ratio
 from serverless_bench.statistics.sides import compare
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, holm
-from serverless_bench.units import NS_PER_S
 
 SEED: Final = 20261124
-DAY_NS: Final = 24 * 3600 * NS_PER_S
 DIFFERENT: Final = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.REGRESSED})
 
 Law = Callable[[np.random.Generator, int], Floats]
@@ -177,17 +176,7 @@ def recorded(
 
 
 def _run(session: int, turn: int, level: float) -> RecordedRun:
-    return RecordedRun(
-        schema=1,
-        run_id=f"{session}-{turn}",
-        created_ns=session * DAY_NS + turn * 60 * NS_PER_S,
-        key="simulated",
-        job={},
-        machine={},
-        versions={},
-        bytes=None,
-        figures={"whole_bytes_per_s": float(1e8 * np.exp(level))},
-    )
+    return recorded_run(session, turn, {"whole_bytes_per_s": float(1e8 * np.exp(level))})
 
 
 def _different(a: Floats, b: Floats, *, in_blocks: bool) -> bool:

@@ -101,6 +101,12 @@ def _run(
     own = spread * float(rng.standard_normal())
     # The time of the last functions goes mostly with the throughput.
     tail = 0.8 * own + 0.5 * spread * float(rng.standard_normal())
+    figures = {"whole_bytes_per_s": 1e8 * exp(level + own), "t99_s": 10 * exp(-level - tail)}
+    return recorded_run(session, turn, figures)
+
+
+def recorded_run(session: int, turn: int, figures: dict[str, float]) -> RecordedRun:
+    """Return a run of a session, a day after the one before, a minute after its last run."""
     return RecordedRun(
         schema=1,
         run_id=f"{session}-{turn}",
@@ -110,7 +116,7 @@ def _run(
         machine={},
         versions={},
         bytes=None,
-        figures={"whole_bytes_per_s": 1e8 * exp(level + own), "t99_s": 10 * exp(-level - tail)},
+        figures=figures,
     )
 
 

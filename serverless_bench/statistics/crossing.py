@@ -37,8 +37,8 @@ _SPOILED: Final = 10.0
 """A block with more than so many times the bad operations that are allowed, among blocks of its
 level and above of which three times as many hold, was spoiled: something else used the machine."""
 _OUTVOTED: Final = 3
-_PRIOR_BLOCKS, _PRIOR_DISPERSION = 2.0, 1.0
-"""Before any was seen it is as if so many blocks had differed by so much."""
+_PRIOR_BLOCKS: Final = 2.0
+"""Before any was seen it is as if so many blocks had differed by chance alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,5 +124,4 @@ def _dispersion(due: Floats, bad: Floats, fitted: NDArray[np.float64], most: flo
     squares = (bad - due * fitted) ** 2 / (due * fitted * (1 - fitted))
     freedom = len(squares) - len(np.unique(fitted))
     total = float(np.minimum(squares, _OUTLIER).sum())
-    prior = _PRIOR_BLOCKS * _PRIOR_DISPERSION
-    return max(1.0, (total + prior) / (freedom + _PRIOR_BLOCKS))
+    return max(1.0, (total + _PRIOR_BLOCKS) / (freedom + _PRIOR_BLOCKS))
