@@ -28,9 +28,8 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
-from serverless_bench.job.workload import Stream, Workload, open_workload
+from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.units import format_seconds, format_size
-from serverless_bench.worker.runner import next_operation
 
 _ENOUGH: Final = 20_000
 """Operations to look at; what more functions do is taken to be like it."""

@@ -6,6 +6,7 @@ The rest of the package asks a workload and never for its name.
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import cache
+from types import GeneratorType
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.errors import PluginError
@@ -231,6 +232,18 @@ def workload_of(name: str) -> Workload:
         return open_workload(name)
     except PluginError:
         return Workload()
+
+
+def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - its result
+    """Send a stream the result of its last operation, and return its next one."""
+    try:
+        # The type itself: to ask for the abstract class takes ten times as long.
+        if ok is None or not isinstance(stream, GeneratorType):
+            return next(stream)
+        following: OperationSpec = stream.send(ok)
+    except StopIteration:
+        return None
+    return following
 
 
 def moving_kind(work: "Work") -> OperationKind | None:
