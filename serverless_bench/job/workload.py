@@ -158,10 +158,6 @@ class Workload:
                 if operation.kind.creates:
                     yield operation.key
 
-    def operations_of_each(self, work: "Work") -> int | None:  # noqa: ARG002
-        """Return how many operations each function measures; None where the job does not say."""
-        return None
-
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:  # noqa: ARG002
         """Yield what one thread is to do before the measurement begins: nothing, as a rule."""
         yield from ()
@@ -244,6 +240,17 @@ def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # 
     except StopIteration:
         return None
     return following
+
+
+def succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
+    """Yield the operations of one of a workload's streams as if each succeeded."""
+    if not workload.receives_results:
+        yield from stream
+        return
+    ok = None
+    while (operation := next_operation(stream, ok)) is not None:
+        yield operation
+        ok = True
 
 
 def moving_kind(work: "Work") -> OperationKind | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
+from serverless_bench.rundir.planned import Plan
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
 from serverless_bench.rundir.schema import (
     Alive,
@@ -35,6 +36,7 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "refusals": int,
     "lost": bool,
     "never_began": bool,
+    "deviation": str | None,
     # Of a function that is lost, little is known.
     **{name: kind | None for name, kind in get_type_hints(InvocationRecord).items()},
     "index": int,
@@ -72,10 +74,13 @@ class RecordReader:
         Invocations of the run.
     skip
         Columns of text to leave out.
+    plan
+        Decides how functions deviate from it; None if it is not known.
     """
 
-    def __init__(self, planned: int, skip: frozenset[str]) -> None:
+    def __init__(self, planned: int, skip: frozenset[str], plan: Plan | None = None) -> None:
         self._planned = planned
+        self._plan = plan
         store = BlockStore()
         self.functions = TableBuilder(
             "record", {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
@@ -177,11 +182,22 @@ class RecordReader:
         ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
         if not lost:
             _check_numbers(ready)
+        row["deviation"] = self._deviation(row, tables)
         self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}), 1)
         for name, columns in ready.items():
             self.tables[name].extend(columns, counts[name])
         self._rows += 1
         self._seen(row["collected_ns"] or 0)
+
+    def _deviation(
+        self, row: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]
+    ) -> str | None:
+        """Return how a function that is ok differs from the plan; None if that is not known."""
+        if self._plan is None or row["lost"] or row["error"] or row["duplicate"]:
+            return None
+        overdue = bool(tables["overdue"]["count"])
+        index, launch, done = row["index"], row["launch"], tables["operations"]
+        return self._plan.deviation(index, launch, done, overdue=overdue)
 
     def _seen(self, now_ns: int) -> None:
         """Note that a driver was at work."""

@@ -29,6 +29,7 @@ from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER, RECORDS
+from serverless_bench.rundir.planned import plan_of
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import Neighbours, Stability, WaveLine, check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
@@ -63,7 +64,8 @@ class Run:
     functions: Table
     """One row per planned invocation, and one per further line about it, with ``status``
     (ok, failed or lost; duplicate or superseded for the further ones), ``error`` (why),
-    the driver's and the worker's instants, and what the worker used."""
+    ``deviation`` (how one that is ok differs from its plan), the driver's and the worker's
+    instants, and what the worker used."""
     operations: Table
     attempts: Table
     steps: Table
@@ -198,7 +200,8 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     job = check_header(path / HEADER, header)
     # A block of the user's own has its name where an object has its key.
     skip = _DETAIL - {"key"} if job.declared.runs_code else _DETAIL
-    reader = RecordReader(job.number, frozenset() if detail else skip)
+    plan = plan_of(path, job, header["run_id"])
+    reader = RecordReader(job.number, frozenset() if detail else skip, plan)
     records = path / RECORDS
     try:
         # Its lines are long.

@@ -100,14 +100,6 @@ def test_steps_do_not_outlast_their_operation(tmp_path: Path) -> None:
     assert why == "the steps of 8 operations take longer than the operations"
 
 
-def test_a_function_that_did_less_than_planned_withholds_the_headline(tmp_path: Path) -> None:
-    run = some(tmp_path / "run")
-    more = replace(run, job=replace(run.job, objects=3))
-    (why,) = summarize(more).withheld
-    assert why == "8 functions called ok did fewer operations than the 3 planned"
-    assert summarize(replace(more, job=replace(more.job, duration=9.0))).withheld == ()
-
-
 def test_the_time_of_a_lost_function_bounds_the_whole_from_below(tmp_path: Path) -> None:
     hung = replace(outcome(lost(1)), collected_ns=10 * S)
     run = saved(tmp_path / "run", [outcome(record(0, [operation(end_ns=S, size=10**6)])), hung])
