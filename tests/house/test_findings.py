@@ -20,7 +20,9 @@ def test_every_numbered_finding_has_a_test_or_a_reason() -> None:
     assert not tested & ASKED.not_shown.keys()
 
 
-@pytest.mark.parametrize("finding", ASKED.finding, ids=lambda finding: f"{finding.name}: {finding.wrong}")
+@pytest.mark.parametrize(
+    "finding", ASKED.finding, ids=lambda finding: f"{finding.name}: {finding.wrong}"
+)
 def test_a_finding_can_be_tried_again(finding: Finding) -> None:
     path, _, test = finding.test.partition("::")
     nodes = ast.walk(ast.parse((REPOSITORY / path).read_text("utf-8")))
