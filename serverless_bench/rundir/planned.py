@@ -105,9 +105,9 @@ def _of_thread(invocation: InvocationSpec, thread: int) -> Iterator[_Row]:
     prepared = workload.prepare(invocation, thread)
     for number, stream in enumerate(chain((prepared,), workload.rounds(invocation, thread))):
         warmup, row = number <= invocation.warm_up, None
-        for one in succeeding(workload, stream):
-            length = one.length or 0 if one.kind is _RANGE else 0
-            row = (one.kind, one.key, one.offset, length, warmup)
+        for spec in succeeding(workload, stream):
+            length = spec.length or 0 if spec.kind is _RANGE else 0
+            row = (spec.kind, spec.key, spec.offset, length, warmup)
             yield row
         if number and (row is None or not (warmup or invocation.duration)):
             return
@@ -125,7 +125,7 @@ def _difference(done: list[_Row], planned: list[_Row]) -> str | None:
 
 def _unplanned(done: Iterable[_Row], planned: Iterable[_Row]) -> str | None:
     """Return a measured operation that is not among those planned, in words; None without one."""
-    # What closes a function counts as little as its warm-up, and depends on what it did.
+    # Closing operations depend on what was done, and count as warm-up.
     strange = dict.fromkeys(row for row in done if not row[-1])
     for row in planned:
         if not strange:

@@ -6,7 +6,7 @@ No object is made per row: a million operations would take 1.8 GiB as objects.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 import orjson
@@ -65,6 +65,15 @@ _WITH_KEYS: Final = frozenset({"accesses", "bad_ranges"})
 """Tables of which a report needs the keys: what happened there is what it is for."""
 
 
+class KilledDriver(NamedTuple):
+    """The launches of a driver that was killed, or is still at work."""
+
+    started: int
+    """At its last sign, by its own count."""
+    last: int
+    """Number of its last launch of functions, as in their records."""
+
+
 class RecordReader:
     """Takes lines, as many as there are, and then gives the tables.
 
@@ -97,8 +106,7 @@ class RecordReader:
         self._rows = 0
         self.end: Mapping[str, Any] = {}
         self.ended = False
-        self.was_killed = False
-        """Whether a driver was, after which another one resumed the run."""
+        self.killed: list[KilledDriver] = []
         self.stability: Stability | None = None
         self.neighbours: Neighbours | None = None
         self.waves: list[WaveLine] = []
@@ -107,7 +115,7 @@ class RecordReader:
         self.cleaning_ns: int | None = None
         self.downtimes: list[tuple[int, int]] = []
         self.suspensions: list[tuple[int, int]] = []
-        self._seen_ns = 0
+        self._seen_ns = self._started = 0
         self.skipped = 0
         self.problems: list[str] = []
         """What is wrong with the first lines that were skipped, and where."""
@@ -139,11 +147,11 @@ class RecordReader:
         elif "cleaning" in data:
             self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], CleaningLine).began_ns
         elif "resumed" in data:
-            resumed_ns = check(data["resumed"], Resumed).resumed_ns
-            self.was_killed = self.was_killed or not self.ended
-            self._resumed(resumed_ns)
+            self._resumed(check(data["resumed"], Resumed).resumed_ns)
         elif "alive" in data:
-            self._seen(check(data["alive"], Alive).alive_ns)
+            sign = check(data["alive"], Alive)
+            self._seen(sign.alive_ns)
+            self._started = sign.started
         elif "suspended" in data:
             slept = check(data["suspended"], Suspended)
             if slept.began_ns >= slept.ended_ns:
@@ -203,8 +211,16 @@ class RecordReader:
         """Note that a driver was at work."""
         self._seen_ns = max(self._seen_ns, now_ns)
 
+    def finish(self) -> None:
+        """Note what a driver left behind that did not come to its end."""
+        if not self.ended:
+            last = self.waves[-1].number if self.waves else 0
+            self.killed.append(KilledDriver(self._started, last))
+        self._started = 0
+
     def _resumed(self, now_ns: int) -> None:
         """Note that a driver is at work again."""
+        self.finish()
         if 0 < self._seen_ns < now_ns:
             self.downtimes.append((self._seen_ns, now_ns))
         self._seen(now_ns)

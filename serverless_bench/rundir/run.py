@@ -30,7 +30,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER, RECORDS
 from serverless_bench.rundir.planned import plan_of
-from serverless_bench.rundir.reader import RecordReader, with_status
+from serverless_bench.rundir.reader import KilledDriver, RecordReader, with_status
 from serverless_bench.rundir.schema import Neighbours, Stability, WaveLine, check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
 
@@ -99,6 +99,8 @@ class Run:
     drivers_reported: bool = True
     """Whether all drivers that worked on it came to their end, at which they report their
     requests; False while one is at work."""
+    killed: tuple[KilledDriver, ...] = ()
+    """Drivers that did not come to their end."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
     stability: Stability | None = None
@@ -213,6 +215,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     except OSError as exc:
         raise ArchiveError(f"cannot read {records}: {exc.strerror}") from exc
     reader.read(unsaved)
+    reader.finish()
     tables = {name: table.finish() for name, table in reader.tables.items()}
     found = tables["bad_ranges"]["found_key_hash"]
     tables["bad_ranges"] = {**tables["bad_ranges"], "found_key": _names(found, path)}
@@ -242,7 +245,8 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
             *(header.get("probe") or {}).get("functions", ()),
             *reader.end.get("probed", ()),
         ),
-        drivers_reported=reader.ended and not reader.was_killed,
+        drivers_reported=not reader.killed,
+        killed=tuple(reader.killed),
         skipped_lines=reader.skipped,
         problems=tuple(reader.problems),
     )
