@@ -97,8 +97,8 @@ def test_a_withheld_throughput_stands_nowhere_else(tmp_path: Path) -> None:
 def test_steps_do_not_outlast_their_operation(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
     steps = {**run.steps, "step_ns": run.steps["step_ns"] + 1000 * S}
-    (why,) = summarize(replace(run, steps=steps)).withheld
-    assert why == "the steps of 8 operations take longer than the operations"
+    withheld = summarize(replace(run, steps=steps)).withheld
+    assert withheld == ("the steps of 8 operations take longer than the operations",)
 
 
 def test_a_function_that_did_less_than_planned_withholds_the_headline(tmp_path: Path) -> None:
