@@ -1,23 +1,30 @@
-"""Check that the fields of a specification have values of their types."""
+"""Make specifications of JSON, and check that their fields have values of their types."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import StrEnum
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum, StrEnum
 from functools import cache
-from types import NoneType
-from typing import Any, Final, get_args, get_origin
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.errors import UsageError
 
-WORDS: Final[Mapping[object, str]] = {
+T = TypeVar("T")
+_WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "text",
-    tuple: "a list",
-    NoneType: "None",
+    Path: "text",
+    dict: "a table",
 }
 """Types as a message names them."""
+_PLURAL: Final[Mapping[object, str]] = {
+    str: "text",
+    int: "whole numbers",
+    float: "numbers",
+    dict[str, Any]: "tables",
+}
 
 
 _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tuple, list)}
@@ -25,6 +32,58 @@ _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tu
 _BEYOND: Final = 1 << 63
 _MOST_SHOWN: Final = 80
 """Characters of a wrong value in a message."""
+
+
+def described(kind: type[T], data: object, where: str) -> T:
+    """Return the specification that ``asdict``, and perhaps JSON, made a table from.
+
+    Parameters
+    ----------
+    kind
+        A dataclass; its fields may be specifications, too.
+    data
+        Values by field.
+    where
+        How messages call the table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no table, has an unknown field, or lacks one.
+    UsageError
+        If the value of a field is wrong.
+    """
+    if not isinstance(data, Mapping):
+        raise TypeError(f"`{where}` must be a table")
+    parts = _parts(cast("Any", kind))
+    for name in data.keys() - parts.keys():
+        raise ValueError(f"`{where}.{name[:_MOST_SHOWN]}` is unknown")
+    values: dict[str, Any] = {}
+    for name, (part, required) in parts.items():
+        value = data.get(name)
+        if name in data:
+            is_part = part is not None and value is not None
+            values[name] = described(part, value, f"{where}.{name}") if is_part else value
+        elif required:
+            raise ValueError(f"`{where}.{name}` is missing")
+    try:
+        return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    except UsageError as exc:
+        # Says which of several specifications has the field.
+        exc.args = (str(exc).replace(f"`{exc.field}`", f"`{where}.{exc.field}`"),)
+        raise
+
+
+@cache
+def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:  # noqa: ANN401 - a dataclass
+    """Return by field the specification that it holds, if any, and whether it has no default."""
+    return {
+        one.name: (
+            next(filter(is_dataclass, _members(one.type)), None),
+            MISSING is one.default and MISSING is one.default_factory,
+        )
+        for one in fields(kind)
+    }
 
 
 def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
@@ -85,7 +144,7 @@ def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str, Any], ...]:
     if not is_dataclass(kind):
         raise TypeError(f"{kind} is no dataclass")
     return tuple(
-        (each.name, _accepted(each.type), _words(each.type), each.type) for each in fields(kind)
+        (each.name, _accepted(each.type), words(each.type), each.type) for each in fields(kind)
     )
 
 
@@ -115,14 +174,22 @@ def _accepted(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or 
     return tuple(found)
 
 
-def _words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
-    names = []
-    for each in _members(annotation):
-        if issubclass(each, StrEnum):
-            names.append(f"one of {', '.join(each)}")
-        else:
-            names.append(WORDS.get(each) or f"a {each.__name__}")
-    return " or ".join(names)
+def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
+    """Return what a value of a type is, in words."""
+    inner = [one for one in get_args(annotation) if one is not type(None)]
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return f"one of {', '.join(filter(None, map(str, inner)))}"
+    if origin in {tuple, list}:
+        count = "" if Ellipsis in inner or origin is list else f"{len(inner)} "
+        return f"a list of {count}{_PLURAL.get(inner[0], 'values')}"
+    if origin in {dict, Mapping}:
+        return _WORDS[dict]
+    if inner:
+        return " or ".join(dict.fromkeys(map(words, inner)))
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return f"one of {', '.join(str(each.value) for each in annotation)}"
+    return _WORDS.get(annotation) or f"a {annotation.__name__}"
 
 
 def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form
