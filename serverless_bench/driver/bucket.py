@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.control import open_control_client
 from serverless_bench.clients.listings import (
     ObjectVersion,
     OpenUpload,
@@ -170,9 +171,8 @@ class Bucket(ObjectIO):
         if not _NAME.fullmatch(target.bucket):
             raise UsageError(f"{target.bucket!r} is not a bucket name")
         whole = replace(target, prefix="")
-        super().__init__(
-            whole, transfer=_TRANSFER, s3=BucketClient, called=_USER_AGENT, give_up_s=give_up_s
-        )
+        opener = partial(open_control_client, s3=BucketClient, called=_USER_AGENT)
+        super().__init__(whole, transfer=_TRANSFER, opener=opener, give_up_s=give_up_s)
         if requests is not None:
             self.requests = requests
 

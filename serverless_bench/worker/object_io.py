@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from serverless_bench.clients.control import ControlClient, open_control_client
-from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse
 from serverless_bench.job.target import Target
@@ -86,8 +85,8 @@ class ObjectIO:
         Bucket and prefix; names are keys without the prefix.
     transfer
         Attempts, and how long each may take.
-    s3, called
-        As for ``open_control_client``.
+    opener
+        Returns the client.
     give_up_s
         How long one request may take with all of its attempts, if it does not say so itself.
     """
@@ -97,11 +96,10 @@ class ObjectIO:
         target: Target,
         *,
         transfer: Transfer = _TRANSFER,
-        s3: type[WireClient] = WireClient,
-        called: str = "",
+        opener: Callable[[Target, Transfer], ControlClient] = open_control_client,
         give_up_s: float = GIVE_UP_S,
     ) -> None:
-        self._open = partial(open_control_client, target, transfer, s3=s3, called=called)
+        self._open = partial(opener, target, transfer)
         self._client: ControlClient = self._open()
         self._retries = transfer.retries
         self._give_up_s = give_up_s
