@@ -218,10 +218,10 @@ def unrecorded_launches(run: Run) -> int:
     came = set(zip(index[recorded].tolist(), launch[recorded].tolist(), strict=True))
     count = len({*zip(index[lost].tolist(), launch[lost].tolist(), strict=True)} - came)
     first = 0
-    for driver in run.killed:
-        arrived = has_line & (first <= launch) & (launch <= driver.last)
-        count += max(0, driver.started - int(arrived.sum()))
-        first = driver.last + 1
+    for started, last in run.killed:
+        arrived = has_line & (first <= launch) & (launch <= last)
+        count += max(0, started - int(arrived.sum()))
+        first = last + 1
     return count
 
 

@@ -6,7 +6,7 @@ No object is made per row: a million operations would take 1.8 GiB as objects.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Final, NamedTuple, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 import orjson
@@ -65,15 +65,6 @@ _WITH_KEYS: Final = frozenset({"accesses", "bad_ranges"})
 """Tables of which a report needs the keys: what happened there is what it is for."""
 
 
-class KilledDriver(NamedTuple):
-    """The launches of a driver that was killed, or is still at work."""
-
-    started: int
-    """At its last sign, by its own count."""
-    last: int
-    """Number of its last launch of functions, as in their records."""
-
-
 class RecordReader:
     """Takes lines, as many as there are, and then gives the tables.
 
@@ -106,7 +97,7 @@ class RecordReader:
         self._rows = 0
         self.end: Mapping[str, Any] = {}
         self.ended = False
-        self.killed: list[KilledDriver] = []
+        self.killed: list[tuple[int, int]] = []
         self.stability: Stability | None = None
         self.neighbours: Neighbours | None = None
         self.waves: list[WaveLine] = []
@@ -214,8 +205,7 @@ class RecordReader:
     def finish(self) -> None:
         """Note what a driver left behind that did not come to its end."""
         if not self.ended:
-            last = self.waves[-1].number if self.waves else 0
-            self.killed.append(KilledDriver(self._started, last))
+            self.killed.append((self._started, self.waves[-1].number if self.waves else 0))
         self._started = 0
 
     def _resumed(self, now_ns: int) -> None:

@@ -30,7 +30,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER, RECORDS
 from serverless_bench.rundir.planned import plan_of
-from serverless_bench.rundir.reader import KilledDriver, RecordReader, with_status
+from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import Neighbours, Stability, WaveLine, check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
 
@@ -99,8 +99,9 @@ class Run:
     drivers_reported: bool = True
     """Whether all drivers that worked on it came to their end, at which they report their
     requests; False while one is at work."""
-    killed: tuple[KilledDriver, ...] = ()
-    """Drivers that did not come to their end."""
+    killed: tuple[tuple[int, int], ...] = ()
+    """Of each driver that did not come to its end: how many functions it had launched at its last
+    sign, and the number of its last wave."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
     stability: Stability | None = None
