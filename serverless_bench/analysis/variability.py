@@ -24,6 +24,8 @@ EXTREME_SHARE: Final = 0.50
 OUTLIER_SCORE: Final = 14.826
 """hyperfine's threshold for ``|x - median| / MAD``: 10 standard deviations of a normal
 distribution (hyperfine, outlier_detection.rs)."""
+LEAST_DEVIATION: Final = 0.01
+"""Share of the median that stands for a median absolute deviation of 0."""
 START_SPREAD: Final = 0.25
 WORST: Final = 5
 
@@ -69,11 +71,16 @@ def variability(run: Run, summary: Summary) -> Variability:
 
 
 def scores(values: Floats) -> Floats:
-    """Return how many median absolute deviations each value is off; 0 if most are equal."""
+    """Return how many median absolute deviations each value is off the median.
+
+    Where more than half of the values are equal that deviation is 0, and ``LEAST_DEVIATION``
+    of the median stands for it.
+    """
     if not len(values):
         return values
-    away = np.abs(values - np.median(values))
-    deviation = float(np.median(away))
+    middle = float(np.median(values))
+    away = np.abs(values - middle)
+    deviation = float(np.median(away)) or LEAST_DEVIATION * middle
     return away / deviation if deviation else np.zeros_like(away)
 
 

@@ -10,7 +10,7 @@ import pytest
 from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.variability import scores, variability
+from serverless_bench.analysis.variability import OUTLIER_SCORE, scores, variability
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import Outcome
@@ -187,6 +187,9 @@ def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:
     assert variability(run, summarize(run)).warnings == ()
 
 
-def test_equal_values_are_no_outliers() -> None:
-    assert not scores(np.array([1.0, 1.0, 1.0, 9.0])).any()
+def test_among_equal_values_the_other_one_is_an_outlier() -> None:
+    assert (scores(np.array([*[1.0] * 6, 100.0])) > OUTLIER_SCORE).tolist() == [False] * 6 + [True]
+    assert (scores(np.array([1.0, 1.0, 1.0, 1.1])) < OUTLIER_SCORE).all()
+    assert not scores(np.array([1.0, 1.0, 1.0])).any()
+    assert not scores(np.array([0.0, 0.0, 0.0, 1.0])).any()
     assert len(scores(np.array([]))) == 0
