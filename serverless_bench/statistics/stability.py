@@ -3,9 +3,9 @@
 A run that ends as soon as an interval is narrow is looked at again and again, and ends when
 the interval happens to be too narrow. Four things keep its word all the same. Blocks are as
 long as several autocorrelation times of the rate, and there are at least ``MIN_BLOCKS``, whose
-few degrees of freedom are made up for (Student's t), within ``MIN_S`` or more. The rate has no trend over the window that
+few degrees of freedom are made up for (Student's t). The rate has no trend over the window that
 could be more than ``MOST_TREND`` times what is asked for. And all of that holds for as long
-again as a share of the run, ``HOLDING_SHARE``, at every look.
+again as a share of the run, ``HOLDING_SHARE``, at every look, and not before ``MIN_S``.
 """
 
 from collections.abc import Sequence
