@@ -12,7 +12,7 @@ STACK := serverless_bench/aws/stack
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 WINGS := $(wildcard tests/*/lab tests/*/studies)
 
-.PHONY: demo fast test test-wings full check lint types contracts docs settings report reference notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants clean
+.PHONY: demo fast test test-wings full check lint types contracts docs settings report reference notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -80,6 +80,9 @@ experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
 
 mutants: .venv/dev  ## would the tests notice? faults planted in named functions, up to an hour
 	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+findings: .venv/dev  ## undo the mending of each finding, see its test fail, and write the second table of docs/verdicts.md
+	$(BIN)/python -m tests.verdicts.findings $(FINDINGS)
 
 golden: .venv/dev  ## accept the reports as they are now
 	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py tests/unit/analysis/test_recorded_runs.py --update-golden

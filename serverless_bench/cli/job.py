@@ -69,25 +69,19 @@ class Prepared:
             job=self.job,
             keys=self.keys,
             place=self.checked.placed,
-            embedded=self.embedded,
             cost=self.cost,
             display=self.output.display,
         )
 
     @property
     def job(self) -> "JobSpec":
-        """The job, but for its target."""
+        """The job; its target has the address that the flags say."""
         return self.checked.job
 
     @property
     def keys(self) -> Sequence[str]:
         """Objects to read."""
         return self.checked.keys
-
-    @property
-    def embedded(self) -> bool:
-        """Whether it runs against the embedded store."""
-        return self.checked.location.embedded
 
     @property
     def directory(self) -> Path:

@@ -85,20 +85,19 @@ def job_of(prepared: Prepared) -> "JobSpec":
     """Return the job of a command, as it would run where all its functions run at once."""
     # Elsewhere all functions are launched at once, unless the flags say otherwise.
     at_once = prepared.checked.settings.concurrency or prepared.job.number
-    location, remote = prepared.checked.location, prepared.checked.remote
-    endpoints = location.endpoints
-    if location.bucket and not endpoints:
+    target, remote = prepared.job.target, prepared.checked.remote
+    endpoints: Sequence[str] = (target.endpoint_url, *prepared.job.endpoints)
+    if target.store is None and not target.endpoint_url:
         from serverless_bench.driver.target import configured_endpoints
 
-        endpoints = tuple(configured_endpoints(location.protocol))
+        endpoints = tuple(configured_endpoints(target.protocol))
     target = replace(
-        prepared.job.target,
-        bucket=location.bucket or "",
+        target,
         endpoint_url=next(iter(endpoints), ""),
         # A bucket in a region that nobody names is where the functions are, unless that is denied.
-        region=location.region or ("" if remote.far else remote.region or ""),
+        region=target.region or ("" if remote.far else remote.region or ""),
     )
-    return replace(prepared.job, target=target, endpoints=endpoints[1:], concurrency=at_once)
+    return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
 
 
 def prepare_command(words: Sequence[str]) -> Prepared:

@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.control import ControlClient, open_control_client
+from serverless_bench.clients.control import open_control_client
 from serverless_bench.clients.listings import (
     ObjectVersion,
     OpenUpload,
@@ -71,55 +71,26 @@ _USER_AGENT: Final = f"sbench/{__version__}"
 T = TypeVar("T")
 
 
-class BucketClient(ControlClient, Protocol):
-    """A client that also makes the requests about a bucket itself."""
+class BucketClient(WireClient):
+    """The thin client, with the requests that are about a bucket itself.
+
+    The clients of other clouds have the same methods (``obstore_control.CloudControl``), but for
+    those of versions.
+    """
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         """Return the region that the store says, if it says one."""
-
-    def create_bucket(self, exchange: Exchange) -> None:
-        """Make the bucket; 409 refuses one that is there."""
-
-    def read_setting(self, setting: "Setting", exchange: Exchange) -> ET.Element:
-        """Return the document that says how something is set of an S3 bucket."""
-
-    def list_sizes(
-        self, prefix: str, after: str, exchange: Exchange
-    ) -> tuple[list[str], list[int], bool]:
-        """Return a page of keys with the sizes of their objects, and whether there are more."""
-
-    def list_uploads(
-        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
-    ) -> tuple[list[OpenUpload], OpenUpload | None]:
-        """Return a page of open uploads, and behind which one the next page begins."""
-
-    def list_versions(
-        self, prefix: str, after: ObjectVersion | None, exchange: Exchange
-    ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
-        """Return a page of versions, and after which one the next page begins."""
-
-    def get_version_head(
-        self, version: ObjectVersion, length: int, exchange: Exchange
-    ) -> tuple[bytes, str, str]:
-        """Return the first bytes of a version, as ``get_head`` does."""
-
-    def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
-        """Delete one version, or one delete marker, for good."""
-
-
-class _S3BucketClient(WireClient):
-    """The thin client, with the requests that are about a bucket itself."""
-
-    def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         headers = {"x-amz-expected-bucket-owner": owner} if owner else NO_HEADERS
         response = self._send("HeadBucket", "", exchange, headers=headers)
         found = response.headers.get("x-amz-bucket-region", "")
         return found if _REGION.fullmatch(found) else ""
 
     def create_bucket(self, exchange: Exchange) -> None:
+        """Make the bucket; 409 refuses one that is there."""
         self._send("CreateBucket", "", exchange)
 
     def read_setting(self, setting: "Setting", exchange: Exchange) -> ET.Element:
+        """Return the document that says how something is set of an S3 bucket."""
         response = self._send(setting.operation, "", exchange, query=f"{setting.query}=")
         # moto calls documents by the operation, and nobody who reads them minds.
         others = f"{setting.operation}Response"
@@ -129,6 +100,7 @@ class _S3BucketClient(WireClient):
     def list_sizes(
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[list[str], list[int], bool]:
+        """Return a page of keys with the sizes of their objects, and whether there are more."""
         listed, keys, more = self._list(prefix, after, exchange)
         sizes = [whole_number(text) for text in texts(listed, "Size")]
         return keys, [size for size in sizes if size is not None], more
@@ -136,6 +108,7 @@ class _S3BucketClient(WireClient):
     def list_uploads(
         self, prefix: str, marker: OpenUpload | None, exchange: Exchange
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        """Return a page of open uploads, and behind which one the next page begins."""
         query = uploads_query(prefix, marker)
         response = self._send("ListMultipartUploads", "", exchange, query=query)
         return read_uploads(response.text, prefix)
@@ -143,6 +116,7 @@ class _S3BucketClient(WireClient):
     def list_versions(
         self, prefix: str, after: ObjectVersion | None, exchange: Exchange
     ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
+        """Return a page of versions, and after which one the next page begins."""
         query = versions_query(prefix, after)
         response = self._send("ListObjectVersions", "", exchange, query=query)
         return read_versions(response.text, prefix)
@@ -150,6 +124,7 @@ class _S3BucketClient(WireClient):
     def get_version_head(
         self, version: ObjectVersion, length: int, exchange: Exchange
     ) -> tuple[bytes, str, str]:
+        """Return the first bytes of a version, as ``get_head`` does."""
         headers = byte_range(0, length)
         query = version.query
         response = self._send("GetObject", version.key, exchange, query=query, headers=headers)
@@ -157,6 +132,7 @@ class _S3BucketClient(WireClient):
         return response.text[:length], found.get("etag", ""), found.get("content-range", "")
 
     def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
+        """Delete one version, or one delete marker, for good."""
         self._send("DeleteObject", version.key, exchange, query=version.query)
 
 
@@ -198,7 +174,7 @@ class Bucket:
     ) -> None:
         if not _NAME.fullmatch(target.bucket):
             raise UsageError(f"{target.bucket!r} is not a bucket name")
-        opened = open_control_client(target, _TRANSFER, s3=_S3BucketClient, called=_USER_AGENT)
+        opened = open_control_client(target, _TRANSFER, s3=BucketClient, called=_USER_AGENT)
         self._client = cast("BucketClient", opened)
         self._rng = random.Random()  # noqa: S311 - jitter is no secret
         self._requests: Counter[str] = Counter() if requests is None else requests

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ALL_OPERATIONS
 from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.directory_bucket import check_express
-from serverless_bench.driver.location import Location, check_meant, check_room, open_target
+from serverless_bench.driver.location import check_meant, check_room
 from serverless_bench.driver.plan import check
-from serverless_bench.driver.remote import Remote, locate
+from serverless_bench.driver.remote import Remote, endpoints_of, locate
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of, open_executor
 from serverless_bench.job.keys import check_prefix, read_key_file
@@ -23,7 +23,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Addressing, StoreProtocol, Target
+from serverless_bench.job.target import FILES, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.listing import HEADER, KEYS
@@ -34,9 +34,6 @@ from serverless_bench.settings.schema import check_name
 from serverless_bench.settings.specification import load_of, size_of, values_of
 from serverless_bench.units import format_size
 
-_NOWHERE: Final = "http://127.0.0.1:9"
-"""For arrays in files: the discard port, at which nothing answers."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedJob:
@@ -44,17 +41,15 @@ class CheckedJob:
 
     settings: JobSettings
     job: JobSpec
-    """Its target is not known yet, but for the client, its options and the prefix."""
+    """Its target has the address that settings say, which may be none, and no control yet."""
     keys: Sequence[str]
     """Objects that it reads."""
-    location: Location
     remote: Remote
 
     def at(self, target: Target) -> JobSpec:
         """Return the job as it runs on a target."""
-        target = replace(target, client_option=self.job.target.client_option)
         check_meant(target, by_service=info_of(self.job.executor).billed)
-        if not self.location.endpoint_url:
+        if not self.job.target.endpoint_url:
             self.remote.check_region(target)
         return replace(self.job, target=target, control=self.remote.control(target))
 
@@ -65,24 +60,21 @@ class CheckedJob:
         Raises
         ------
         UsageError
-            If the embedded store has no room for what the job writes, or a location is none.
+            If the embedded store has no room for what the job writes, or its address is none.
         StoreError
             If the store does not answer or start, or the bucket is not ours to use.
         """
-        location = self.location
-        if location.embedded and self.job.load.folder is not None:
-            yield Target(
-                client=location.client,
-                bucket="files",
-                prefix=location.prefix,
-                endpoint_url=_NOWHERE,
-            )
+        if self.job.target.endpoint_url == FILES.endpoint_url:
+            yield self.job.target
             return
+        # botocore takes a moment, which checking a job need not wait for.
+        from serverless_bench.driver.target import open_target  # noqa: PLC0415
+
         count, mean_bytes = self.new_objects()
-        if location.embedded and count:
+        if self.job.target.store is not None and count:
             what = "arrays" if self.job.load.library is not None else "objects"
             check_room(count * mean_bytes, f"{count} {what} of {format_size(mean_bytes)}")
-        with open_target(location) as target:
+        with open_target(self.job.target) as target:
             yield target
 
     @contextmanager
@@ -137,23 +129,20 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     _check_ends(settings, load)
     open_workload(settings.workload).check_library(load)
     keys = _keys(settings, load) if keys is None else keys
-    location, remote = locate(settings)
-    job = _specified(settings, size, load, keys, location, remote)
+    target, remote = locate(settings)
+    if load.folder is not None and target.store is not None:
+        options = target.client_option
+        target = replace(FILES, client=target.client, prefix=target.prefix, client_option=options)
+    job = _specified(settings, size, load, keys, target, remote)
     check_name(job.name)
     check(job, keys)
     check_prefix(remote.prefix or "")
     _check_client(job)
-    placed = replace(
-        job.target,
-        addressing=Addressing(location.addressing),
-        endpoint_url=next(iter(location.endpoints), ""),
-    )
-    control = None if remote.prefix is None else remote.bucket or ""
-    check_express(replace(job, target=placed), location.bucket, control)
+    check_express(job, None if remote.prefix is None else remote.bucket or "")
     open_executor(job)
     if job.load.folder is not None and job.gate is not None:
         raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
-    return CheckedJob(settings=settings, job=job, keys=keys, location=location, remote=remote)
+    return CheckedJob(settings=settings, job=job, keys=keys, remote=remote)
 
 
 def _specified(
@@ -161,19 +150,13 @@ def _specified(
     size: int | None,
     load: Load,
     keys: Sequence[str],
-    location: Location,
+    target: Target,
     remote: Remote,
 ) -> JobSpec:
     number = _number(settings, keys)
     values = values_of(JobSpec, settings) | {
         "name": settings.name or f"{utc_stamp()}-{settings.workload}-{secrets.token_hex(2)}",
-        "target": Target(
-            client=location.client,
-            bucket="",
-            protocol=location.protocol,
-            prefix=location.prefix,
-            client_option=values_of(Target, settings)["client_option"],
-        ),
+        "target": target,
         "transfer": Transfer(**values_of(Transfer, settings)),
         "load": load,
         "number": number,
@@ -182,7 +165,7 @@ def _specified(
         "size": size,
         "function": remote.functions,
         "function_region": remote.region,
-        "endpoints": location.endpoints[1:],
+        "endpoints": endpoints_of(settings)[1:],
     }
     return JobSpec(**values)
 

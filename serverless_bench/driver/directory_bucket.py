@@ -16,15 +16,13 @@ from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.types import wrong
 
 
-def check_express(job: JobSpec, bucket: str | None, control: str | None) -> None:
+def check_express(job: JobSpec, control: str | None) -> None:
     """Refuse a job whose settings do not fit its bucket, if that is a directory bucket.
 
     Parameters
     ----------
     job
-        Whose target's bucket is not known yet.
-    bucket
-        Where its objects are.
+        To be run.
     control
         Bucket of claims and records; empty for that of the objects, None for no such records.
 
@@ -33,13 +31,14 @@ def check_express(job: JobSpec, bucket: str | None, control: str | None) -> None
     UsageError
         With the first setting that does not fit.
     """
-    if control is not None and is_directory_bucket(control or bucket or ""):
+    bucket = job.target.bucket
+    if control is not None and is_directory_bucket(control or bucket):
         raise wrong(
             "control_prefix",
             "claims and records are listed in order, which a directory bucket does not do",
             hint="`control_prefix` s3://BUCKET/PREFIX with a bucket of another kind, or `stack`",
         )
-    if bucket is None or not is_directory_bucket(bucket):
+    if not is_directory_bucket(bucket):
         return
     for field, problem, hint in _problems(job):
         raise wrong(field, f"{problem} in a directory bucket", hint=hint)

@@ -1,84 +1,19 @@
-"""From the settings that name a store to a bucket that is really there."""
+"""Checks of where a job has its objects, against the environment and the disk."""
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.endpoint import parse_endpoint, refuse_password
-from serverless_bench.job.target import Addressing, StoreProtocol, Target
+from serverless_bench.job.endpoint import refuse_password
+from serverless_bench.job.target import Target
 from serverless_bench.units import format_size
 
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
 "Service-specific endpoints"); and what has it look elsewhere."""
 IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
-    """Where objects are, as far as the user says; names as in the settings."""
-
-    bucket: str | None
-    protocol: StoreProtocol = StoreProtocol.S3
-    endpoint_url: str | None
-    """Of several, with commas between them."""
-    region: str | None
-    addressing: str
-    client: str
-    prefix: str
-
-    def __post_init__(self) -> None:
-        if self.endpoint_url is not None:
-            urls = map(parse_endpoint, self.endpoint_url.split(","))
-            object.__setattr__(self, "endpoint_url", ",".join(urls))
-
-    @property
-    def embedded(self) -> bool:
-        """Whether the embedded store is meant."""
-        return self.bucket is None and self.endpoint_url is None
-
-    @property
-    def endpoints(self) -> tuple[str, ...]:
-        """The endpoints one by one; empty if none is named."""
-        return tuple(self.endpoint_url.split(",")) if self.endpoint_url else ()
-
-
-@contextmanager
-def open_target(location: Location) -> Iterator[Target]:
-    """Yield the target at a location; an embedded store lives as long as the block.
-
-    Raises
-    ------
-    UsageError
-        If an endpoint comes without a bucket, or is no URL.
-    StoreError
-        If the store does not answer or start, or the bucket is not ours to use.
-    """
-    # botocore takes a moment, which checking a job need not wait for.
-    from serverless_bench.driver.target import embedded_target, resolve  # noqa: PLC0415
-
-    if location.embedded:
-        with embedded_target(client=location.client, prefix=location.prefix) as target:
-            yield target
-        return
-    if location.bucket is None:
-        raise UsageError(
-            f"`endpoint_url` {location.endpoint_url} needs a `bucket`", hint="name a bucket there"
-        )
-    wanted = Target(
-        client=location.client,
-        bucket=location.bucket,
-        protocol=location.protocol,
-        prefix=location.prefix,
-        endpoint_url=next(iter(location.endpoints), ""),
-        addressing=Addressing(location.addressing),
-    )
-    yield resolve(wanted, region=location.region)
 
 
 def check_meant(target: Target, *, by_service: bool = False) -> None:

@@ -3,18 +3,29 @@
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.aws.stack.template import DeployedFunction, choose
 from serverless_bench.driver.directory_bucket import standard_endpoint
-from serverless_bench.driver.location import Location
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
-from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
+from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.target import (
+    DEFAULT_CLIENTS,
+    EMBEDDED,
+    EMBEDDED_BUCKET,
+    StoreProtocol,
+    Target,
+    parse_bucket,
+)
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
+from serverless_bench.settings.specification import values_of
+
+if TYPE_CHECKING:
+    from serverless_bench.aws.account import Stack
 
 NOT_FOR_ALL: Final = (
     *("stack", "function", "function_region", "probe", "memory", "arch"),
@@ -61,8 +72,13 @@ class Remote:
         if self.bucket is not None and (self.apart or self.protocol is not target.protocol):
             from serverless_bench.driver.target import resolve  # noqa: PLC0415 - see locate
 
-            wanted = Target(bucket=self.bucket, protocol=self.protocol, prefix=self.prefix)
-            return resolve(wanted, region=self.region)
+            wanted = Target(
+                bucket=self.bucket,
+                protocol=self.protocol,
+                prefix=self.prefix,
+                region=self.region or "",
+            )
+            return resolve(wanted)
         return replace(
             target,
             bucket=self.bucket or target.bucket,
@@ -94,8 +110,10 @@ class Remote:
         )
 
 
-def locate(settings: JobSettings) -> tuple[Location, Remote]:
-    """Return where a job's objects are, and its functions; a stack says both.
+def locate(settings: JobSettings) -> tuple[Target, Remote]:
+    """Return where a job's objects are, as far as that is said, and its functions.
+
+    A stack says both. The address of the target, and its region, may be empty.
 
     Raises
     ------
@@ -104,30 +122,39 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     ExecutorError
         If the stack cannot be used.
     """
-    location = _location(settings)
     executor = info_of(settings.executor)
     _refuse_idle(settings, executor.settings)
-    if not executor.remote:
-        return location, Remote()
-    function = settings.function
-    functions = (function,) if isinstance(function, str) else function
-    protocol, bucket, prefix = parse_prefix(settings.control_prefix)
-    remote = Remote(
-        functions=functions,
-        region=settings.function_region or _region_of(functions),
-        far=settings.function_region is not None,
-        prefix=prefix,
-        bucket=bucket,
-        protocol=protocol,
-    )
+    remote = _remote(settings) if executor.remote else Remote()
+    target = _target(settings)
     if settings.stack is not None:
-        location, remote = _with_stack(settings.stack, settings, location, remote)
+        _check_deployed(settings, target.client)
+        # Only a job with a stack waits for AWS, and for what reads its answers.
+        from serverless_bench.aws.account import read_stack  # noqa: PLC0415
+
+        stack = read_stack(settings.stack, region=remote.region or settings.region)
+        target, remote = _with_stack(stack, settings, target, remote)
+    elif settings.bucket is None and target.endpoint_url:
+        raise UsageError(
+            f"`endpoint_url` {target.endpoint_url} needs a `bucket`", hint="name a bucket there"
+        )
     if executor.invokes:
-        _check_reach(settings.executor, remote.functions, location)
-    return location, remote
+        _check_reach(settings.executor, remote.functions, target)
+    return target, remote
 
 
-def _location(settings: JobSettings) -> Location:
+def endpoints_of(settings: JobSettings) -> tuple[str, ...]:
+    """Return the endpoints that settings name, in their order.
+
+    Raises
+    ------
+    UsageError
+        If a URL is wrong.
+    """
+    urls = () if settings.endpoint_url is None else settings.endpoint_url.split(",")
+    return tuple(map(parse_endpoint, urls))
+
+
+def _target(settings: JobSettings) -> Target:
     protocol, bucket, rest = parse_bucket(settings.bucket or "")
     if rest:
         raise wrong(
@@ -137,31 +164,42 @@ def _location(settings: JobSettings) -> Location:
         )
     if protocol is not StoreProtocol.S3 and settings.region is not None:
         raise wrong("region", f"means nothing to {protocol}://", hint="leave it out")
-    return Location(
-        bucket=bucket or settings.bucket,
+    url = next(iter(endpoints_of(settings)), "")
+    embedded = settings.bucket is None and not url
+    values = values_of(Target, settings) | {
+        "client": settings.client or "",
+        "bucket": EMBEDDED_BUCKET if embedded else bucket,
+        "protocol": protocol,
+        "endpoint_url": url,
+        "region": settings.region or "",
+        "store": EMBEDDED if embedded else None,
+    }
+    return Target(**values)
+
+
+def _remote(settings: JobSettings) -> Remote:
+    function = settings.function
+    functions = (function,) if isinstance(function, str) else function
+    protocol, bucket, prefix = parse_prefix(settings.control_prefix)
+    return Remote(
+        functions=functions,
+        region=settings.function_region or _region_of(functions),
+        far=settings.function_region is not None,
+        prefix=prefix,
+        bucket=bucket,
         protocol=protocol,
-        endpoint_url=settings.endpoint_url,
-        region=settings.region,
-        addressing=settings.addressing,
-        client=settings.client or DEFAULT_CLIENTS[protocol],
-        prefix=settings.prefix,
     )
 
 
 def _with_stack(
-    name: str, settings: JobSettings, location: Location, remote: Remote
-) -> tuple[Location, Remote]:
-    """Return both with what a stack says in place of what nobody else did."""
-    _check_deployed(settings, location.client)
-    # Only a job with a stack waits for AWS, and for what reads its answers.
-    from serverless_bench.aws.account import read_stack  # noqa: PLC0415
-
-    stack = read_stack(name, region=remote.region or settings.region)
-    own = bool(location.bucket or location.endpoint_url)
+    stack: "Stack", settings: JobSettings, target: Target, remote: Remote
+) -> tuple[Target, Remote]:
+    """Return both, completed by a stack."""
+    own = bool(settings.bucket or target.endpoint_url)
     elsewhere = not own and stack.data_region != stack.region
     is_control_ours = remote.bucket in {None, stack.control_bucket}
     for prefix, setting, allowed in (
-        (None if location.bucket else location.prefix, "prefix", DEFAULT_PREFIX),
+        (None if settings.bucket else target.prefix, "prefix", DEFAULT_PREFIX),
         (remote.prefix if is_control_ours else None, "control_prefix", CONTROL_PREFIX),
     ):
         # The role of the stack's functions allows nothing elsewhere.
@@ -171,10 +209,11 @@ def _with_stack(
                 f"{prefix!r} is not below {allowed}, where the stack's functions may write",
                 hint=f"as in {allowed}mine/; `bucket` for a bucket of yours",
             )
-    location = replace(
-        location,
-        bucket=location.bucket or stack.data_bucket,
-        region=location.region or stack.data_region,
+    target = replace(
+        target,
+        bucket=target.bucket if settings.bucket else stack.data_bucket,
+        region=target.region or stack.data_region,
+        store=None,
     )
     functions, deployed = remote.functions, remote.deployed
     if not functions:
@@ -191,7 +230,7 @@ def _with_stack(
         # A store, or a bucket, of the user's has an address of its own.
         apart=remote.bucket is None and (own or elsewhere),
     )
-    return location, remote
+    return target, remote
 
 
 def _check_deployed(settings: JobSettings, client: str) -> None:
@@ -212,14 +251,14 @@ def _region_of(functions: Sequence[str]) -> str | None:
     return words[_ARN_REGION] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
 
 
-def _check_reach(executor: str, functions: tuple[str, ...], location: Location) -> None:
+def _check_reach(executor: str, functions: tuple[str, ...], target: Target) -> None:
     if not any(functions):
         raise UsageError(
             f"`executor` {executor} needs to know which function to invoke",
             hint="`stack` NAME for what `sam deploy` made, `function` NAME for any other;"
             " `sbench lambda-host` runs one here",
         )
-    if location.embedded and not any(os.environ.get(variable) for variable in _ENDPOINTS):
+    if target.store is not None and not any(map(os.environ.get, _ENDPOINTS)):
         raise UsageError(
             "functions on AWS cannot reach the embedded store of this machine",
             hint="`stack` NAME or `bucket` B for a bucket there; `sbench lambda-host` for"

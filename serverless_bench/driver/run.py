@@ -157,9 +157,8 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
         return job
     control = job.control
     if control is not None and not control.endpoint_url:
-        control = resolve(control, region=control.region)
-    target = resolve(job.target, region=job.target.region)
-    return replace(job, target=target, control=control)
+        control = resolve(control)
+    return replace(job, target=resolve(job.target), control=control)
 
 
 def _launched(

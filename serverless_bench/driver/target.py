@@ -18,7 +18,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.job.target import EMBEDDED, StoreProtocol, Target
 
 if TYPE_CHECKING:
     # It loads NumPy, which a worker that looks for its bucket has no use for.
@@ -31,15 +31,13 @@ _FILES: Final = {
 _PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
 
 
-def resolve(target: Target, *, region: str | None) -> Target:
+def resolve(target: Target) -> Target:
     """Return ``target`` with the address and region that its bucket really has.
 
     Parameters
     ----------
     target
         ``endpoint_url`` may be empty: the bucket is on AWS then.
-    region
-        Where to look first; None takes the AWS configuration's region.
 
     Raises
     ------
@@ -52,13 +50,13 @@ def resolve(target: Target, *, region: str | None) -> Target:
         url = target.endpoint_url or CLOUDS[target.protocol].endpoint()
         return _reached(replace(target, endpoint_url=url))
     zone = zone_of(target.bucket)
+    if not target.endpoint_url and zone is None:
+        return _found_on_aws(target)
+    target = replace(target, region=target.region or _configured_region())
     if not target.endpoint_url and zone is not None:
-        region = region or _configured_region()
-        check_zone(target.bucket, region)
-        target = replace(target, endpoint_url=zonal_endpoint(zone, region))
-    if not target.endpoint_url:
-        return _found_on_aws(target, region)
-    return _reached(replace(target, region=region or _configured_region()))
+        check_zone(target.bucket, target.region)
+        target = replace(target, endpoint_url=zonal_endpoint(zone, target.region))
+    return _reached(target)
 
 
 def _reached(target: Target) -> Target:
@@ -68,11 +66,11 @@ def _reached(target: Target) -> Target:
     return target
 
 
-def _found_on_aws(target: Target, region: str | None) -> Target:
+def _found_on_aws(target: Target) -> Target:
     from serverless_bench.driver import boto  # noqa: PLC0415 - 0.2 s of a processor
 
     with boto.explained(target):
-        client = boto.open_s3(replace(target, region=region or ""))
+        client = boto.open_s3(target)
     if not is_aws(client.meta.endpoint_url):
         # The environment names another store: nobody bounds what botocore reads of it.
         client.close()
@@ -167,7 +165,7 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
     ...     print(target.store)
     seaweedfs
     """
-    from serverless_bench.stores.embedded import EMBEDDED, embedded_store  # noqa: PLC0415
+    from serverless_bench.stores.embedded import embedded_store  # noqa: PLC0415
 
     with embedded_store() as lease:
         target = Target(
@@ -179,6 +177,24 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
         )
         ensure(target)
         yield target
+
+
+@contextmanager
+def open_target(target: Target) -> Iterator[Target]:
+    """Yield a target at its address; an embedded store lives as long as the block.
+
+    Raises
+    ------
+    UsageError, StoreError, PluginError
+        As ``resolve``, or ``embedded_target``.
+    """
+    if target.store is None:
+        yield resolve(target)
+        return
+    with embedded_target() as here:
+        yield replace(
+            target, bucket=here.bucket, endpoint_url=here.endpoint_url, region=here.region
+        )
 
 
 def neighbours_noted(target: Target, notes: dict[str, Any]) -> AbstractContextManager[object]:

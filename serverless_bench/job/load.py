@@ -1,8 +1,7 @@
 """What one function does: how many operations, of which kinds, when, and on which objects."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from serverless_bench.job.keys import check_ratios, parse_layout
 from serverless_bench.job.shared_keys import Pattern
@@ -169,9 +168,3 @@ class Load:
         check_ratios(self.compressibility, self.duplication)
         if self.arrivals not in {"uniform", "poisson"}:
             raise wrong("arrivals", f"must be uniform or poisson, got {self.arrivals!r}")
-
-
-def load_of(data: Mapping[str, Any]) -> Load:
-    """Return the load that ``asdict`` made ``data`` from."""
-    array = data.get("array")
-    return Load(**{**data, "array": None if array is None else ArraySpec(**array)})

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
-from serverless_bench.job.load import MAX_DUE, Load, load_of
+from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
     MAX_PART_BYTES,
@@ -19,7 +19,7 @@ from serverless_bench.job.transfer import (
     MIN_PART_BYTES,
     Transfer,
 )
-from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
+from serverless_bench.job.types import at_least, at_most, check_types, described, positive, wrong
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
 from serverless_bench.units import MIB
 
@@ -293,7 +293,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
         """Return the job that ``asdict`` made ``data`` from."""
-        return DescribedJob(**_values(data))
+        return described(DescribedJob, data, "job")
 
 
 def idle_words(idle: int, threads: int) -> str:
@@ -337,17 +337,4 @@ class InvocationSpec(Work):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the invocation that ``asdict`` made ``data`` from."""
-        return cls(**_values(data))
-
-
-def _values(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of fields that ``asdict``, and perhaps JSON, made ``data`` from."""
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
-    control = data.get("control")
-    return {
-        **values,
-        "target": Target(**data["target"]),
-        "transfer": Transfer(**data["transfer"]),
-        "control": None if control is None else Target(**control),
-        "load": load_of(data.get("load", {})),
-    }
+        return described(cls, data, "invocation")

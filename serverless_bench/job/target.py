@@ -37,6 +37,12 @@ class Addressing(StrEnum):
     VIRTUAL = "virtual"
 
 
+EMBEDDED: Final = "seaweedfs"
+"""The store that starts by itself, as runs name it."""
+EMBEDDED_BUCKET: Final = "sbench"
+"""The bucket that sbench makes in it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """Where objects live, and which library reaches them.
@@ -56,12 +62,13 @@ class Target:
         ``http(s)://host[:port]`` of the store, without the bucket; empty for the cloud's own,
         which is found out.
     region
-        Region of the bucket. Without an endpoint it is found out; empty where the protocol is
-        not s3.
+        Region of the bucket. Without an endpoint it is found out, and looked for here first; empty
+        for the AWS configuration's, and where the protocol is not s3.
     addressing
         Where a request names its bucket: auto, path or virtual.
     store
-        Which store sbench runs here itself; None for any other. ``embedded_target`` sets it.
+        Which store sbench runs here itself; None for any other. ``embedded_target`` sets it, and
+        the address, which is empty until the store runs.
     client_option
         The client library's own options, as names and values; docs/clients.md has them.
 
@@ -104,6 +111,10 @@ class Target:
     @property
     def _url(self) -> str:
         return f"{self.protocol}://{self.bucket}"
+
+
+FILES: Final = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
+"""For arrays in files, which need no bucket: at the discard port nothing answers."""
 
 
 def parse_bucket(text: str) -> tuple[StoreProtocol, str, str]:

@@ -1,14 +1,15 @@
-"""Check that the fields of a specification have values of their types."""
+"""Make specifications of JSON, and check that their fields have values of their types."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import NoneType
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.errors import UsageError
 
+T = TypeVar("T")
 WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
     int: "a whole number",
@@ -25,6 +26,58 @@ _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tu
 _BEYOND: Final = 1 << 63
 _MOST_SHOWN: Final = 80
 """Characters of a wrong value in a message."""
+
+
+def described(kind: type[T], data: object, where: str) -> T:
+    """Return the specification that ``asdict``, and perhaps JSON, made a table from.
+
+    Parameters
+    ----------
+    kind
+        A dataclass; its fields may be specifications, too.
+    data
+        Values by field.
+    where
+        How messages call the table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no table, has an unknown field, or lacks one.
+    UsageError
+        If the value of a field is wrong.
+    """
+    if not isinstance(data, Mapping):
+        raise TypeError(f"`{where}` must be a table")
+    parts = _parts(cast("Any", kind))
+    for name in data.keys() - parts.keys():
+        raise ValueError(f"`{where}.{name[:_MOST_SHOWN]}` is unknown")
+    values: dict[str, Any] = {}
+    for name, (part, required) in parts.items():
+        value = data.get(name)
+        if name in data:
+            is_part = part is not None and value is not None
+            values[name] = described(part, value, f"{where}.{name}") if is_part else value
+        elif required:
+            raise ValueError(f"`{where}.{name}` is missing")
+    try:
+        return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    except UsageError as exc:
+        # Says which of several specifications has the field.
+        exc.args = (str(exc).replace(f"`{exc.field}`", f"`{where}.{exc.field}`"),)
+        raise
+
+
+@cache
+def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:  # noqa: ANN401 - a dataclass
+    """Return by field the specification that it holds, if any, and whether it has no default."""
+    return {
+        one.name: (
+            next(filter(is_dataclass, _members(one.type)), None),
+            MISSING is one.default and MISSING is one.default_factory,
+        )
+        for one in fields(kind)
+    }
 
 
 def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass

@@ -11,7 +11,7 @@ a third of the size and loads into arrays without an object per row.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.access import ACCESS_WORDS, Access
@@ -181,6 +181,10 @@ OperationRow: TypeAlias = tuple[
     int | None,
 ]
 """The fields of an ``OperationRecord`` after its number."""
+START_NS: Final = 3
+END_NS: Final = 4
+ERROR: Final = 12
+"""Places of fields in such a row."""
 AttemptRow: TypeAlias = tuple[
     str,
     int,

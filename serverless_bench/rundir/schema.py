@@ -4,7 +4,7 @@ Whoever reads one may rely on it from here on; see ``columns`` for records.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -12,11 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import DescribedJob, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.job.types import check_text
+from serverless_bench.job.types import check_text, described
 from serverless_bench.units import format_count, format_seconds
 
 T = TypeVar("T")
@@ -220,16 +217,7 @@ def _check_plain(name: str, value: object, depth: int) -> None:
 
 def _job(data: Mapping[str, Any]) -> JobSpec:
     """Return the job that ``asdict`` made ``data`` from."""
-    given = {**data}
-    for name, kind in (("target", Target), ("transfer", Transfer)):
-        given[name] = _made(f"job.{name}", kind, data.get(name))
-    if data.get("control") is not None:
-        given["control"] = _made("job.control", Target, data["control"])
-    load = data.get("load")
-    if isinstance(load, dict) and load.get("array") is not None:
-        load = {**load, "array": _made("job.load.array", ArraySpec, load["array"])}
-    given["load"] = _made("job.load", Load, load)
-    job = _made("job", DescribedJob, given)
+    job = described(DescribedJob, data, "job")
     if job.load.code is not None:
         raise ValueError("`job.load.code` must be null: a run directory has no code to run")
     if job.load.sizes is not None:
@@ -242,22 +230,3 @@ def _job(data: Mapping[str, Any]) -> JobSpec:
         # Whether it is one that could be asked is seen where it is asked.
         _ = urlsplit(url).port
     return job
-
-
-def _made(where: str, kind: type[T], data: object) -> T:
-    """Return the specification that a table describes."""
-    if not isinstance(data, dict):
-        raise TypeError(f"`{where}` must be a table")
-    known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type] # a dataclass
-    for name in data.keys() - known.keys():
-        raise ValueError(f"`{where}.{name[:MAX_ID]}` is unknown")
-    for name, each in known.items():
-        if name not in data and MISSING is each.default and MISSING is each.default_factory:
-            raise ValueError(f"`{where}.{name}` is missing")
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
-    try:
-        return kind(**values)
-    except UsageError as exc:
-        # Says which of several specifications has the field.
-        exc.args = (str(exc).replace(f"`{exc.field}`", f"`{where}.{exc.field}`"),)
-        raise

@@ -14,7 +14,7 @@ from serverless_bench.driver.cost_limit import CostLimit, cost_limit
 from serverless_bench.driver.link import beyond_the_link
 from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.run import CutShort, new_directory, run_job
-from serverless_bench.driver.target import embedded_target, relocated, store_kept_up
+from serverless_bench.driver.target import open_target, relocated, store_kept_up
 from serverless_bench.driver.versioning import keeps_versions
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError
 from serverless_bench.executors.base import RunProgress
@@ -64,12 +64,15 @@ class Task:
     """Objects to read."""
     place: Callable[[JobSpec], AbstractContextManager[JobSpec]] = nullcontext
     """Yields a job with its target, which is there as long as the block."""
-    embedded: bool = False
-    """Whether it is known to use the embedded store."""
     cost: CostLimit = _UNLIMITED
     """Its limit is for all runs together."""
     spending: Spending = field(default_factory=Spending)
     display: Display | bool = False
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it uses the embedded store."""
+        return self.job.target.store is not None
 
 
 def task_of(
@@ -86,14 +89,13 @@ def task_of(
         If costs are limited where there are none.
     """
     cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory, arch=job.arch)
-    embedded = job.target.store is not None
-    place = _on_the_embedded_store if embedded else nullcontext
-    return Task(job=job, keys=keys, place=place, embedded=embedded, cost=cost)
+    place = nullcontext if job.target.store is None else _on_the_embedded_store
+    return Task(job=job, keys=keys, place=place, cost=cost)
 
 
 @contextmanager
 def _on_the_embedded_store(job: JobSpec) -> Iterator[JobSpec]:
-    with embedded_target(client=job.target.client, prefix=job.target.prefix) as target:
+    with open_target(job.target) as target:
         yield relocated(job, target)
 
 

@@ -23,8 +23,6 @@ from serverless_bench.stores.keeper import LOCK, START_S, find_socket
 from serverless_bench.stores.seaweedfs import FOLDERS
 from serverless_bench.units import NS_PER_S
 
-EMBEDDED: Final = "seaweedfs"
-"""The store that starts by itself, as runs name it."""
 _KEEPER: Final = "serverless_bench.stores.keeper"
 _TICK_S: Final = 0.02
 

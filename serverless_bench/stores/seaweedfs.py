@@ -31,6 +31,7 @@ from cryptography.x509.oid import NameOID
 
 from serverless_bench.clock import monotonic_ns, sleep, wall_ns
 from serverless_bench.errors import PluginError
+from serverless_bench.job.target import EMBEDDED_BUCKET
 from serverless_bench.process.private import own_directory
 from serverless_bench.stores.direct import open_direct
 from serverless_bench.units import NS_PER_S
@@ -65,7 +66,7 @@ class SeaweedFS:
         If the program is not installed.
     """
 
-    bucket = "sbench"
+    bucket = EMBEDDED_BUCKET
 
     def __init__(self, directory: Path, private: Path) -> None:
         self._directory = directory

@@ -13,7 +13,7 @@ from serverless_bench.driver.location import check_meant
 from serverless_bench.driver.target import embedded_target
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError, UsageError
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import FILES, Target
 from serverless_bench.plugins import TOOLS
 from serverless_bench.rundir.run import Run
 from serverless_bench.series.runs import (
@@ -36,8 +36,6 @@ from serverless_bench.studies.plan import Plan, overwrite_plan, planned_jobs
 from serverless_bench.studies.settings import inner, merged
 from serverless_bench.units import NS_PER_S
 
-_NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")
-"""For arrays in files, which need none."""
 _DIRECTORY: Final = "any--use1-az4--x-s3"
 """Where the loopback store has directory buckets."""
 
@@ -84,7 +82,7 @@ class Stores:
 
     def _opened(self, store: str, serve: Settings) -> Target:
         if store == "files":
-            return _NOWHERE
+            return FILES
         if store == "loopback":
             url = self._stack.enter_context(_serving(serve, own=self._given is None))
             bucket = _DIRECTORY if "express" in serve else "any"

@@ -30,7 +30,6 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.rundir.record import (
     Attempt,
-    AttemptRow,
     InvocationRecord,
     OperationRecord,
     OperationRow,
@@ -303,11 +302,11 @@ class BoardWriter:
         in_flight_ns = payload_ns = 0
         for done in measured:
             row, attempts, moved = done.row, done.attempt_rows, 0
-            kind = number_of[row[0]]
-            payload_ns += row[11]
-            if row[12] is None and not row[13]:
-                intended_ns = row[17]
-                latency_ns = row[4] - (row[3] if intended_ns is None else intended_ns)
+            name, _, _, began, ended, _, _, size, _, _, _, made, error, warmup, _, _, _, due = row
+            kind = number_of[name]
+            payload_ns += made
+            if error is None and not warmup:
+                latency_ns = ended - (began if due is None else due)
                 bits = latency_ns.bit_length()
                 # ``bucket_of`` without the call, which would be a quarter of all this.
                 if _LOWEST_BITS <= bits <= _HIGHEST_BITS:
@@ -317,20 +316,23 @@ class BoardWriter:
                 else:
                     words[_HISTOGRAM + bucket_of(latency_ns)] += 1
             else:
-                kind = _add_unusual(found, row)
+                kind = _add_unusual(found, _WARM_UP if warmup else kind, error)
             found[_OPERATIONS + kind] += 1
             for attempt in attempts:
-                in_flight_ns += attempt[4] - attempt[3]
-                moved += attempt[13]
-                if attempt[7] or attempt[2]:
-                    _add_unusual_attempt(found, attempt)
+                request, _, again, began, ended, _, status, code, _, _, _, _, _, count, _, _ = (
+                    attempt
+                )
+                in_flight_ns += ended - began
+                moved += count
+                if code or again:
+                    _add_unusual_attempt(found, request, again, status, code)
                 else:
-                    found[price_class[attempt[0]]] += 1
+                    found[price_class[request]] += 1
             if done.shown is not None:
                 moved -= done.shown[0]
                 in_flight_ns -= done.shown[1]
             # A span of a user's function has no attempts: its bytes are what it says.
-            found[kind] += moved if attempts else row[7]
+            found[kind] += moved if attempts else size
         found[at.IN_FLIGHT_NS] = in_flight_ns
         found[at.PAYLOAD_NS] = payload_ns
         for index, count in enumerate(found):
@@ -365,9 +367,8 @@ class BoardWriter:
         words[at.DELAYED] += record.lock_delayed or 0
 
 
-def _add_unusual(found: list[int], row: OperationRow) -> int:
+def _add_unusual(found: list[int], kind: int, error: str | None) -> int:
     """Count an operation that failed, or does not count; return the number of its kind."""
-    error, kind = row[12], _WARM_UP if row[13] else _KIND_NUMBER[row[0]]
     if error is not None:
         found[at.FAILED + kind] += 1
     if error == "corrupt":
@@ -375,18 +376,19 @@ def _add_unusual(found: list[int], row: OperationRow) -> int:
     return kind
 
 
-def _add_unusual_attempt(found: list[int], row: AttemptRow) -> None:
+def _add_unusual_attempt(
+    found: list[int], request: str, again: int, status: int | None, code: str | None
+) -> None:
     """Count an attempt that failed, or that another one came before."""
-    if row[2]:
+    if again:
         found[at.RETRIES] += 1
-    code, status = row[7], row[6]
     # Of what is corrupt the operation has been counted.
     if code is not None and code != "corrupt":
         found[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
     if status in _CONFLICT:
         found[at.CONFLICTS] += 1
     is_free = status is not None and status >= FREE_STATUS
-    found[at.FREE if is_free else _PRICE_CLASS[row[0]]] += 1
+    found[at.FREE if is_free else _PRICE_CLASS[request]] += 1
 
 
 def _first(row: tuple[int, ...]) -> int:

@@ -17,6 +17,9 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.transfer import Stat
 from serverless_bench.rundir.access import Access, AccessRow
 from serverless_bench.rundir.record import (
+    END_NS,
+    ERROR,
+    START_NS,
     Attempt,
     AttemptRow,
     BadRange,
@@ -54,12 +57,17 @@ class MeasuredOperation:
     @property
     def start_ns(self) -> int:
         """When it began."""
-        return self.row[3]
+        return self.row[START_NS]
+
+    @property
+    def end_ns(self) -> int:
+        """When it ended."""
+        return self.row[END_NS]
 
     @property
     def error(self) -> str | None:
         """As in ``OperationRecord``."""
-        return self.row[12]
+        return self.row[ERROR]
 
     @property
     def operation(self) -> OperationRecord:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import NotFound, SbenchError, last_failure
 from serverless_bench.job.target import Target
+from serverless_bench.job.types import described
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.process import memory_mib, worker_id
 from serverless_bench.version import __version__
@@ -67,8 +68,7 @@ class ProbeSpec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "ProbeSpec":
         """Return the specification that ``asdict`` made ``data`` from."""
-        targets = {name: data.get(name) and Target(**data[name]) for name in ("target", "control")}
-        return cls(**{**data, **targets, "needs": tuple(data["needs"])})
+        return described(cls, data, "probe")
 
 
 @dataclass(slots=True)

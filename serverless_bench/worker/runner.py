@@ -216,8 +216,8 @@ class InvocationRunner:
         )
         done, result = measure(context, self.clock)
         self.measured.append(done)
-        if board is not None and done.row[4] >= board.due_ns:
-            board.count(done.row[4])
+        if board is not None and done.end_ns >= board.due_ns:
+            board.count(done.end_ns)
         if done.bug:
             self._stop(done.bug)
         elif monotonic_ns() > self.deadline_ns:

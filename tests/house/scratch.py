@@ -85,10 +85,14 @@ class Scratch:
 
     def insert(self, path: str, before: str, lines: str) -> None:
         """Write lines into a file, before the only place that begins as ``before`` does."""
+        self.replace(path, before, lines + before)
+
+    def replace(self, path: str, old: str, new: str) -> None:
+        """Put another text in the only place of a file that has the old one."""
         place = self.root / path
         text = place.read_text("utf-8")
-        assert text.count(before) == 1, (path, before)
-        place.write_text(text.replace(before, lines + before), "utf-8")
+        assert text.count(old) == 1, (path, old)
+        place.write_text(text.replace(old, new), "utf-8")
 
     def changed(self, folder: str) -> set[str]:
         """Return the files of a folder that are not as they are in the repository."""
@@ -119,11 +123,11 @@ class Scratch:
         """Have the Makefile make something, by the tools of this environment."""
         self._call("make", "-o", ".venv/dev", f"BIN={Path(sys.executable).parent}", *targets)
 
-    def run(self, *arguments: str) -> str:
-        """Run Python in this copy and return what it printed; fail if its exit code is not 0."""
-        return self._call(sys.executable, *arguments)
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run Python in this copy and return what it printed; fail if its exit code is another."""
+        return self._call(sys.executable, *arguments, code=code)
 
-    def _call(self, *command: str) -> str:
+    def _call(self, *command: str, code: int = 0) -> str:
         done = subprocess.run(
             command,
             cwd=self.root,
@@ -133,7 +137,7 @@ class Scratch:
             timeout=_PATIENCE_S,
             check=False,
         )
-        assert done.returncode == 0, f"{command}: {(done.stdout + done.stderr)[-6000:]}"
+        assert done.returncode == code, f"{command}: {(done.stdout + done.stderr)[-6000:]}"
         return done.stdout
 
 

@@ -202,6 +202,8 @@ class FaultServer:
 
     script: Iterable[Answer] = ()
     context: ssl.SSLContext | None = None
+    receive_buffer: int | None = None
+    """Bytes that its kernel takes before they are read; None as many as it likes."""
     seen: list[str] = field(default_factory=list)
     """Method and path of every request, in order."""
     connections: int = 0
@@ -210,6 +212,8 @@ class FaultServer:
         self._answers = iter(self.script)
         self._over = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        if self.receive_buffer is not None:
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer)
         self._port = self._listener.getsockname()[1]
         self.hung_up = threading.Event()
         """Set once a connection was closed by the server."""

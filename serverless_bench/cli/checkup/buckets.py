@@ -49,7 +49,7 @@ def look_at(bucket: Target, patient: Patient, *, write_test: bool) -> Iterator[F
     """
     what = f"bucket {bucket.bucket_name}"
     try:
-        target = resolve(bucket, region=patient.region)
+        target = resolve(bucket)
         with closing(Bucket(target, give_up_s=_GIVE_UP_S)) as store:
             with explained(target):
                 found = store.region(patient.account or "")

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-from serverless_bench.aws.account import Stack
 from serverless_bench.cli.checkup.base import (
     Patient,
     credentials,
@@ -117,7 +116,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield network_quota(patient)
     for name in patient.functions:
         yield from unless_it_fails(f"function {name}", function(name, patient))
-    buckets = list(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack))
+    buckets = list(_buckets(flags["bucket"], flags["endpoint_url"], patient))
     for name in patient.functions if flags["probe"] else ():
         yield from unless_it_fails(f"function {name}", _answers(name, patient, *buckets[:1]))
     for bucket in buckets:
@@ -153,21 +152,27 @@ def _answers(name: str, patient: Patient, target: Target | None = None) -> Itera
 
     control = None
     if target is not None:
-        target = resolve(target, region=patient.region)
+        target = resolve(target)
         control = replace(target, prefix=CONTROL_PREFIX)
         if patient.stack is not None:
-            own = Target(bucket=patient.stack.control_bucket, prefix=CONTROL_PREFIX)
-            control = resolve(own, region=patient.stack.region)
+            own = Target(
+                bucket=patient.stack.control_bucket,
+                prefix=CONTROL_PREFIX,
+                region=patient.stack.region,
+            )
+            control = resolve(own)
     region = patient.region or (target and target.region)
     for try_out in filter(None, (info_of(executor).try_out for executor in EXECUTORS)):
         yield from resolve_name(try_out)(name, region, target, control)
 
 
-def _buckets(named: str | None, url: str | None, stack: Stack | None) -> Iterator[Target]:
+def _buckets(named: str | None, url: str | None, patient: Patient) -> Iterator[Target]:
+    stack = patient.stack
+    place: dict[str, Any] = {"endpoint_url": url or "", "region": patient.region or ""}
     data = [named, stack.data_bucket if stack else None]
     for text in dict.fromkeys(filter(None, data)):
         protocol, name, _ = parse_bucket(text)
-        yield Target(bucket=name, protocol=protocol, endpoint_url=url or "")
+        yield Target(bucket=name, protocol=protocol, **place)
     if stack is not None:
         name = stack.control_bucket
-        yield Target(bucket=name, prefix=CONTROL_PREFIX, endpoint_url=url or "")
+        yield Target(bucket=name, prefix=CONTROL_PREFIX, **place)

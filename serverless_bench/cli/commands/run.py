@@ -61,7 +61,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     check_unused(root)
     from serverless_bench.driver.target import store_kept_up
 
-    with store_kept_up(needed=any(step.prepared.embedded for step in steps.values())):
+    with store_kept_up(needed=any(step.prepared.job.target.store for step in steps.values())):
         return _Progress(job, steps, root, quiet=style != "text").run()
 
 

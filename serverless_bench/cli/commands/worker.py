@@ -74,9 +74,10 @@ def command(
         prefix=prefix,
         endpoint_url=parse_endpoint(endpoint_url) if endpoint_url else "",
         addressing=Addressing(addressing),
+        region=region or "",
     )
     with (
-        closing(Poller(resolve(wanted, region=region), aside)) as poller,
+        closing(Poller(resolve(wanted), aside)) as poller,
         environment({ALLOW_CODE: "1" if allow_code else None}),
     ):
         _stop_on_signals(poller)

@@ -9,7 +9,6 @@ import click
 
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
 from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
-from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
@@ -162,24 +161,24 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     StoreError
         If the store does not answer.
     """
-    from serverless_bench.driver.remote import locate
+    from serverless_bench.driver.remote import endpoints_of, locate
+    from serverless_bench.driver.target import resolve
     from serverless_bench.settings.job import JobSettings
 
     executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
     if len(executors) > 1:
         raise UsageError("the cells have different executors", hint="--executor NAME")
     names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")
-    location, remote = locate(
-        JobSettings(
-            workload="write",
-            executor=executors.pop(),
-            control_prefix=flags["control_prefix"],
-            **{name: flags[name] for name in names},
-        )
+    settings = JobSettings(
+        workload="write",
+        executor=executors.pop(),
+        control_prefix=flags["control_prefix"],
+        **{name: flags[name] for name in names},
     )
-    if len(location.endpoints) > 1:
+    target, remote = locate(settings)
+    if (endpoints := len(endpoints_of(settings))) > 1:
         raise UsageError(
-            f"an experiment has one endpoint, got {len(location.endpoints)}",
+            f"an experiment has one endpoint, got {endpoints}",
             hint="--endpoint-url URL; sbench write and read take several",
         )
     changes = {**plan.changes}
@@ -188,7 +187,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     plan = replace(plan, functions=remote.functions, deployed=remote.deployed, changes=changes)
     for cell in plan.runnable():
         plan.functions_of(cell.settings)
-    if location.embedded:
+    if target.store is not None:
         return plan
-    with open_target(location) as target:
-        return replace(plan, target=target, control=remote.control(target))
+    target = resolve(target)
+    return replace(plan, target=target, control=remote.control(target))

@@ -151,7 +151,7 @@ def test_what_lets_us_into_another_cloud_does_not_go_along(
                 with pytest.raises(OperationError):
                     retrier.run(request, partial(REQUESTS[request], client))
             with pytest.raises(StoreError):
-                resolve(target, region=None)
+                resolve(target)
             assert len(store.seen) >= 5
     assert told
     for exchange in told:
@@ -173,7 +173,7 @@ def test_the_driver_does_not_follow_either() -> None:
         away = {"Location": f"{other.endpoint_url}/bucket", "x-amz-bucket-region": "eu-west-1"}
         with FaultServer([fails(307, **away)] * 9) as store:
             with pytest.raises(StoreError, match="is not followed") as caught:
-                resolve(Target(bucket="bucket", endpoint_url=store.endpoint_url), region=None)
+                resolve(Target(bucket="bucket", endpoint_url=store.endpoint_url))
             target = Target(bucket="bucket", endpoint_url=store.endpoint_url)
             with pytest.raises(StoreError):
                 delete(target, [f"{target.prefix}key"])

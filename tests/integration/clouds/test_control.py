@@ -162,10 +162,10 @@ def test_a_bucket_tells_its_time(bucket: Bucket) -> None:
 def test_a_bucket_is_made_once(target: Target) -> None:
     here = replace(target, bucket=target.prefix.strip("/")[:20])
     with pytest.raises(StoreError, match="does not exist"):
-        resolve(here, region=None)
+        resolve(here)
     for _ in range(2):
         ensure(here)
-    assert resolve(here, region=None) == here
+    assert resolve(here) == here
 
 
 @AZURE_ALONE

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from serverless_bench.analysis.bottleneck.causes import bottleneck
 from serverless_bench.analysis.bottleneck.rate_limit import fit_bucket
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, attempt, job, operation, record, saved
@@ -138,10 +140,11 @@ def test_bytes_that_hardly_flow_are_bounded_by_answers(tmp_path: Path) -> None:
     assert told(functions(tmp_path / "run", [curve] * 8, flow=0.016)) == {"answers": 8}
 
 
-def test_a_constant_rate_leaves_open_what_it_is_a_limit_of(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_constant_rate_leaves_open_what_it_is_a_limit_of(tmp_path: Path, count: int) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
-    run = functions(tmp_path / "run", [curve] * 4)
-    assert told(run) == {"rate_limit": 4}
+    run = functions(tmp_path / "run", [curve] * count)
+    assert told(run) == {"rate_limit": count}
     limit = bottleneck(run, good_operations(run))
     assert limit.rate_limit_of == ("connection", "function", "all")
 
@@ -185,6 +188,13 @@ def test_slots_that_stand_idle_are_told(
     assert slots is not None
     assert slots["work"] == pytest.approx(0.5)
     assert slots[state] == pytest.approx(0.5)
+
+
+def test_a_report_says_how_long_slots_stood_idle(tmp_path: Path) -> None:
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    run = functions(tmp_path / "run", [curve] * 8, launch_s=0.0, delivery_s=3.0)
+    said = (bounded_by(summarize(run)) or "").split("; ")
+    assert said[1] == "slots idle 38% of the time (collecting records 38%)"
 
 
 def test_a_free_slot_waits_for_the_driver_as_long_as_functions_are_left(tmp_path: Path) -> None:

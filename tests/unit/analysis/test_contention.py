@@ -13,6 +13,7 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.shared_keys import Pattern
+from serverless_bench.reporters.base import headline
 from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.record import InvocationRecord, Lost, OperationRecord
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
@@ -85,6 +86,17 @@ def test_two_functions_that_replaced_one_version_are_named(tmp_path: Path) -> No
     (violation,) = says.violations
     assert (violation.fault, violation.functions) == ("forked", (0, 1))
     assert violation.versions == ("", "0.0.0", "1.0.0")
+
+
+def test_the_first_line_begins_with_the_updates_that_are_lost(tmp_path: Path) -> None:
+    results = [
+        function(at, [commit(0, 0, 1)], [write(0, f"{at}.0.0", None, at / 10)]) for at in range(3)
+    ]
+    of = replace(job(number=3, workload="contend"), load=Load(pattern=Pattern.INCREMENT))
+    run = saved(tmp_path / "run", [outcome(one) for one in results], of=of)
+    first, _, counts = headline(summarize(run)).partition("; ")
+    assert first == "at least 2 acknowledged updates are LOST"
+    assert counts.startswith("3 of 3 functions ok")
 
 
 def test_a_version_may_be_of_a_function_that_is_lost(tmp_path: Path) -> None:

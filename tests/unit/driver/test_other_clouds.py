@@ -24,7 +24,7 @@ WRITE = {"workload": "write", "bucket": "az://mine", "number": 1, "size": "1KiB"
 @uses("client obstore")
 def test_obstore_moves_the_bytes_there() -> None:
     checked = check_job(WRITE)
-    assert (checked.location.bucket, checked.location.protocol) == ("mine", AZ)
+    assert (checked.job.target.bucket, checked.job.target.protocol) == ("mine", AZ)
     assert checked.job.target.client == "obstore"
     assert check_job({**WRITE, "bucket": "s3://mine"}).job.target.client == "wire"
 

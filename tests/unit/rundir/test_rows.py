@@ -1,13 +1,21 @@
 """A record as it came is the record that was sent; its tables stay columns."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import orjson
 import pytest
 
 from serverless_bench.executors.base import read_record
-from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
+from serverless_bench.rundir.record import (
+    END_NS,
+    ERROR,
+    START_NS,
+    TABLES,
+    InvocationRecord,
+    Lost,
+    OperationRecord,
+)
 from tests.data.runs import operation, outcome, record
 
 SENT = record(3, [operation(0), operation(1, error="timed_out"), operation(2, bad_bytes=7)])
@@ -61,3 +69,8 @@ def test_what_is_no_record_is_a_loss_that_says_so(change: dict[str, Any]) -> Non
     assert isinstance(found, Lost)
     assert (found.index, found.launch) == (3, 1)
     assert "unreadable record" in found.cause
+
+
+def test_places_in_a_row_are_those_of_the_fields() -> None:
+    names = [one.name for one in fields(OperationRecord)][1:]
+    assert (names[START_NS], names[END_NS], names[ERROR]) == ("start_ns", "end_ns", "error")

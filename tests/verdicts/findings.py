@@ -1,0 +1,130 @@
+"""Undo the mending of each finding in a scratch copy, and see its test fail with what was wrong.
+
+    make findings                               # every one, and the table of docs/verdicts.md
+    make findings FINDINGS="'figures F9' use"   # those whose names begin so
+
+``findings.toml`` has a test for each finding of an audit, the undoing of its mending as
+replacements of text, and the line with which the test fails then; or the reason why nothing
+here can show it. Nothing is undone in CI: a test there sees that all of it still fits.
+"""
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tests.house.measures import REPOSITORY
+from tests.house.scratch import Scratch, scratch_copy
+
+PAGE: Final = REPOSITORY / "docs" / "verdicts.md"
+BEGIN: Final = "<!-- begin of the findings: make findings -->\n"
+END: Final = "<!-- end of the findings -->\n"
+_NUMBER: Final = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?")
+_FAILED: Final = 1
+"""Exit code of pytest if tests were run, and one failed."""
+_PYTEST: Final = ("-m", "pytest", "-vv", "--tb=short", "-p", "no:cacheprovider", "-m", "")
+
+
+class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text of the package, and what stood there before the mending."""
+
+    path: str
+    old: str
+    new: str
+
+
+class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A finding that is mended."""
+
+    name: str
+    """Its document and number; some numbers have several findings."""
+    wrong: str
+    test: str
+    fails: str
+    """Line of pytest with the wrong figure or word, or its telling part; numbers may be others."""
+    undo: tuple[Undo, ...]
+
+
+class Register(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All numbered findings."""
+
+    numbered: Mapping[str, tuple[str, ...]]
+    """Numbers by document."""
+    not_shown: Mapping[str, str]
+    """Why nothing here can show a finding, by its name."""
+    finding: tuple[Finding, ...]
+
+
+def register() -> Register:
+    """Return what findings.toml says."""
+    text = Path(__file__).with_name("findings.toml").read_bytes()
+    return msgspec.toml.decode(text, type=Register)
+
+
+def failing_line(scratch: Scratch, finding: Finding) -> str:
+    """Return the line with which the test fails without the mending.
+
+    Raises
+    ------
+    AssertionError
+        If it passes, or fails with another line.
+    """
+    places = {scratch.root / undo.path for undo in finding.undo}
+    texts = {place: place.read_text("utf-8") for place in places}
+    try:
+        for undo in finding.undo:
+            scratch.replace(undo.path, undo.old, undo.new)
+        output = scratch.run(*_PYTEST, finding.test, code=_FAILED)
+    finally:
+        for place, text in texts.items():
+            place.write_text(text, "utf-8")
+    errors = [line[1:].strip() for line in output.splitlines() if line.startswith("E ")]
+    expected = _NUMBER.sub("0", finding.fails)
+    lines = [line for line in errors if expected in _NUMBER.sub("0", line)]
+    assert lines, "\n".join(["it fails otherwise:", *errors])
+    return lines[0]
+
+
+def table(asked: Register) -> str:
+    """Return the register as Markdown."""
+    return "".join(f"|{'|'.join(cells)}|\n" for cells in _rows(asked))
+
+
+def _rows(asked: Register) -> Iterator[tuple[str, ...]]:
+    yield ("finding", "what was wrong", "test", "fails without the mending")
+    yield ("---",) * 4
+    for finding in asked.finding:
+        line = finding.fails.replace("|", r"\|")
+        yield (finding.name, finding.wrong, f"`{finding.test}`", f"`{line}`")
+    for name, reason in asked.not_shown.items():
+        yield (name, reason, "", "")
+
+
+def main(beginnings: Sequence[str]) -> int:
+    """Try the findings whose names begin so, and write the table if each test noticed."""
+    asked = register()
+    tried = [one for one in asked.finding if one.name.startswith(tuple(beginnings or [""]))]
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = scratch_copy(Path(folder) / "copy")
+        scratch.run(*_PYTEST, *sorted({finding.test for finding in tried}))
+        for finding in tried:
+            try:
+                words = failing_line(scratch, finding)
+            except AssertionError as exc:
+                failed += 1
+                words = f"NOT NOTICED: {exc}"
+            sys.stdout.write(f"{finding.name}: {words}\n")
+            sys.stdout.flush()
+    if not failed:
+        head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        PAGE.write_text(head + BEGIN + table(asked) + END + rest.partition(END)[2], "utf-8")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
