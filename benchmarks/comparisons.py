@@ -24,7 +24,7 @@ from serverless_bench.statistics.ratio import paired_ratio, welch_ratio
 from serverless_bench.statistics.sides import compare
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, holm
 
-SEED: Final = 20261124
+SEED: Final = 20261125
 DIFFERENT: Final = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.REGRESSED})
 
 Law = Callable[[np.random.Generator, int], Floats]

@@ -14,7 +14,7 @@ from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.throughput import Elapsed, elapsed
 from serverless_bench.analysis.timeline import Spans, function_spans
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, rows_of
+from serverless_bench.rundir.tables import Floats, at_percentiles, rows_of
 from serverless_bench.units import NS_PER_S, format_count, format_rate, format_seconds
 
 STDEV_SHARE: Final = 0.10
@@ -64,7 +64,7 @@ def variability(run: Run, summary: Summary) -> Variability:
     return Variability(
         warnings=(*_spread(times.bytes_per_s), *_circumstances(summary, times)),
         outliers=tuple(run.functions["index"][outliers].tolist()),
-        max_over_p50=float(took.max() / np.median(took)) if len(took) else None,
+        max_over_p50=float(took.max() / at_percentiles(took, (50,))[0]) if len(took) else None,
         tail_tax=_tail_tax(times, elapsed(run)),
         stragglers=tuple(_stragglers(run, times)),
     )
