@@ -182,7 +182,17 @@ def test_a_report_that_is_merged_with_nothing_keeps_its_percentiles(count: int) 
     told = {"span_s": 1.0, "open_loop": False, "by_kind": [{**row, "latency": asdict(times)}]}
     (merged,) = merge_reports([{"latencies": told}]).by_kind
     assert merged.latency is not None
+    p99_s = times.percentiles_s["p99"]
+    assert merged.latency.percentiles_s["p99"] == pytest.approx(p99_s, rel=0.01)
     assert merged.latency.percentiles_s == pytest.approx(times.percentiles_s, rel=0.01)
+
+
+def test_four_operations_have_no_p99(tmp_path: Path) -> None:
+    heads = [replace(operation(n), kind=OperationKind.HEAD, end_ns=(n + 1) * S) for n in range(4)]
+    summary = summarize(saved(tmp_path / "run", [outcome(record(0, heads))]))
+    lines = map(str.split, report("text", summary).splitlines())
+    (shown,) = (words[3:] for words in lines if words[:3] == ["head", "all", "latency"])
+    assert shown == ["2", "s", "-", "-", "-", "-", "4", "s"]
 
 
 def test_percentiles_have_intervals_where_there_are_values_enough() -> None:

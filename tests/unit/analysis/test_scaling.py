@@ -139,10 +139,9 @@ def test_a_knee_that_may_lie_beyond_the_largest_number_is_not_met() -> None:
             fits={"whole_bytes_per_s": fit_scaling(runs, resamples=99)}, simulated=0, complete=True
         )
         law = fitted.to_json()["whole_bytes_per_s"]["capped"]
-        assert (law["knee"]["value"] is None) is (law["knee"]["high"] is None)
         told.append(law["knee"]["value"])
-    # Linear data have no knee; the law that is closest to one series in two has.
-    assert told.count(None) >= 22
+    # The law that is closest has a knee in one series of two. An interval holds 95 %.
+    assert sum(knee is not None for knee in told) <= 3
 
 
 def test_efficiency_is_per_function() -> None:
