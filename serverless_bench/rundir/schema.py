@@ -96,6 +96,8 @@ class Stability:
     block_s: float | None
     blocks: Count
     looks: Count
+    looked_s: float | None = None
+    """None in runs of 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
