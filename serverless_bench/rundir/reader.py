@@ -16,13 +16,10 @@ from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
 from serverless_bench.rundir.schema import (
-    Alive,
-    CleaningLine,
     End,
+    Instants,
     Neighbours,
-    Resumed,
     Stability,
-    Suspended,
     WaveLine,
     check,
 )
@@ -132,19 +129,21 @@ class RecordReader:
             self._seen(end.ended_ns)
             self.ended = True
         elif "cleaning" in data:
-            self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], CleaningLine).began_ns
+            began_ns = check(data["cleaning"], Instants)["began_ns"]
+            self.cleaning_ns = self.cleaning_ns or began_ns
         elif "resumed" in data:
-            resumed_ns = check(data["resumed"], Resumed).resumed_ns
+            resumed_ns = check(data["resumed"], Instants)["resumed_ns"]
             self.was_killed = self.was_killed or not self.ended
             self._resumed(resumed_ns)
         elif "alive" in data:
-            self._seen(check(data["alive"], Alive).alive_ns)
+            self._seen(check(data["alive"], Instants)["alive_ns"])
         elif "suspended" in data:
-            slept = check(data["suspended"], Suspended)
-            if slept.began_ns >= slept.ended_ns:
+            slept = check(data["suspended"], Instants)
+            began_ns, ended_ns = slept["began_ns"], slept["ended_ns"]
+            if began_ns >= ended_ns:
                 raise ValueError("it ends before it begins")
-            self.suspensions.append((slept.began_ns, slept.ended_ns))
-            self._seen(slept.ended_ns)
+            self.suspensions.append((began_ns, ended_ns))
+            self._seen(ended_ns)
         elif "wave" in data:
             self.waves.append(check(data["wave"], WaveLine))
             self.stages.append(data["wave"])
