@@ -24,9 +24,9 @@ _MAX_DEPTH: Final = 20
 _HINT: Final = "sbench did not write it so: the file was changed, or is of another version"
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=LIMIT)]
-Instants = dict[str, Count]
-"""By name, of a line that says no more: that a driver is at work, or goes on with a run, when its
-machine was suspended, or that the objects are deleted from now on."""
+Counts = dict[str, Count]
+"""Instants and counts by name, of a line that says no more: that a driver is at work, or goes on
+with a run, when its machine was suspended, or that the objects are deleted from now on."""
 Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
 Sha256 = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 
