@@ -331,9 +331,7 @@ def limited(
         alike |= {*as_steep(some, {n: slope for n, (_, slope, _) in some.items()})}
         shared |= {*as_steep(some, {n: slope * beside[n] for n, (_, slope, _) in some.items()})}
     scopes = ["connection", "function"] if alike else []
-    if shared and (
-        not alike or quantile(beside, Fraction(19, 20)) < 1.5 * quantile(beside, Fraction(1, 20))
-    ):
+    if not alike or quantile(beside, Fraction(19, 20)) < 1.5 * quantile(beside, Fraction(1, 20)):
         scopes.append("all")
     limits = dict.fromkeys(published, "function_network")
     return limits | dict.fromkeys(alike or shared, "rate_limit"), scopes

@@ -157,6 +157,15 @@ def test_a_rate_that_does_not_fall_with_more_functions_is_not_shared(tmp_path: P
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("connection", "function")
 
 
+def test_a_few_functions_more_or_less_tell_nothing_of_a_limit_of_all(tmp_path: Path) -> None:
+    # Of a pipe that another command loads, too, all of them have a few percent.
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    run = functions(tmp_path / "run", [curve] * 4, begin_s=(0, 0.5, 1, 1.5))
+    assert told(run) == {"rate_limit": 4}
+    scopes = ("connection", "function", "all")
+    assert bottleneck(run, good_operations(run)).rate_limit_of == scopes
+
+
 def test_a_rate_that_falls_with_more_functions_is_one_for_all(tmp_path: Path) -> None:
     alone = (np.linspace(0, 5, 26), np.linspace(0, 12e6, 26))
     shared = (np.linspace(0, 5, 26), np.linspace(0, 2e6, 26))
