@@ -37,7 +37,8 @@ def bottleneck(run: Saved) -> Row:
         verdict(run, one, launches[n], clients[n], locks[n], flows[n], limits.get(n))
         for n, one in enumerate(mine)
     ]
-    if any(name == "rate_limit" and limits.get(n) is None for n, name in enumerate(names)):
+    unshaped = any(name == "rate_limit" and limits.get(n) is None for n, name in enumerate(names))
+    if unshaped or run.end.get("neighbours"):
         scopes = ["connection", "function", "all"]
     is_named = "function_network" in names or "rate_limit" in names
     network = [buckets[n] for n in sorted(limits)] if is_named else []

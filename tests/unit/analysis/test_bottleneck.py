@@ -18,6 +18,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.schema import Neighbours
 from tests.data.runs import S, attempt, job, operation, record, saved
 
 MIB = 1 << 20
@@ -172,6 +173,19 @@ def test_a_rate_that_falls_with_more_functions_is_one_for_all(tmp_path: Path) ->
     run = functions(tmp_path / "run", [alone] + [shared] * 6, begin_s=(0, *[10] * 6))
     assert told(run) == {"rate_limit": 7}
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("all",)
+
+
+def test_commands_that_share_a_store_leave_open_what_limited_the_rate(tmp_path: Path) -> None:
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    run = functions(tmp_path / "run", [curve] * 7, begin_s=(0, *[10] * 6))
+    # They may have come with the six, or gone.
+    shared = replace(run, neighbours=Neighbours(commands=2, shared_s=6.2))
+    summary = summarize(shared)
+    assert summary.bottleneck.rate_limit_of == ("connection", "function", "all")
+    _, cause, shared_with, _ = str(bounded_by(summary)).split("; ", 3)
+    assert cause == "the rate of bytes: 7 of 7 functions"
+    assert shared_with == "store shared with 2 other commands"
+    assert "shared with" not in str(bounded_by(summarize(run)))
 
 
 def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
