@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final, get_type_hints
 
 from serverless_bench.cli.main import COMMANDS
+from serverless_bench.job.types import words
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.names import meanings
-from serverless_bench.settings.schema import words
 
 PAGE: Final = Path(__file__).parent / "settings.md"
 BEGIN, END = "<!-- begin of the table: make settings -->\n", "<!-- end of the table -->\n"

@@ -2,23 +2,29 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache
-from types import NoneType
-from typing import Any, Final, TypeVar, cast, get_args, get_origin
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.errors import UsageError
 
 T = TypeVar("T")
-WORDS: Final[Mapping[object, str]] = {
+_WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "text",
-    tuple: "a list",
-    NoneType: "None",
+    Path: "text",
+    dict: "a table",
 }
 """Types as a message names them."""
+_PLURAL: Final[Mapping[object, str]] = {
+    str: "text",
+    int: "whole numbers",
+    float: "numbers",
+    dict[str, Any]: "tables",
+}
 
 
 _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tuple, list)}
@@ -138,7 +144,7 @@ def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str, Any], ...]:
     if not is_dataclass(kind):
         raise TypeError(f"{kind} is no dataclass")
     return tuple(
-        (each.name, _accepted(each.type), _words(each.type), each.type) for each in fields(kind)
+        (each.name, _accepted(each.type), words(each.type), each.type) for each in fields(kind)
     )
 
 
@@ -168,14 +174,22 @@ def _accepted(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or 
     return tuple(found)
 
 
-def _words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
-    names = []
-    for each in _members(annotation):
-        if issubclass(each, StrEnum):
-            names.append(f"one of {', '.join(each)}")
-        else:
-            names.append(WORDS.get(each) or f"a {each.__name__}")
-    return " or ".join(names)
+def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
+    """Return what a value of a type is, in words."""
+    inner = [one for one in get_args(annotation) if one is not type(None)]
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return f"one of {', '.join(filter(None, map(str, inner)))}"
+    if origin in {tuple, list}:
+        count = "" if Ellipsis in inner or origin is list else f"{len(inner)} "
+        return f"a list of {count}{_PLURAL.get(inner[0], 'values')}"
+    if origin in {dict, Mapping}:
+        return _WORDS[dict]
+    if inner:
+        return " or ".join(dict.fromkeys(map(words, inner)))
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return f"one of {', '.join(str(each.value) for each in annotation)}"
+    return _WORDS.get(annotation) or f"a {annotation.__name__}"
 
 
 def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form

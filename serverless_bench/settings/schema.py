@@ -1,27 +1,15 @@
-"""What users write, checked against declared types, and those types in words."""
+"""What users write, checked against declared types."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.job.types import WORDS, check_text, wrong
+from serverless_bench.job.types import check_text, words, wrong
 
-_WORDS: Final[Mapping[object, str]] = {
-    **WORDS,
-    Path: "text",
-    dict: "a table",
-}
-_PLURAL: Final[Mapping[object, str]] = {
-    str: "text",
-    int: "whole numbers",
-    float: "numbers",
-    dict[str, Any]: "tables",
-}
 _MAX_NAME: Final = 200
 """Characters; a file system takes 255 bytes."""
 _types: Final = cache(get_type_hints)
@@ -59,24 +47,6 @@ def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401
         raise UsageError(
             f"`{name}` must be {words(annotation)}, got {value!r}", field=name
         ) from None
-
-
-def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
-    """Return what a value of a type is, in words."""
-    inner = [one for one in get_args(annotation) if one is not type(None)]
-    origin = get_origin(annotation)
-    if origin is Literal:
-        return f"one of {', '.join(filter(None, map(str, inner)))}"
-    if origin in {tuple, list}:
-        count = "" if Ellipsis in inner or origin is list else f"{len(inner)} "
-        return f"a list of {count}{_PLURAL.get(inner[0], 'values')}"
-    if origin in {dict, Mapping}:
-        return _WORDS[dict]
-    if inner:
-        return " or ".join(dict.fromkeys(map(words, inner)))
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return f"one of {', '.join(str(each.value) for each in annotation)}"
-    return _WORDS[annotation]
 
 
 def check_name(name: str) -> None:

@@ -56,7 +56,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "target": (lambda: job(target="b"), "`target` must be a Target, got 'b'"),
     "size": (
         lambda: job(size=1.5e6),
-        "`size` must be a whole number or None, got 1500000.0",
+        "`size` must be a whole number, got 1500000.0",
     ),
     "no size": (lambda: job(size=None), "`size` is missing: a write makes objects"),
     "number": (
@@ -70,7 +70,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "shape": (
         lambda: ArraySpec(library="zarr", shape="512", chunks=(1,)),  # type: ignore[arg-type]
-        "`shape` must be a list, got '512'",
+        "`shape` must be a list of whole numbers, got '512'",
     ),
 }
 
