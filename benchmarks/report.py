@@ -27,7 +27,8 @@ from serverless_bench.executors.base import RunProgress, read_record
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
-from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.record import TABLES, Lost, Outcome
+from serverless_bench.rundir.rows import to_columns
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
 
@@ -44,14 +45,18 @@ def collect(path: Path, functions: int) -> float:
         target=target,
         number=functions,
         concurrency=functions,
+        objects=OPERATIONS,
     )
     header = {"run_id": "generated", "created_ns": 0, "job": asdict(job), "provenance": {}}
     view = RunView(job, functions, RunProgress())
     spent_s = 0.0
-    with Archive(path, header=header) as archive:
+    keys = [key for index in range(functions) for key in keys_of(index)]
+    with Archive(path, header=header, keys=keys) as archive:
         for index, sent in enumerate(records(functions)):
             before_s = cpu_s()
             result = read_record(sent, index, 0)
+            if isinstance(result, Lost):
+                raise SystemExit(result.cause)
             outcome = Outcome(
                 submitted_ns=FIRST_NS - 1, collected_ns=FIRST_NS + 3600 * NS_PER_S, result=result
             )
@@ -69,6 +74,11 @@ def records(functions: int) -> Iterator[bytes]:
         yield orjson.dumps(record(index, draw))
 
 
+def keys_of(index: int) -> list[str]:
+    """Return the keys that a function reads."""
+    return [f"sbench/{index:016x}{number:016x}.8000000" for number in range(OPERATIONS)]
+
+
 def record(index: int, draw: np.random.Generator) -> dict[str, Any]:
     """Return one function's record: 100 reads of 8 MB, one after the other."""
     origin = FIRST_NS + int(draw.integers(20 * NS_PER_S))
@@ -77,6 +87,7 @@ def record(index: int, draw: np.random.Generator) -> dict[str, Any]:
     end = start + steps.sum(axis=1)
     every, nothing, zeros = range(OPERATIONS), [None] * OPERATIONS, [0] * OPERATIONS
     return {
+        **{name: to_columns(kind, ()) for name, kind in TABLES.items()},
         "run_id": "generated",
         "index": index,
         "launch": 0,
@@ -98,7 +109,7 @@ def record(index: int, draw: np.random.Generator) -> dict[str, Any]:
         "operations": {
             "index": [*every],
             "kind": ["get"] * OPERATIONS,
-            "key": [f"sbench/{draw.bytes(16).hex()}.8000000" for _ in every],
+            "key": keys_of(index),
             "size": [8_000_000] * OPERATIONS,
             "start_ns": start.tolist(),
             "end_ns": end.tolist(),

@@ -67,7 +67,8 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
     attempts = {name: run.attempts[name][measured] for name in ("bytes", "error", "reused")}
     failed = ~is_text(attempts["error"], None)
     moved = attempts["bytes"]
-    is_seen = not (failed & unseen_attempts(run)[rows[measured]]).any()
+    unseen = unseen_attempts(run) & ~is_text(run.attempts["error"], None)
+    is_seen = not unseen[measured].any()
     throttled = throttles_per_s(run)
     by_prefix = {prefix: int(counts.sum()) for prefix, counts in throttled.items()}
     return AttemptStats(
@@ -82,7 +83,7 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
         new_connections=int((attempts["reused"] == 0).sum())
         if Shown.CONNECTION in shown(run)
         else None,
-        read_amplification=_amplification(run, good),
+        read_amplification=_amplification(run, good, unseen),
     )
 
 
@@ -143,12 +144,12 @@ def _prefixes(run: Run, rows: Ints) -> list[str]:
     return [key[: key.rfind("/") + 1] for key in keys]
 
 
-def _amplification(run: Run, good: Mask) -> float | None:
+def _amplification(run: Run, good: Mask, unseen: Mask) -> float | None:
     reads = good & is_one_of(run.operations["kind"], READS)
     useful = int(run.operations["bytes"][reads].sum())
-    if not useful:
-        return None
     fetched = reads[run.operation_rows(run.attempts)] & is_text(run.attempts["request"], "get")
+    if not useful or (fetched & unseen).any():
+        return None
     return float(run.attempts["bytes"][fetched].sum() / useful)
 
 
@@ -204,6 +205,24 @@ def deliveries(run: Run) -> Deliveries | None:
         import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
         cold_start_s=percentiles(_first_byte_s(run, born)),
     )
+
+
+def unrecorded_launches(run: Run) -> int:
+    """Return how many launches are known to have left no record of what they sent."""
+    functions = run.functions
+    index, launch, never_began = (functions[name] for name in ("index", "launch", "never_began"))
+    # An index without any line has a row, too.
+    has_line = (never_began != ABSENT) & (functions["duplicate"] != 1)
+    lost = is_one_of(functions["status"], ("lost", "superseded")) & (never_began == 0)
+    recorded = has_line & (functions["start_ns"] != ABSENT)
+    came = set(zip(index[recorded].tolist(), launch[recorded].tolist(), strict=True))
+    count = len({*zip(index[lost].tolist(), launch[lost].tolist(), strict=True)} - came)
+    first = 0
+    for started, last in run.killed:
+        arrived = has_line & (first <= launch) & (launch <= last)
+        count += max(0, started - int(arrived.sum()))
+        first = last + 1
+    return count
 
 
 def _first_byte_s(run: Run, born: Mask) -> Floats:

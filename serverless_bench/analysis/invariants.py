@@ -14,7 +14,7 @@ import numpy as np
 
 from serverless_bench.analysis.clock_offsets import stepped
 from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
-from serverless_bench.analysis.timeline import counted, measured_operations
+from serverless_bench.analysis.timeline import counted
 from serverless_bench.analysis.visibility import SENT
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text, sum_by
@@ -128,20 +128,15 @@ def _operations_lie_within_their_function(facts: Facts) -> Iterator[str]:
 
 
 def _the_plan_was_done(facts: Facts) -> Iterator[str]:
-    """A function that is called ok did as many operations as its job has for each."""
-    run = facts.run
-    planned = run.job.declared.operations_of_each(run.job)
-    if planned is None or run.job.duration is not None:
-        return
-    done = np.bincount(
-        run.operations["function"][measured_operations(run)], minlength=len(run.functions["index"])
-    )
-    left_undone = np.zeros(len(done), dtype=np.bool_)
-    left_undone[run.overdue["function"]] = True
-    fewer = is_text(run.functions["status"], "ok") & ~left_undone & (done < planned)
-    if count := int(fewer.sum()):
-        functions = format_count(count, "function")
-        yield f"{functions} called ok did fewer operations than the {planned} planned"
+    """A function that is called ok did the operations planned for it, and no others."""
+    functions = facts.run.functions
+    others = is_text(functions["status"], "ok") & ~is_text(functions["deviation"], None)
+    if others.any():
+        first = np.flatnonzero(others)[0]
+        yield (
+            f"{format_count(int(others.sum()), 'function')} called ok did not do what was planned:"
+            f" function {functions['index'][first]} {functions['deviation'][first]}"
+        )
 
 
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:

@@ -19,6 +19,7 @@ from serverless_bench.analysis.attempt_stats import (
     attempt_stats,
     deliveries,
     service_s,
+    unrecorded_launches,
 )
 from serverless_bench.analysis.bottleneck.causes import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
@@ -112,6 +113,7 @@ class Summary(Displayed):
     failed: int
     lost: int
     duplicate: int
+    unrecorded_launches: int
     ended: bool
     cleaned: bool
     skipped_lines: int
@@ -229,6 +231,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         failed=counts["failed"],
         lost=counts["lost"],
         duplicate=counts["duplicate"],
+        unrecorded_launches=unrecorded_launches(run),
         per_function_bytes_per_s=None if withheld else percentiles(rates),
         attempt_stats=attempts,
         not_shown=not_shown(run, good, attempts.retried_bytes),

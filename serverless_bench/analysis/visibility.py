@@ -5,6 +5,7 @@ A figure of something that a client does not show is null, and not a guess: the 
 """
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Final
 
 import numpy as np
@@ -51,10 +52,17 @@ def unacknowledged(run: Run) -> Mask:
 
 
 def unseen_attempts(run: Run) -> Mask:
-    """Return which operations had attempts that moved nobody knows how much, if they failed."""
-    if run.provenance.get("client", {}).get("progress") == "none":
-        return np.ones(len(run.operations["kind"]), dtype=np.bool_)
-    return unacknowledged(run)
+    """Return which attempts moved nobody knows how much, if they failed; shape ``(attempts,)``."""
+    status, rows = run.attempts["status"], run.operation_rows(run.attempts)
+    progress = run.provenance.get("client", {}).get("progress")
+    if progress == "none":
+        return np.ones(len(rows), dtype=np.bool_)
+    unseen = unacknowledged(run)[rows]
+    if progress == "body":
+        # Bytes that came before a read of the body failed are nowhere; an error has no body.
+        is_body = (status >= HTTPStatus.OK) & (status < HTTPStatus.MULTIPLE_CHOICES)
+        unseen |= is_body & is_one_of(run.operations["kind"], READS)[rows]
+    return np.asarray(unseen, dtype=np.bool_)
 
 
 def not_shown(run: Run, good: Mask, retried_bytes: int | None) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class MinioClient(LibraryClient[MinioOptions]):
 
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",
-        progress="wire",
+        progress="body",
         shows=frozenset(Shown) - {Shown.CONNECTION},
         signing="SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https",
         checksum="none over http, Content-MD5 over https",

@@ -5,17 +5,16 @@ a store sends a byte now and then. It is left to what only it knows: where on AW
 (``target``).
 """
 
-import random
 import re
 import ssl
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import Exchange
@@ -31,7 +30,6 @@ from serverless_bench.clients.listings import (
 )
 from serverless_bench.clients.s3_http import NO_HEADERS, byte_range, document, texts
 from serverless_bench.clients.wire import WireClient
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
     AccessDenied,
     BadResponse,
@@ -44,16 +42,12 @@ from serverless_bench.errors import (
 )
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.units import KIB, NS_PER_S, whole_number
+from serverless_bench.units import KIB, whole_number
 from serverless_bench.version import __version__
-from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.object_io import Head, pages
-from serverless_bench.worker.retry import Retrier
+from serverless_bench.worker.object_io import GIVE_UP_S, Head, ObjectIO, pages
 
 _TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=10.0, retries=2)
-_GIVE_UP_S: Final = 40.0
-"""Longer than all attempts of a request take, of a store that sends nothing."""
 _THERE: Final = 409
 _NOT_OFFERED: Final = frozenset({404, 405, 501})
 """What stores answer that have no list of open uploads; the first is rclone's."""
@@ -147,7 +141,7 @@ class Setting:
     """Of the document that says it."""
 
 
-class Bucket:
+class Bucket(ObjectIO):
     """A bucket with a known endpoint.
 
     Parameters
@@ -157,7 +151,7 @@ class Bucket:
     requests
         Grows by the billed requests, by kind.
     give_up_s
-        How long one request may take with all of its attempts.
+        As in ``ObjectIO``.
 
     Raises
     ------
@@ -165,22 +159,24 @@ class Bucket:
         If no bucket can be called so.
     """
 
+    _client: BucketClient
+
     def __init__(
         self,
         target: Target,
         requests: Counter[str] | None = None,
         *,
-        give_up_s: float = _GIVE_UP_S,
+        give_up_s: float = GIVE_UP_S,
     ) -> None:
         if not _NAME.fullmatch(target.bucket):
             raise UsageError(f"{target.bucket!r} is not a bucket name")
-        opened = open_control_client(target, _TRANSFER, s3=BucketClient, called=_USER_AGENT)
-        self._client = cast("BucketClient", opened)
-        self._rng = random.Random()  # noqa: S311 - jitter is no secret
-        self._requests: Counter[str] = Counter() if requests is None else requests
-        self._give_up_s = give_up_s
+        whole = replace(target, prefix="")
+        opener = partial(open_control_client, s3=BucketClient, called=_USER_AGENT)
+        super().__init__(whole, transfer=_TRANSFER, opener=opener, give_up_s=give_up_s)
+        if requests is not None:
+            self.requests = requests
 
-    def head(self) -> str | None:
+    def ask(self) -> str | None:
         """Ask whether it is there, and return the ``Date`` of the response.
 
         Raises
@@ -210,15 +206,6 @@ class Bucket:
         except OperationError as exc:
             if exc.status != _THERE:
                 raise
-
-    def put(self, key: str, data: bytes, *, if_absent: bool = False) -> None:
-        """Write a small object; with ``if_absent``, one that is there is refused with 412."""
-        call = partial(self._client.put, key, MemorySource(data), if_absent=if_absent)
-        self._run("put", call)
-
-    def delete(self, key: str) -> None:
-        """Delete an object."""
-        self._run("delete", partial(self._client.delete, key))
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys that begin with ``prefix``."""
@@ -270,7 +257,7 @@ class Bucket:
             if exc.status not in _NOT_OFFERED:
                 raise
             # Of a bucket that is not there, too.
-            self.head()
+            self.ask()
             return None
 
     def versions(self, prefix: str) -> Iterator[ObjectVersion]:
@@ -301,9 +288,7 @@ class Bucket:
     def head_version(self, version: ObjectVersion, length: int) -> Head:
         """Return how a version begins."""
         call = partial(self._client.get_version_head, version, length)
-        data, etag, content_range = self._run("get", call)
-        size = whole_number(content_range.rpartition("/")[2])
-        return Head(data, etag, len(data) if size is None else size)
+        return Head.of(*self._run("get", call))
 
     def delete_version(self, version: ObjectVersion) -> None:
         """Delete one version, or one delete marker, for good."""
@@ -316,22 +301,14 @@ class Bucket:
         with suppress(NotFound):
             self._run("abort_multipart", call)
 
-    def close(self) -> None:
-        """Close its connections."""
-        self._client.close()
-
-    def _run(self, request: str, call: Callable[[Meter], T]) -> T:
-        deadline_ns = monotonic_ns() + round(self._give_up_s * NS_PER_S)
-        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng)
+    def _run(self, request: str, call: Callable[[Meter], T], timeout_s: float | None = None) -> T:
         try:
-            return retrier.run(request, call)
+            return super()._run(request, call, timeout_s)
         except DeadlineExceeded as exc:
             if exc.__cause__ is not None:
                 # Of an attempt before, which says more.
                 raise
             raise DeadlineExceeded(f"no whole answer came in {self._give_up_s:g} s") from None
-        finally:
-            self._requests.update(retrier.billed())
 
 
 @contextmanager

@@ -138,7 +138,7 @@ class Coordinator:
 
     def _probe(self, bucket: Bucket) -> None:
         sent_ns = self._clock.now_ns()
-        date = bucket.head()
+        date = bucket.ask()
         received_ns = self._clock.now_ns()
         date_s = http_date_s(date)
         if date_s is not None:

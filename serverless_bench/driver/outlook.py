@@ -28,9 +28,8 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
-from serverless_bench.job.workload import Stream, Workload, open_workload
+from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
 from serverless_bench.units import format_seconds, format_size
-from serverless_bench.worker.runner import next_operation
 
 _ENOUGH: Final = 20_000
 """Operations to look at; what more functions do is taken to be like it."""
@@ -291,10 +290,7 @@ def _succeeding(
 ) -> Iterator[OperationSpec]:
     """Yield what a workload makes for an invocation, as if each operation succeeded."""
     for thread in range(invocation.load.threads):
-        stream, ok = make(invocation, thread), None
-        while (operation := next_operation(stream, ok)) is not None:
-            yield operation
-            ok = True if workload.receives_results else None
+        yield from succeeding(workload, make(invocation, thread))
 
 
 def _bytes(operation: OperationSpec) -> int:

@@ -190,7 +190,13 @@ def _launched(
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         stable = ended_when_stable(job, live, archive.closing)
         neighbours = neighbours_noted(job.target, archive.closing)
-        with archive.beating(), fanout.surviving(coordinator), coordinator, stable, neighbours:
+        with (
+            archive.beating(lambda: live.started),
+            fanout.surviving(coordinator),
+            coordinator,
+            stable,
+            neighbours,
+        ):
             fanout.launch(planned())
             fanout.launch_again()
     return fanout.finished()
@@ -276,7 +282,12 @@ def _resumed(
         fanout.wave = max((wave.number for wave in before.waves), default=0)
         coordinator = Coordinator(fanout.job, before.run_id, live.clock)
         neighbours = neighbours_noted(job.target, archive.closing)
-        with archive.beating(), fanout.surviving(coordinator), coordinator, neighbours:
+        with (
+            archive.beating(lambda: live.started),
+            fanout.surviving(coordinator),
+            coordinator,
+            neighbours,
+        ):
             fanout.recover(before)
             if launch:
                 fanout.ask_again()

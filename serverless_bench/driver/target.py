@@ -62,7 +62,7 @@ def resolve(target: Target) -> Target:
 def _reached(target: Target) -> Target:
     """Return a target once its bucket has answered."""
     with explained(target), closing(Bucket(target)) as bucket:
-        bucket.head()
+        bucket.ask()
     return target
 
 

@@ -28,7 +28,7 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
     if job.until_stable is None:
         yield
         return
-    watch = _Watch(StoppingRule(job.until_stable), live, job.duration or 0.0)
+    watch = _StabilityWatch(StoppingRule(job.until_stable), live, job.duration or 0.0)
     try:
         with repeated(watch.sample, SAMPLE_S, name="until stable"):
             yield
@@ -36,7 +36,7 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
         closing["stability"] = watch.report()
 
 
-class _Watch:
+class _StabilityWatch:
     """Samples of what functions have done, and what they say.
 
     Parameters

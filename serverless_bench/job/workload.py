@@ -6,6 +6,7 @@ The rest of the package asks a workload and never for its name.
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import cache
+from types import GeneratorType
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.errors import PluginError
@@ -157,10 +158,6 @@ class Workload:
                 if operation.kind.creates:
                     yield operation.key
 
-    def operations_of_each(self, work: "Work") -> int | None:  # noqa: ARG002
-        """Return how many operations each function measures; None where the job does not say."""
-        return None
-
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:  # noqa: ARG002
         """Yield what one thread is to do before the measurement begins: nothing, as a rule."""
         yield from ()
@@ -231,6 +228,29 @@ def workload_of(name: str) -> Workload:
         return open_workload(name)
     except PluginError:
         return Workload()
+
+
+def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - its result
+    """Send a stream the result of its last operation, and return its next one."""
+    try:
+        # The type itself: to ask for the abstract class takes ten times as long.
+        if ok is None or not isinstance(stream, GeneratorType):
+            return next(stream)
+        following: OperationSpec = stream.send(ok)
+    except StopIteration:
+        return None
+    return following
+
+
+def succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
+    """Yield the operations of one of a workload's streams as if each succeeded."""
+    if not workload.receives_results:
+        yield from stream
+        return
+    ok = None
+    while (operation := next_operation(stream, ok)) is not None:
+        yield operation
+        ok = True
 
 
 def moving_kind(work: "Work") -> OperationKind | None:

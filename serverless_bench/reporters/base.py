@@ -167,6 +167,12 @@ def problems(summary: Summary) -> Iterator[str]:
     yield from (f"headline withheld: {why}" for why in summary.withheld)
     yield from pace.overdue(summary)
     yield from (f"{count} x {error}" for error, count in summary.errors.items())
+    if summary.unrecorded_launches:
+        launches = "launch" if summary.unrecorded_launches == 1 else "launches"
+        yield (
+            f"{summary.unrecorded_launches} {launches} left no record: the requests and bytes they"
+            " sent are in no figure"
+        )
     if summary.slept_s:
         slept = format_seconds(summary.slept_s)
         yield f"the driver's machine slept {slept} (or its clock was set ahead)"

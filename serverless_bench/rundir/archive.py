@@ -179,15 +179,22 @@ class Archive:
         """Note when the driver's machine was suspended, on the driver's clock."""
         self._append_line({"suspended": {"began_ns": began_ns, "ended_ns": ended_ns}})
 
-    def beating(self) -> AbstractContextManager[None]:
+    def beating(self, started: Callable[[], int]) -> AbstractContextManager[None]:
         """Note every second that the driver is at work, as long as the block runs.
 
         Whoever goes on with the run of a driver that was killed knows by that how long nobody
-        worked: the records of what it had launched never arrived.
+        worked, and how many launches died with it: their records never arrived.
+
+        Parameters
+        ----------
+        started
+            Returns how many functions the driver has launched.
         """
-        return repeated(
-            lambda: self._append_line({"alive": {"alive_ns": wall_ns()}}), _BEAT_S, name="at work"
-        )
+
+        def beat() -> None:
+            self._append_line({"alive": {"alive_ns": wall_ns(), "started": started()}})
+
+        return repeated(beat, _BEAT_S, name="at work")
 
     def begin_wave(self, number: int, created_ns: int, ledger: Iterable[str], count: int) -> None:
         """Note, durably, what is about to be launched again.

@@ -1,9 +1,9 @@
 """Columns that grow row by row: arrays of a small run, packed blocks of a large one.
 
 A block holds some ten thousand rows of a column as differences from its least value, in as
-few bytes as they need. The blocks of a run stay in memory up to ``IN_MEMORY_BYTES``; what is
-beyond that goes to a temporary file without a name, which nobody else can open and which is
-gone with the process.
+few bytes as they need. The blocks of a run stay in memory up to ``IN_MEMORY_BYTES``; beyond that
+they go to a temporary file without a name, which nobody else can open and which is gone with the
+process.
 """
 
 import os
@@ -14,9 +14,9 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from types import NoneType
-from typing import Any, BinaryIO, Final, get_args
+from typing import IO, Any, Final, get_args
 
 import numpy as np
 import orjson
@@ -36,18 +36,22 @@ _FEW: Final = 256
 _ONE: Final = struct.Struct("q")
 _MAX_SHOWN: Final = 40
 
-_Kept = bytes | tuple[int, int]
-"""A block: itself, or where it is in the file and how long."""
+_Kept = tuple[int, int]
+"""Where a block is, and how long."""
 
 
 class BlockStore:
     """Keeps the blocks of one run."""
 
-    def __init__(self) -> None:
-        self._room = IN_MEMORY_BYTES
-        self._file: BinaryIO | None = None
-        self._fd = -1
-        self._end = 0
+    @cached_property
+    def _file(self) -> IO[bytes]:
+        # With compression and random numbers, for large runs.
+        from tempfile import SpooledTemporaryFile  # noqa: PLC0415
+
+        # 0 would be no limit.
+        file = SpooledTemporaryFile(max(1, IN_MEMORY_BYTES))  # noqa: SIM115 - as long as its blocks
+        weakref.finalize(self, file.close)
+        return file
 
     def keep(self, block: bytes) -> _Kept:
         """Take a block, and return what ``get`` wants to return it again.
@@ -57,33 +61,22 @@ class BlockStore:
         ArchiveError
             If the disk does not take it.
         """
-        if len(block) <= self._room:
-            self._room -= len(block)
-            return block
-        import tempfile  # noqa: PLC0415 - with compression and random numbers, for large runs
-
         try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as its blocks
-                self._fd = self._file.fileno()
-                weakref.finalize(self, self._file.close)
+            offset = self._file.seek(0, os.SEEK_END)
             self._file.write(block)
             self._file.flush()
         except OSError as exc:
             raise ArchiveError(
-                f"no room for the columns of a large run in {tempfile.gettempdir()}:"
-                f" {exc.strerror}",
+                f"no room for the columns of a large run among temporary files: {exc.strerror}",
                 hint="make room, or set TMPDIR to a directory that has some",
             ) from exc
-        self._end += len(block)
-        return self._end - len(block), len(block)
+        return offset, len(block)
 
     def get(self, kept: _Kept) -> bytes:
         """Return a block."""
-        if isinstance(kept, bytes):
-            return kept
         offset, length = kept
-        return os.pread(self._fd, length, offset)
+        self._file.seek(offset)
+        return self._file.read(length)
 
 
 class _Column(ABC):
@@ -170,7 +163,7 @@ class _IntColumn(_Column):
         base, most = int(rows.min()), int(rows.max())
         kind = next(kind for kind, bits in _BITS.items() if most - base < 1 << bits)
         # Modulo 2**64, and so is the sum that gives the values back.
-        kept = store.keep((rows - np.int64(base)).astype(kind).tobytes()) if kind else b""
+        kept = store.keep((rows - np.int64(base)).astype(kind).tobytes()) if kind else (0, 0)
         return _Packed(base, kind, len(rows), kept)
 
     def block(self, number: int, store: BlockStore) -> NDArray[Any]:

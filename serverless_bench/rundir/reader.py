@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
+from serverless_bench.rundir.planned import Plan
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
 from serverless_bench.rundir.schema import (
     Alive,
@@ -35,6 +36,7 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "refusals": int,
     "lost": bool,
     "never_began": bool,
+    "deviation": str | None,
     # Of a function that is lost, little is known.
     **{name: kind | None for name, kind in get_type_hints(InvocationRecord).items()},
     "index": int,
@@ -72,10 +74,13 @@ class RecordReader:
         Invocations of the run.
     skip
         Columns of text to leave out.
+    plan
+        Decides how functions deviate from it; None if it is not known.
     """
 
-    def __init__(self, planned: int, skip: frozenset[str]) -> None:
+    def __init__(self, planned: int, skip: frozenset[str], plan: Plan | None = None) -> None:
         self._planned = planned
+        self._plan = plan
         store = BlockStore()
         self.functions = TableBuilder(
             "record", {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
@@ -92,8 +97,7 @@ class RecordReader:
         self._rows = 0
         self.end: Mapping[str, Any] = {}
         self.ended = False
-        self.was_killed = False
-        """Whether a driver was, after which another one resumed the run."""
+        self.killed: list[tuple[int, int]] = []
         self.stability: Stability | None = None
         self.neighbours: Neighbours | None = None
         self.waves: list[WaveLine] = []
@@ -102,7 +106,7 @@ class RecordReader:
         self.cleaning_ns: int | None = None
         self.downtimes: list[tuple[int, int]] = []
         self.suspensions: list[tuple[int, int]] = []
-        self._seen_ns = 0
+        self._seen_ns = self._started = 0
         self.skipped = 0
         self.problems: list[str] = []
         """What is wrong with the first lines that were skipped, and where."""
@@ -134,11 +138,11 @@ class RecordReader:
         elif "cleaning" in data:
             self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], CleaningLine).began_ns
         elif "resumed" in data:
-            resumed_ns = check(data["resumed"], Resumed).resumed_ns
-            self.was_killed = self.was_killed or not self.ended
-            self._resumed(resumed_ns)
+            self._resumed(check(data["resumed"], Resumed).resumed_ns)
         elif "alive" in data:
-            self._seen(check(data["alive"], Alive).alive_ns)
+            sign = check(data["alive"], Alive)
+            self._seen(sign.alive_ns)
+            self._started = sign.started
         elif "suspended" in data:
             slept = check(data["suspended"], Suspended)
             if slept.began_ns >= slept.ended_ns:
@@ -177,18 +181,36 @@ class RecordReader:
         ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
         if not lost:
             _check_numbers(ready)
+        row["deviation"] = self._deviation(row, tables)
         self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}), 1)
         for name, columns in ready.items():
             self.tables[name].extend(columns, counts[name])
         self._rows += 1
         self._seen(row["collected_ns"] or 0)
 
+    def _deviation(
+        self, row: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]
+    ) -> str | None:
+        """Return how a function that is ok differs from the plan; None if that is not known."""
+        if self._plan is None or row["lost"] or row["error"] or row["duplicate"]:
+            return None
+        overdue = bool(tables["overdue"]["count"])
+        index, launch, done = row["index"], row["launch"], tables["operations"]
+        return self._plan.deviation(index, launch, done, overdue=overdue)
+
     def _seen(self, now_ns: int) -> None:
         """Note that a driver was at work."""
         self._seen_ns = max(self._seen_ns, now_ns)
 
+    def finish(self) -> None:
+        """Note what a driver left behind that did not come to its end."""
+        if not self.ended:
+            self.killed.append((self._started, self.waves[-1].number if self.waves else 0))
+        self._started = 0
+
     def _resumed(self, now_ns: int) -> None:
         """Note that a driver is at work again."""
+        self.finish()
         if 0 < self._seen_ns < now_ns:
             self.downtimes.append((self._seen_ns, now_ns))
         self._seen(now_ns)

@@ -29,6 +29,7 @@ from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER, RECORDS
+from serverless_bench.rundir.planned import plan_of
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import Neighbours, Stability, WaveLine, check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
@@ -63,7 +64,8 @@ class Run:
     functions: Table
     """One row per planned invocation, and one per further line about it, with ``status``
     (ok, failed or lost; duplicate or superseded for the further ones), ``error`` (why),
-    the driver's and the worker's instants, and what the worker used."""
+    ``deviation`` (how one that is ok differs from its plan), the driver's and the worker's
+    instants, and what the worker used."""
     operations: Table
     attempts: Table
     steps: Table
@@ -97,6 +99,9 @@ class Run:
     drivers_reported: bool = True
     """Whether all drivers that worked on it came to their end, at which they report their
     requests; False while one is at work."""
+    killed: tuple[tuple[int, int], ...] = ()
+    """Of each driver that did not come to its end: how many functions it had launched at its last
+    sign, and the number of its last wave."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
     stability: Stability | None = None
@@ -198,7 +203,8 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     job = check_header(path / HEADER, header)
     # A block of the user's own has its name where an object has its key.
     skip = _DETAIL - {"key"} if job.declared.runs_code else _DETAIL
-    reader = RecordReader(job.number, frozenset() if detail else skip)
+    plan = plan_of(path, job, header["run_id"])
+    reader = RecordReader(job.number, frozenset() if detail else skip, plan)
     records = path / RECORDS
     try:
         # Its lines are long.
@@ -210,6 +216,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     except OSError as exc:
         raise ArchiveError(f"cannot read {records}: {exc.strerror}") from exc
     reader.read(unsaved)
+    reader.finish()
     tables = {name: table.finish() for name, table in reader.tables.items()}
     found = tables["bad_ranges"]["found_key_hash"]
     tables["bad_ranges"] = {**tables["bad_ranges"], "found_key": _names(found, path)}
@@ -239,7 +246,8 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
             *(header.get("probe") or {}).get("functions", ()),
             *reader.end.get("probed", ()),
         ),
-        drivers_reported=reader.ended and not reader.was_killed,
+        drivers_reported=not reader.killed,
+        killed=tuple(reader.killed),
         skipped_lines=reader.skipped,
         problems=tuple(reader.problems),
     )

@@ -154,6 +154,7 @@ class Alive(msgspec.Struct):
     """What the line says that a driver at work writes every second."""
 
     alive_ns: Count
+    started: Count = 0
 
 
 class Suspended(msgspec.Struct):

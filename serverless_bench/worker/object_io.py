@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
-from serverless_bench.clients.control import open_control_client
+from serverless_bench.clients.control import ControlClient, open_control_client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse
 from serverless_bench.job.target import Target
@@ -25,6 +25,8 @@ from serverless_bench.worker.retry import Retrier
 _TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=30.0, retries=20)
 """Retries end with the timeout of the caller, not with a count."""
 
+GIVE_UP_S: Final = 40.0
+"""Longer than all attempts of a request take, of a store that sends nothing."""
 MOST_PAGES: Final = 3000
 """Of a listing of ours: claims and records of a million functions are fewer."""
 
@@ -67,6 +69,12 @@ class Head:
     size: int
     """Of the whole object."""
 
+    @classmethod
+    def of(cls, data: bytes, etag: str, content_range: str) -> Self:
+        """Return how an object begins, by what ``ControlClient.get_head`` returns."""
+        size = whole_number(content_range.rpartition("/")[2])
+        return cls(data, etag, len(data) if size is None else size)
+
 
 class ObjectIO:
     """Small objects below a prefix; threads may share it.
@@ -75,11 +83,26 @@ class ObjectIO:
     ----------
     target
         Bucket and prefix; names are keys without the prefix.
+    transfer
+        Attempts, and how long each may take.
+    opener
+        Returns the client.
+    give_up_s
+        How long one request may take with all of its attempts, if it does not say so itself.
     """
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._client = open_control_client(target, _TRANSFER)
+    def __init__(
+        self,
+        target: Target,
+        *,
+        transfer: Transfer = _TRANSFER,
+        opener: Callable[[Target, Transfer], ControlClient] = open_control_client,
+        give_up_s: float = GIVE_UP_S,
+    ) -> None:
+        self._open = partial(opener, target, transfer)
+        self._client: ControlClient = self._open()
+        self._retries = transfer.retries
+        self._give_up_s = give_up_s
         self._prefix = target.prefix
         self._rng = random.Random()  # noqa: S311 - jitter is no secret
         self.date: str | None = None
@@ -88,7 +111,9 @@ class ObjectIO:
         """Billed requests so far, by kind; see ``Retrier.billed``."""
         self._counting = threading.Lock()
 
-    def put(self, name: str, data: bytes, *, timeout_s: float, if_absent: bool = False) -> None:
+    def put(
+        self, name: str, data: bytes, *, timeout_s: float | None = None, if_absent: bool = False
+    ) -> None:
         """Write one object; with ``if_absent``, one that is there is refused with 412.
 
         Raises
@@ -129,11 +154,9 @@ class ObjectIO:
             As ``get``.
         """
         call = partial(self._client.get_head, self._prefix + name, length)
-        data, etag, content_range = self._run("get", call, timeout_s)
-        size = whole_number(content_range.rpartition("/")[2])
-        return Head(data, etag, len(data) if size is None else size)
+        return Head.of(*self._run("get", call, timeout_s))
 
-    def delete(self, name: str, *, etag: str, timeout_s: float) -> bool:
+    def delete(self, name: str, *, etag: str, timeout_s: float | None = None) -> bool:
         """Delete an object if it still is the one with this entity tag.
 
         Returns
@@ -168,16 +191,17 @@ class ObjectIO:
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
-        before, self._client = self._client, open_control_client(self._target, _TRANSFER)
+        before, self._client = self._client, self._open()
         before.close()
 
     def close(self) -> None:
         """Close its connections."""
         self._client.close()
 
-    def _run(self, request: str, call: Callable[[Meter], T], timeout_s: float) -> T:
-        deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
-        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng)
+    def _run(self, request: str, call: Callable[[Meter], T], timeout_s: float | None = None) -> T:
+        limit_s = self._give_up_s if timeout_s is None else timeout_s
+        deadline_ns = monotonic_ns() + round(limit_s * NS_PER_S)
+        retrier = Retrier(self._client, self._retries, deadline_ns, self._rng)
         try:
             return retrier.run(request, call)
         finally:

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from types import GeneratorType
 from typing import Final
 
 from serverless_bench.clients import open_client
@@ -15,7 +14,7 @@ from serverless_bench.clients.base import Client
 from serverless_bench.clock import EpochClock, monotonic_ns, sleep
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.job.workload import Stream, Workload, open_workload
+from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import BarrierPass, pass_barrier
@@ -319,18 +318,6 @@ def seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - its result
-    """Send a stream the result of its last operation, and return its next one."""
-    try:
-        # The type itself: to ask for the abstract class takes ten times as long.
-        if ok is None or not isinstance(stream, GeneratorType):
-            return next(stream)
-        following: OperationSpec = stream.send(ok)
-    except StopIteration:
-        return None
-    return following
 
 
 class Rounds:

@@ -11,7 +11,7 @@ from serverless_bench.job.transfer import Stat
 from serverless_bench.job.workload import PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec, Work
+    from serverless_bench.job.spec import InvocationSpec
 
 
 class Read(Workload):
@@ -46,15 +46,11 @@ class Read(Workload):
                 size = declared_size(key)
                 yield OperationSpec(kind=OperationKind.HEAD, key=key, size=size)
 
-    def operations_of_each(self, work: "Work") -> int | None:
-        """Return one get for each object and repeat; shares of small objects may be empty."""
-        return None if work.load.split else work.objects * work.read_times
-
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""
-        keys, split = invocation.keys * invocation.read_times, invocation.load.split
-        for index in range(thread, len(keys), invocation.load.threads):
-            key = keys[index]
+        keys, split = invocation.keys, invocation.load.split
+        for index in range(thread, len(keys) * invocation.read_times, invocation.load.threads):
+            key = keys[index % len(keys)]
             size = declared_size(key)
             if split is None:
                 yield OperationSpec(kind=OperationKind.GET, key=key, size=size)

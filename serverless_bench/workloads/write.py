@@ -9,7 +9,7 @@ from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec, Work
+    from serverless_bench.job.spec import InvocationSpec
 
 
 class Write(Workload):
@@ -26,10 +26,6 @@ class Write(Workload):
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:  # noqa: ARG002
         """Return puts."""
         return {OperationKind.PUT: 1.0}
-
-    def operations_of_each(self, work: "Work") -> int:
-        """Return one put for each object."""
-        return work.objects
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the puts; their keys depend on run, index and launch alone."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tests.reference.making import planned_key
 from tests.reference.rows import Function, Row, S, Saved
 from tests.reference.throughput import at_work, best
 from tests.reference.visibility import hides_writes
@@ -27,7 +28,7 @@ def wrong(run: Saved, whole: Fraction | None) -> list[str]:
             sum(step["step_ns"] for step in op["steps"]) > op["end_ns"] - op["start_ns"]
             for op in run.good
         ),
-        "the plan was done": any(undone(run, one) for one in run.functions),
+        "the plan was done": any(deviates(run, one) for one in run.functions),
         "Little's law": crowded(run),
         "the link carries it": too_fast(run, whole),
         "durations are possible": any(
@@ -70,13 +71,26 @@ def outside(one: Function) -> bool:
     )
 
 
-def undone(run: Saved, one: Function) -> bool:
-    """Tell whether a function that is ok did fewer operations than a write has for each."""
-    job = run.job
-    if job["workload"] != "write" or job["duration"] is not None or one.overdue:
+def deviates(run: Saved, one: Function) -> bool:
+    """Tell whether a function that is ok did other puts than those of its write."""
+    job, load = run.job, run.job["load"]
+    is_plain = job["workload"] == "write" and job["size"] is not None
+    is_plain = is_plain and not (load["mix"] or load["array"] or load["split"] or load["pattern"])
+    if one.status != "ok" or one.launch is None or not (is_plain and run.has_ledger):
         return False
-    measured = [op for op in one.operations if not op["warmup"]]
-    return one.status == "ok" and len(measured) < job["objects"]
+    prefix, rounds = job["target"]["prefix"], {True: job["warm_up"], False: 1}
+    planned = [
+        ("put", planned_key(prefix, one.index, one.launch, number, job["size"]), warmup)
+        for warmup, times in rounds.items()
+        for number in [*range(job["objects"])] * times
+    ]
+    done = [(op["kind"], op["key"], op["warmup"]) for op in one.operations]
+    strange = any(row not in planned for row in done if not row[2])
+    if job["duration"] is not None or one.overdue:
+        return strange
+    missing = any(done.count(row) < planned.count(row) for row in planned)
+    too_often = any(done.count(row) > planned.count(row) for row in done if not row[2])
+    return strange or missing or too_often
 
 
 def slept(one: Function) -> bool:

@@ -4,6 +4,7 @@ Numbers come from one seed, so that a run of six functions is a few draws for Hy
 how many functions and operations there are, and which traits a run has, is drawn by it.
 """
 
+import hashlib
 import json
 import random
 from dataclasses import asdict, dataclass, replace
@@ -40,6 +41,7 @@ TRAITS: Final = (
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
     *("contended", "neighbours", "overdue", "prompt", "shows", "straight"),
     *("on AWS", "outside", "two regions"),
+    *("alive", "blind", "planned", "timed"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -65,7 +67,7 @@ shapes = st.builds(
     functions=st.integers(1, 6),
     operations=st.integers(0, 6),
     # As many of them as not: Hypothesis would draw a handful, and faults come in company.
-    traits=st.integers(0, 24).flatmap(
+    traits=st.integers(0, 28).flatmap(
         lambda count: st.frozensets(st.sampled_from(TRAITS), min_size=count, max_size=count)
     ),
 )
@@ -77,7 +79,9 @@ def save(path: Path, shape: Shape) -> None:
     path.mkdir(parents=True, exist_ok=True)
     (path / "run.json").write_text(json.dumps(made.header()))
     (path / "records.jsonl").write_text("".join(made.lines()))
-    (path / "ledger.txt").write_text("")
+    # Of a write the reference works out again what was planned.
+    is_planned = "planned" in shape.traits and made.job.workload == "write"
+    (path / "ledger.txt").write_text("key\n" if is_planned else "")
     (path / "keys.txt").write_text("")
 
 
@@ -97,6 +101,8 @@ class _Maker:
             client["shows"] = [
                 one for one in signs if not self.has("shows") or self.draw.random() < 0.5
             ]
+        if self.has("blind"):
+            client["progress"] = self.draw.choice(("none", "body", "wire"))
         source = {"source": "log"} if self.has("imported") else {}
         return {
             "schema": 1,
@@ -124,7 +130,8 @@ class _Maker:
         if not (resumed and self.has("killed")):
             lines.append(self._end(6 * S))
         elif self.has("alive"):
-            lines.append({"alive": {"alive_ns": ORIGIN + draw.randint(0, 18 * S)}})
+            sign = {"alive_ns": ORIGIN + draw.randint(0, 18 * S), "started": draw.randint(0, 9)}
+            lines.append({"alive": sign})
         if resumed:
             later = draw.randint(20 * S, 60 * S)
             lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
@@ -158,8 +165,7 @@ class _Maker:
             name="made-up",
             workload="function" if own else "mixed" if self.has("mixed") else "write",
             objects=draw.randint(1, 3),
-            # Without an end of its own a function that is ok has as many operations as planned.
-            duration=None if self.has("planned") else 60.0,
+            duration=60.0 if self.has("timed") else None,
             target=target,
             control=TARGET if self.has("control") else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),
@@ -241,6 +247,8 @@ class _Maker:
         skew = draw.choice((-1, 1)) * draw.randint(0, 6 * S) if self.has("skewed", 0.6) else 0
         start = submitted + draw.randint(0, 10 * MS if self.has("prompt") else S)
         tables, end = self._tables(start)
+        if self.has("planned", 0.8):
+            _give_planned_keys(tables["operations"], self.job, index, wave)
         came = end + draw.randint(0, S) if collected_ns is None else ORIGIN + collected_ns
         worker = draw.randrange(4)
         step = draw.randint(-S, S) if self.has("stepped", 0.4) else 0
@@ -471,7 +479,7 @@ class _Maker:
                     "start_ns": at - took,
                     "end_ns": at,
                     "wait_ns": wait,
-                    "status": 503 if error else 200,
+                    "status": 503 if error and not self.has("blind", 0.5) else 200,
                     "error": error,
                     "detail": error,
                     "request_id": "id",
@@ -503,3 +511,18 @@ class _Maker:
 
 def _lost(index: int, wave: int) -> dict[str, Any]:
     return {"index": index, "launch": wave, "cause": "killed by SIGKILL", "never_began": not wave}
+
+
+def _give_planned_keys(columns: dict[str, list[Any]], job: JobSpec, index: int, wave: int) -> None:
+    """Have the operations be the puts of a write, in order, however many there are."""
+    count = {True: 0, False: 0}
+    for row, warmup in enumerate(columns["warmup"]):
+        columns["kind"][row], columns["offset"][row] = "put", 0
+        columns["key"][row] = planned_key(job.target.prefix, index, wave, count[warmup], job.size)
+        count[warmup] += 1
+
+
+def planned_key(prefix: str, index: int, wave: int, number: int, size: int | None) -> str:
+    """Return the key of an object of the run ``run``."""
+    name = f"run/{index}/{wave}/{number}".encode()
+    return f"{prefix}{hashlib.blake2b(name, digest_size=16).hexdigest()}.{size}"

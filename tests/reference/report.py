@@ -16,7 +16,7 @@ from tests.reference.invariants import wrong
 from tests.reference.latencies import latencies
 from tests.reference.rows import Function, Row, S, Saved, read
 from tests.reference.throughput import Near, peak, steady
-from tests.reference.visibility import hides_failures, hides_writes, not_shown, shown
+from tests.reference.visibility import hides, hides_failures, hides_writes, not_shown, shown
 
 NOT_HERE: Final = ("estimate", "estimate_error", "unknown_at_most")
 """Of the bill: what is foreseen is no figure of the rows."""
@@ -48,6 +48,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "simulated": model,
         "requested": run.job["number"],
         **{name: statuses.count(name) for name in ("ok", "failed", "lost", "duplicate")},
+        "unrecorded_launches": unrecorded(run),
         "ended": run.ended,
         "cleaned": run.cleaned,
         "skipped_lines": run.skipped,
@@ -79,7 +80,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "failed_operations": len([op for op in measured if op["error"] is not None]),
         "warmup_operations": len(warm),
         "warmup_bytes": sum(op["bytes"] for op in warm),
-        **tries(measured, good, seen),
+        **tries(run, measured, seen),
         **({"offered_bytes": None, "retried_bytes": None} if hides_failures(run) else {}),
         "errors": tally(one.error for one in functions if one.status in {"failed", "lost"}),
         "cold_starts": sum(
@@ -215,14 +216,15 @@ def rates(run: Saved) -> list[Number]:
     return found
 
 
-def tries(measured: Sequence[Row], good: Sequence[Row], seen: set[str]) -> Row:
+def tries(run: Saved, measured: Sequence[Row], seen: set[str]) -> Row:
     made = [(op, tried) for op in measured for tried in op["attempts"]]
     failed = [tried for _, tried in made if tried["error"] is not None]
     throttled = [(op, tried) for op, tried in made if tried["error"] == "throttled"]
     first = min((tried["start_ns"] for _, tried in made), default=0)
     seconds = tally(max(0, tried["end_ns"] - first) // S for _, tried in throttled)
-    reads = [op for op in good if is_read(op)]
-    brought = [t["bytes"] for op in reads for t in op["attempts"] if t["request"] == "get"]
+    reads = [op for op in run.good if is_read(op)]
+    gets = [(op, tried) for op in reads for tried in op["attempts"] if tried["request"] == "get"]
+    brought = None if any(hides(run, *get) for get in gets) else sum(t["bytes"] for _, t in gets)
     useful = sum(op["bytes"] for op in reads)
     return {
         "attempts": len(made),
@@ -236,7 +238,7 @@ def tries(measured: Sequence[Row], good: Sequence[Row], seen: set[str]) -> Row:
         "new_connections": sum(1 for _, tried in made if not tried["reused"])
         if "connection" in seen
         else None,
-        "read_amplification": Fraction(sum(brought), useful) if useful else None,
+        "read_amplification": None if brought is None or not useful else Fraction(brought, useful),
     }
 
 
@@ -417,3 +419,17 @@ def first_byte(one: Function, seen: set[str]) -> Fraction | None:
 
 
 __all__ = ["NOT_HERE", "Near", "reference"]
+
+
+def unrecorded(run: Saved) -> int:
+    """Return how many launches are known to have left no record."""
+    lines = [one for one in run.functions if one.launch is not None]
+    lines = [one for one in lines if not (one.record and one.record["duplicate"])]
+    came = {(one.index, one.launch) for one in lines if one.record}
+    lost = {(one.index, one.launch) for one in lines if not one.record and not one.never_began}
+    count, first = len(lost - came), 0
+    for started, last in run.killed:
+        arrived = sum(1 for one in lines if one.launch is not None and first <= one.launch <= last)
+        count += max(0, started - arrived)
+        first = last + 1
+    return count

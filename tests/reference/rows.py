@@ -66,8 +66,9 @@ class Saved:
     cleaned: bool = False
     pauses: list[tuple[int, int]] = field(default_factory=list)
     slept_ns: int = 0
-    killed: bool = False
-    """Whether a driver of it was, before the last one came to its end or not."""
+    killed: list[tuple[int, int]] = field(default_factory=list)
+    """Of each driver that did not come to its end: its launches, and its last wave."""
+    has_ledger: bool = False
 
     @property
     def job(self) -> Row:
@@ -87,7 +88,7 @@ class Saved:
     @property
     def told_all(self) -> bool:
         """Whether every driver said at its end what it had asked for."""
-        return self.ended and not self.killed
+        return not self.killed
 
     @property
     def begun(self) -> list[Row]:
@@ -132,6 +133,7 @@ def read(path: Path, *, with_warmup: bool = False) -> Saved:
     lines = (path / "records.jsonl").read_text().splitlines()
     records = [line for line in lines if not line.startswith('{"cleaning":')]
     saved = _lines(header, records)
+    saved.has_ledger = bool((path / "ledger.txt").read_text())
     saved.cleaned = len(records) < len(lines)
     _give_status(saved)
     _find_clocks(saved)
@@ -150,7 +152,7 @@ def read(path: Path, *, with_warmup: bool = False) -> Saved:
 
 def _lines(header: Row, lines: list[str]) -> Saved:
     saved = Saved(header, [], [], [], {}, ended=False, skipped=0)
-    driver_ns = 0  # last sign of a driver
+    driver_ns = started = 0  # last sign of a driver
     for line in lines:
         try:
             data = dict(json.loads(line))
@@ -164,9 +166,11 @@ def _lines(header: Row, lines: list[str]) -> Saved:
         elif "wave" in data:
             saved.waves.append(data["wave"])
         elif "resumed" in data:
-            driver_ns = _go_on(saved, data["resumed"]["resumed_ns"], driver_ns)
+            driver_ns = _go_on(saved, data["resumed"]["resumed_ns"], driver_ns, started)
+            started = 0
         elif "alive" in data:
             driver_ns = max(driver_ns, data["alive"]["alive_ns"])
+            started = data["alive"].get("started", 0)
         elif "suspended" in data:
             driver_ns = max(driver_ns, _sleep(saved, data["suspended"]))
         else:
@@ -176,12 +180,20 @@ def _lines(header: Row, lines: list[str]) -> Saved:
                 continue
             saved.functions.append(one)
             driver_ns = max(driver_ns, data["collected_ns"])
+    _leave(saved, started)
     return saved
 
 
-def _go_on(saved: Saved, now: int, driver_ns: int) -> int:
+def _leave(saved: Saved, started: int) -> None:
+    """Note what a driver had launched that never came to its end."""
+    if not saved.ended:
+        waves = [wave["number"] for wave in saved.waves]
+        saved.killed.append((started, waves[-1] if waves else 0))
+
+
+def _go_on(saved: Saved, now: int, driver_ns: int, started: int) -> int:
     """Take a resumption, and return the last sign of a driver."""
-    saved.killed |= not saved.ended
+    _leave(saved, started)
     if 0 < driver_ns < now:
         saved.down.append((driver_ns, now))
     saved.ended = False

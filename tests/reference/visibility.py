@@ -40,6 +40,14 @@ def hides_writes(run: Saved, ops: Sequence[Row]) -> bool:
 
 def hides_failures(run: Saved) -> bool:
     """Tell whether requests failed of which nobody knows how many bytes they had moved."""
-    blind = run.header["provenance"].get("client", {}).get("progress") == "none"
-    failed = [op for op in run.measured if any(one["error"] for one in op["attempts"])]
-    return bool(blind and failed) or hides_writes(run, failed)
+    return any(hides(run, op, one) for op in run.measured for one in op["attempts"])
+
+
+def hides(run: Saved, op: Row, tried: Row) -> bool:
+    """Tell whether a request failed of which nobody knows how many bytes it had moved."""
+    progress = run.header["provenance"].get("client", {}).get("progress")
+    if not tried["error"]:
+        return False
+    is_begun = op["kind"] in {"get", "get_range"} and 200 <= (tried["status"] or 0) < 300
+    blind = {"none": True, "body": is_begun}.get(progress, False)
+    return blind or hides_writes(run, [op])

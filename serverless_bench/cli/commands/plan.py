@@ -77,7 +77,7 @@ class _Phase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _PhasePlan:
     """Everything that is shown."""
 
     phases: Sequence[_Phase]
@@ -233,7 +233,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     )
     if flags["format"] == "json":
         say_json(found.to_json())
-    elif isinstance(found, _Plan):
+    elif isinstance(found, _PhasePlan):
         _show(found)
     else:
         rows = (("command", " ".join(words)), *found.rows())
@@ -261,7 +261,7 @@ def _check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
 
 def _plan(
     flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str, stack: Stack | None
-) -> _Plan:
+) -> _PhasePlan:
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.settings.names import setting_names
 
@@ -293,7 +293,7 @@ def _plan(
         expected = forecast(load)
         dollars = price(expected.usage, prices)
         phases.append(_Phase(name=name, load=load, expected=expected, dollars=dollars))
-    return _Plan(
+    return _PhasePlan(
         phases=phases,
         prices=prices,
         regions=known,
@@ -339,7 +339,7 @@ def _quota(
     return max(1, quota.unreserved), f"the account's in {stack.region}, unreserved"
 
 
-def _show(plan: _Plan) -> None:
+def _show(plan: _PhasePlan) -> None:
     load = plan.phases[0].load
     functions = format_count(load.functions, "function")
     connections = format_count(load.transfer.connections, "connection")
@@ -358,7 +358,7 @@ def _show(plan: _Plan) -> None:
     say("on top of that would come", *extra)
 
 
-def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
+def _expectations(plan: _PhasePlan) -> Iterator[tuple[str, ...]]:
     columns = [_column(phase.name, phase.load, phase.expected) for phase in plan.phases]
     for title in columns[0]:
         yield (title, *(column[title] for column in columns))
@@ -384,7 +384,7 @@ def _column(name: str, load: PlannedLoad, expected: Forecast) -> Mapping[str, st
     }
 
 
-def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
+def _costs(plan: _PhasePlan) -> Iterator[tuple[str, ...]]:
     dollars = [phase.dollars for phase in plan.phases]
     yield ("cost", *(phase.name for phase in plan.phases), "together")
     for component, name in _COMPONENTS.items():

@@ -35,7 +35,7 @@ class EventRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Event:
+class QueuedEvent:
     """An event that was accepted."""
 
     name: str
@@ -58,22 +58,22 @@ class Events:
 
     def __init__(self, host: "LambdaHost") -> None:
         self._host = host
-        self._queues: defaultdict[str, deque[Event]] = defaultdict(deque)
+        self._queues: defaultdict[str, deque[QueuedEvent]] = defaultdict(deque)
         self._again: asyncio.TimerHandle | None = None
-        self.held: list[Event] = []
+        self.held: list[QueuedEvent] = []
         """What waits for its time, or for ``release``."""
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def put(self, event: Event) -> None:
+    def put(self, event: QueuedEvent) -> None:
         """Take an event."""
         queue = self._queues[event.name]
         queue.append(event)
         self.pump()
         self._host.counters.waited += event in queue
 
-    def hold(self, event: Event, seconds: float) -> None:
+    def hold(self, event: QueuedEvent, seconds: float) -> None:
         """Take an event that is delivered after ``seconds``, or on ``release``."""
         late = replace(event, ages=False)
         self.held.append(late)
@@ -108,17 +108,17 @@ class Events:
         self._again = None
         self.pump()
 
-    def _too_old(self, event: Event) -> bool:
+    def _too_old(self, event: QueuedEvent) -> bool:
         age_s = (monotonic_ns() - event.accepted_ns) / NS_PER_S
         return event.ages and age_s > self._host.rules_of(event.name).age_s
 
-    def _let_go(self, event: Event) -> None:
+    def _let_go(self, event: QueuedEvent) -> None:
         # A release may have been faster.
         if event in self.held:
             self.held.remove(event)
             self.put(event)
 
-    async def _run(self, event: Event) -> None:
+    async def _run(self, event: QueuedEvent) -> None:
         response = await self._host.deliver(event.name, event.call)
         if not response.kind or event.failures >= self._host.rules_of(event.name).retries:
             return

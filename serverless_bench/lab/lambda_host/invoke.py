@@ -13,7 +13,7 @@ from aiohttp import web
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.lab.lambda_host.counters import RATE
 from serverless_bench.lab.lambda_host.environment import InvokeRequest
-from serverless_bench.lab.lambda_host.host import Event, LambdaHost
+from serverless_bench.lab.lambda_host.host import LambdaHost, QueuedEvent
 from serverless_bench.lab.lambda_host.responses import ApiError, outcome, too_many
 from serverless_bench.lab.lambda_host.settings import InvokeFault
 
@@ -79,7 +79,7 @@ class InvokeApi:
         if kind == "Event":
             host.counters.events += 1
             host.counters.functions[name] += 1
-            self._enqueue(Event(name=name, call=call), faults)
+            self._enqueue(QueuedEvent(name=name, call=call), faults)
         else:
             now_ns = monotonic_ns()
             if refused := host.concurrency.refusal(name, now_ns):
@@ -93,7 +93,7 @@ class InvokeApi:
             return web.Response(status=202, headers=headers)
         return outcome(call, await delivery, log=request.headers.get("X-Amz-Log-Type") == "Tail")
 
-    def _enqueue(self, event: Event, faults: frozenset[InvokeFault]) -> None:
+    def _enqueue(self, event: QueuedEvent, faults: frozenset[InvokeFault]) -> None:
         host = self._host
         if InvokeFault.DROP in faults:
             host.counters.dropped += 1

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.job.keys import declared_size
@@ -118,9 +119,8 @@ class Array(Workload):
         if array.operation == "append":
             yield from _appends(invocation, array)
             return
-        reads = array.operation == "read"
-        keys = invocation.keys * invocation.read_times if reads else new_arrays(invocation)
-        for key in keys:
+        reads = chain.from_iterable(repeat(invocation.keys, invocation.read_times))
+        for key in reads if array.operation == "read" else new_arrays(invocation):
             yield OperationSpec(kind=_kind(array), key=key, size=declared_size(key))
 
 

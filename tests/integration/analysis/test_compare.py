@@ -13,6 +13,7 @@ from serverless_bench.analysis.run_comparison import compare
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
@@ -34,7 +35,8 @@ def make_run(
     about["provenance"] = {"client": client}
     with Archive(path, header=about, ledger=()) as archive:
         for index in range(of.number):
-            op = operation(end_ns=round(seconds * S), size=of.size or size)
+            kind = OperationKind.GET if of.workload == "read" else OperationKind.PUT
+            op = operation(end_ns=round(seconds * S), size=of.size or size, kind=kind)
             archive.append(outcome(record(index, [op])))
     return path
 

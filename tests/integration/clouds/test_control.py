@@ -153,7 +153,7 @@ def test_a_bucket_that_is_gone_is_no_deletion(target: Target) -> None:
 
 
 def test_a_bucket_tells_its_time(bucket: Bucket) -> None:
-    date = bucket.head()
+    date = bucket.ask()
     assert date is not None
     assert date.endswith("GMT")
 

@@ -1,5 +1,6 @@
 """Reports that cannot be true have no headline, and say why."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,10 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.variability import scores, variability
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.reporters.base import problems
+from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome
-from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 
@@ -101,20 +104,35 @@ def test_steps_do_not_outlast_their_operation(tmp_path: Path) -> None:
     assert withheld == ("the steps of 8 operations take longer than the operations",)
 
 
-def test_a_function_that_did_less_than_planned_withholds_the_headline(tmp_path: Path) -> None:
-    run = some(tmp_path / "run")
-    more = replace(run, job=replace(run.job, objects=3))
-    (why,) = summarize(more).withheld
-    assert why == "8 functions called ok did fewer operations than the 3 planned"
-    assert summarize(replace(more, job=replace(more.job, duration=9.0))).withheld == ()
-
-
 def test_the_time_of_a_lost_function_bounds_the_whole_from_below(tmp_path: Path) -> None:
     hung = replace(outcome(lost(1)), collected_ns=10 * S)
     run = saved(tmp_path / "run", [outcome(record(0, [operation(end_ns=S, size=10**6)])), hung])
     missing = summarize(run).missing_functions
     assert missing is not None
     assert missing.whole_bytes_per_s == pytest.approx((10**5, 2 * 10**6))
+
+
+def test_launches_that_left_no_record_are_told(tmp_path: Path) -> None:
+    """A driver dies with two launches, another one loses one of its own, and none ever begins."""
+    of = job(number=6)
+    saved(tmp_path / "run", [outcome(record(0, [operation()]))], of=of)
+    records = tmp_path / "run" / "records.jsonl"
+    lines = records.read_text().splitlines()[:1]
+    lines.append(json.dumps({"alive": {"alive_ns": 3 * S, "started": 3}}))
+    records.write_text("".join(f"{line}\n" for line in lines))
+    assert summarize(load_run(tmp_path / "run")).unrecorded_launches == 2
+    with Archive(tmp_path / "run") as archive:
+        archive.resumed(9 * S)
+        archive.begin_wave(1, 9 * S, (), 5)
+        for index in (1, 2, 3):
+            again = replace(record(index, [operation()]), launch=1)
+            archive.append(outcome(again))
+        archive.append(outcome(replace(lost(4), launch=1)))
+        archive.append(outcome(replace(lost(5), launch=1, never_began=True)))
+    found = summarize(load_run(tmp_path / "run"))
+    assert found.unrecorded_launches == 3
+    told = "3 launches left no record: the requests and bytes they sent are in no figure"
+    assert told in problems(found)
 
 
 def test_littles_law(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from serverless_bench.analysis.attempt_stats import deliveries
@@ -69,23 +70,30 @@ def test_what_is_not_shown_is_null_and_named(
 
 
 @pytest.mark.parametrize(
-    ("kind", "client", "known"),
+    ("kind", "client", "status", "known"),
     [
-        (PUT, {"shows": ["acknowledged"]}, True),
-        (PUT, {"shows": ["first_byte", "last_byte_sent"]}, False),
-        (GET, {"shows": []}, True),
-        (GET, {"shows": [], "progress": "none"}, False),
+        (PUT, {"shows": ["acknowledged"]}, 503, True),
+        (PUT, {"shows": ["first_byte", "last_byte_sent"]}, 503, False),
+        (GET, {"shows": []}, 200, True),
+        (GET, {"shows": [], "progress": "wire"}, 200, True),
+        (GET, {"shows": [], "progress": "none"}, 503, False),
+        # What came before the connection was lost, a library of its own has thrown away.
+        (GET, {"shows": [], "progress": "body"}, 200, False),
+        (GET, {"shows": [], "progress": "body"}, 503, True),
     ],
 )
 def test_bytes_of_failed_requests_that_nobody_saw_are_unknown_and_not_zero(
-    tmp_path: Path, kind: OperationKind, client: Mapping[str, Any], *, known: bool
+    tmp_path: Path, kind: OperationKind, client: Mapping[str, Any], status: int, *, known: bool
 ) -> None:
     run = run_of(tmp_path / "run", kind, {"client": client})
-    run.attempts["error"][:] = "throttled"
+    changed = {"error": ["lost"], "request": [kind.value], "status": [status]}
+    columns = {name: np.array(values, dtype=object) for name, values in changed.items()}
+    run = replace(run, attempts={**run.attempts, **columns})
     summary = summarize(run)
     stats = summary.attempt_stats
     assert (stats.retried_bytes, stats.offered_bytes) == ((1000, 1000) if known else (None, None))
     assert ("retried_bytes" in summary.not_shown) == (not known)
+    assert (stats.read_amplification is None) == (kind is PUT or not known)
 
 
 @pytest.mark.parametrize("seen", [True, False])

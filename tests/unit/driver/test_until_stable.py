@@ -19,7 +19,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, duration_s: float) -> None:
         live, self.now_ns = RunProgress(), 0
         self.board = live.begin(LiveBoard.here()).writer()
-        self.watch = until_stable._Watch(StoppingRule(0.02), live, duration_s)
+        self.watch = until_stable._StabilityWatch(StoppingRule(0.02), live, duration_s)
         monkeypatch.setattr(until_stable, "monotonic_ns", lambda: self.now_ns)
         self.watch.sample()
 

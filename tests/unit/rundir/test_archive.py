@@ -458,8 +458,10 @@ def test_a_pause_begins_with_the_last_sign_of_the_driver(tmp_path: Path) -> None
 def test_a_driver_at_work_gives_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serverless_bench.rundir.archive._BEAT_S", 1e-3)
     of = header(job(number=1))
-    with Archive(tmp_path / "run", header=of) as archive, archive.beating():
+    with Archive(tmp_path / "run", header=of) as archive, archive.beating(lambda: 7):
         while b"alive" not in (records := (tmp_path / "run" / "records.jsonl").read_bytes()):
             pass
-    assert json.loads(records.splitlines()[0])["alive"]["alive_ns"] > 0
+    sign = json.loads(records.splitlines()[0])["alive"]
+    assert sign["alive_ns"] > 0
+    assert sign["started"] == 7
     assert load_run(tmp_path / "run").skipped_lines == 0

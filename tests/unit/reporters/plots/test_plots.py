@@ -22,8 +22,10 @@ from serverless_bench.reporters.plots import (
 )
 from serverless_bench.reporters.plots.style import styles_of
 from serverless_bench.rundir.record import Outcome
-from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
+
+RECORDED = Path(__file__).parents[3] / "recorded"
 
 
 @pytest.fixture
@@ -51,6 +53,16 @@ def nothing(tmp_path: Path) -> Run:
 @pytest.fixture
 def axes() -> Axes:
     return Figure().subplots()
+
+
+def test_the_time_of_what_never_began_is_drawn_as_a_lower_bound(axes: Axes) -> None:
+    draw_latency(load_run(RECORDED / "overdue"), axes)
+    bounds = [line for line in axes.lines if line.get_marker() == "^"]
+    answered = [line for line in axes.lines if line not in bounds]
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in answered])
+    # It ends at one instant: the times fall, and no answer was sooner.
+    assert drawn[np.isfinite(drawn)].round().tolist() == []
+    assert np.asarray(bounds[0].get_ydata()).round().tolist()[::5] == [1023, 552, 50]
 
 
 def test_each_job_is_a_line_and_losses_are_named(write: Run, axes: Axes) -> None:

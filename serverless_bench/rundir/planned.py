@@ -1,0 +1,140 @@
+"""Hold what functions did against what was planned for them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+
+from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.workload import succeeding
+from serverless_bench.rundir.files import read_lines
+from serverless_bench.rundir.listing import KEYS, LEDGER
+from serverless_bench.rundir.rows import Columns
+
+_Row = tuple[str, str, int, int, bool]
+"""An operation: kind, key, where a range begins and its length or 0, and whether it is warm-up."""
+_RANGE = OperationKind.GET_RANGE
+
+
+class Plan:
+    """The operations that the functions of a run are to do, if each succeeds.
+
+    Parameters
+    ----------
+    job, run_id
+        Decide the operations.
+    keys
+        Objects that the run was given to read.
+    """
+
+    def __init__(self, job: JobSpec, run_id: str, keys: Sequence[str]) -> None:
+        self._job = job
+        self._run_id = run_id
+        self._keys = keys
+
+    def deviation(self, index: int, launch: int, record: Columns, *, overdue: bool) -> str | None:
+        """Return how a function that succeeded differs from the plan; None if it does not.
+
+        Parameters
+        ----------
+        index, launch
+            Of the function.
+        record
+            Its operations.
+        overdue
+            Whether its schedule left some undone.
+        """
+        kinds = record["kind"]
+        lengths = (
+            moved if kind == _RANGE else 0
+            for kind, moved in zip(kinds, record["bytes"], strict=True)
+        )
+        done = list(
+            zip(kinds, record["key"], record["offset"], lengths, record["warmup"], strict=True)
+        )
+        try:
+            (invocation,) = invocation_specs(
+                self._job,
+                run_id=self._run_id,
+                created_ns=0,
+                keys=self._keys,
+                wave=launch,
+                indexes=(index,),
+            )
+            planned = _planned(invocation)
+            if overdue or self._job.duration is not None:
+                # How far each thread came is not known, but none did more than all together.
+                return _unplanned(done, islice(planned, len(done) * invocation.load.threads))
+            return _difference(done, list(islice(planned, len(done) + 1)))
+        except (ArithmeticError, LookupError, TypeError, ValueError, UsageError):
+            # No function was ever launched with such a job.
+            return None
+
+
+def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
+    """Return the plan of the run in a directory; None if the directory lacks it.
+
+    Runs of other tools, and of a user's own function, have none.
+    """
+    workload = job.declared
+    try:
+        job.check_asked()
+    except (PluginError, UsageError):
+        return None
+    if workload.reads(job.load):
+        keys = read_lines(path / KEYS)
+        return Plan(job, run_id, keys) if keys else None
+    ledger = path / LEDGER
+    has_ledger = workload.creates_objects and ledger.is_file() and ledger.stat().st_size > 0
+    return Plan(job, run_id, ()) if has_ledger and not workload.runs_code else None
+
+
+def _planned(invocation: InvocationSpec) -> Iterator[_Row]:
+    """Yield the operations of an invocation, those of its threads in turn."""
+    threads = (_of_thread(invocation, thread) for thread in range(invocation.load.threads))
+    turns = zip_longest(*threads)
+    return (row for turn in turns for row in turn if row is not None)
+
+
+def _of_thread(invocation: InvocationSpec, thread: int) -> Iterator[_Row]:
+    """Yield the operations of a thread: of what it prepares, and of its rounds."""
+    workload = invocation.declared
+    prepared = workload.prepare(invocation, thread)
+    for number, stream in enumerate(chain((prepared,), workload.rounds(invocation, thread))):
+        warmup, row = number <= invocation.warm_up, None
+        for spec in succeeding(workload, stream):
+            length = spec.length or 0 if spec.kind is _RANGE else 0
+            row = (spec.kind, spec.key, spec.offset, length, warmup)
+            yield row
+        if number and (row is None or not (warmup or invocation.duration)):
+            return
+
+
+def _difference(done: list[_Row], planned: list[_Row]) -> str | None:
+    """Return an operation that was left out, or was done besides, in words; None without one."""
+    if done == planned:
+        return None
+    left_out = next(iter(Counter(planned) - Counter(done)), None)
+    if left_out is not None:
+        return f"left out the {_text(left_out)}"
+    return _unplanned((Counter(done) - Counter(planned)).elements(), ())
+
+
+def _unplanned(done: Iterable[_Row], planned: Iterable[_Row]) -> str | None:
+    """Return a measured operation that is not among those planned, in words; None without one."""
+    # Closing operations depend on what was done, and count as warm-up.
+    strange = dict.fromkeys(row for row in done if not row[-1])
+    for row in planned:
+        if not strange:
+            return None
+        strange.pop(row, None)
+    return next((f"did the {_text(row)}, which was not planned" for row in strange), None)
+
+
+def _text(row: _Row) -> str:
+    kind, key, offset, length, _ = row
+    part = f"{length} bytes from {offset} of " if length else ""
+    return f"{kind} of {part}{key}"
