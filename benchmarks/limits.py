@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.common import make_parser
-from tests.stores.queues import Queue
+from tests.stores.queues import Queue, Shares
 from tests.unit.series.limit.test_search import SHAPES, WITH_A_LIMIT, WITHOUT, concluded
 
 _SBENCH = (sys.executable, "-m", "serverless_bench")
@@ -80,7 +80,8 @@ def main() -> None:
     print(
         "| store | truth in the interval | median half width | ended |\n| --- | --- | --- | --- |"
     )
-    for name, store in {**SHAPES, **WITH_A_LIMIT, **WITHOUT}.items():
+    stores: dict[str, Queue | Shares] = {**SHAPES, **WITH_A_LIMIT, **WITHOUT}
+    for name, store in stores.items():
         searches = [concluded(store, seed) for seed in range(seeds)]
         ended = Counter(limit.ended for _, limit in searches)
         known = " |"
