@@ -11,14 +11,14 @@ procedure; a comparison that stands in several hypotheses is one comparison. Wha
 the claims, and what so many rounds can find, is here as values.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf, log, log1p
 from typing import Final
 
 from serverless_bench.statistics.power import UPPER, found_share, rounds_needed, spread_factor
-from serverless_bench.statistics.ratio import MIN_ROUNDS, RatioEstimate
+from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
 from serverless_bench.studies.cells import published_row
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
@@ -27,6 +27,29 @@ from serverless_bench.studies.observations import CellRuns
 
 TO_PROPORTION: Final = frozenset({"linear", "proportional"})
 """Tests against what would be proportional to the axis: not less, or neither less nor more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellGroup:
+    """Cells that a verdict is about."""
+
+    cells: Sequence[CellRuns]
+
+    @property
+    def crowded(self) -> str:
+        """Why this machine cannot tell what more functions or processors bring; or empty."""
+        texts = {runs.cell.crowded for runs in self.cells}
+        return "" if len(texts) == 1 else max(texts)
+
+    @property
+    def shaped_store(self) -> bool:
+        """Whether a store of theirs was told how to behave."""
+        return any(runs.cell.shaped_store for runs in self.cells)
+
+    @property
+    def store_bound(self) -> bool:
+        """Whether all waited for the store, or the network to it, most of all."""
+        return all(runs.store_bound for runs in self.cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +95,14 @@ class CellComparison:
         return self.metric.of, self.metric.for_bytes, self.test in TO_PROPORTION
 
     @property
+    def cells(self) -> CellGroup:
+        """Both cells."""
+        return CellGroup((self.first, self.second))
+
+    @property
     def enough(self) -> bool:
         """Whether there are rounds enough for a verdict."""
-        return self.paired.rounds >= MIN_ROUNDS
+        return self.paired.rounds >= MIN_BLOCKS
 
     def p_difference(self) -> float:
         """Return the p of "they do not differ"."""
@@ -152,7 +180,8 @@ class Power:
     """The true ratio that was simulated."""
     found: tuple[float, float]
     """Least and most share of such experiments that find it, with a spread at its upper 80 %
-    limit and at its median: that of few rounds is not known well."""
+    limit and at its median: that of few rounds is not known well. 0 where there are too few
+    rounds for a verdict."""
     rounds: tuple[int | None, int | None]
     """Fewest and most runs of each cell, as long as these, that find it in ``ENOUGH`` of the
     experiments, with the same spreads; None for more than ``MOST_ROUNDS``."""
@@ -173,12 +202,13 @@ def power_for(experiment: Experiment, comparison: CellComparison, tests: int) ->
         return None
     about = {"ratio": MATTERS, "threshold": comparison.threshold}
     likely, large = (spread_factor(paired.freedom, confidence) for confidence in (0.5, UPPER))
+    freedom = paired.freedom if comparison.enough else 0.0
     return Power(
         published=published,
         ratio=MATTERS,
         found=(
-            found_share(paired.error * large, paired.freedom, tests, **about),
-            found_share(paired.error * likely, paired.freedom, tests, **about),
+            found_share(paired.error * large, freedom, tests, **about),
+            found_share(paired.error * likely, freedom, tests, **about),
         ),
         rounds=(
             rounds_needed(paired.sd * likely, tests, **about),
@@ -203,6 +233,9 @@ class Decision(StrEnum):
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
+    TOLD_APART = "the method tells them apart (shaped store)"
+    """In place of both where a store does as it was told: the claim itself is not tested."""
+    ALIKE = "the method finds no difference (shaped store)"
     NOT_IDENTIFIABLE = "not identifiable"
     """These runs, or this machine, do not tell."""
 
@@ -216,6 +249,8 @@ class Judgement:
     segment: tuple[Value, Value] | None
     """None for a knee."""
     outcome: Decision
+    shaped_store: bool = False
+    """Whether a store of these cells was told how to behave."""
     verdict: Verdict | None = None
     """Of the second cell, seen from the first; ``same`` is one-sided where the claim is."""
     ratio: float | None = None
@@ -257,6 +292,8 @@ class Effect:
     ratio: float
     """Of the metric, changed over baseline, within a round."""
     interval: Interval | None
+    why: str = ""
+    """Reason why the machine cannot tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.driver.origin import sealed
+from serverless_bench.job.operations import OperationKind
 from tests.commands.command import COMMAND, Call
 from tests.data import runs
 
@@ -17,7 +18,8 @@ NOW = 1_800_000_000 * runs.S
 
 
 def save(path: Path, *, age_s: int, workload: str = "write", lost: bool = False) -> None:
-    done = runs.outcome(runs.record(0, [runs.operation(size=5_000_000)]))
+    kind = OperationKind.GET if workload == "read" else OperationKind.PUT
+    done = runs.outcome(runs.record(0, [runs.operation(size=5_000_000, kind=kind)]))
     outcomes = [done, runs.outcome(runs.lost(1))] if lost else [done]
     job = runs.job(number=len(outcomes), workload=workload)
     runs.saved(path, outcomes, of=job, seal=sealed)
