@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, ChangedTable, Ints, Mask, Table
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    ChangedTable,
+    Ints,
+    Mask,
+    Table,
+    at_percentiles,
+)
 from serverless_bench.units import NS_PER_S
 
 _UNKNOWN: Final = 1 << 62
@@ -112,7 +119,7 @@ def clocks(offsets: Offsets) -> Clocks:
     """Return how well the clocks are known, all of them together."""
     width_ns = offsets.width_ns
     return Clocks(
-        width_p50_s=float(np.median(width_ns)) / NS_PER_S if len(width_ns) else None,
+        width_p50_s=float(at_percentiles(width_ns, (50,))[0]) / NS_PER_S if len(width_ns) else None,
         width_max_s=float(width_ns.max()) / NS_PER_S if len(width_ns) else None,
         corrected=int((offsets.best_ns != 0).sum()),
         suspect=int(offsets.suspect.sum()),

@@ -11,15 +11,14 @@ a second or so for a million operations, this takes 15 ms), need protobuf or a C
 and their buckets are no JSON. What is saved is what this package is for: a reduction.
 """
 
-import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 
-from serverless_bench.rundir.tables import Ints
+from serverless_bench.rundir.tables import Floats, Ints
 
 _BITS: Final = 6
 """Of a duration that decide, with its magnitude, in which bucket it is."""
@@ -93,24 +92,15 @@ class Histogram:
             counts=tuple(counts[bucket] for bucket in sorted(counts)),
         )
 
-    def percentile(self, q: float) -> float:
-        """Return the least duration in ns that ``q`` % of all are not above.
+    def at_ranks(self, ranks: Sequence[int]) -> Floats:
+        """Return the durations in ns of some ranks, from 1, of a histogram that is not empty.
 
-        It is within ``RELATIVE_ERROR`` of that order statistic; the largest is exact.
-
-        Raises
-        ------
-        ValueError
-            If ``q`` is not between 0 and 100, or the histogram is empty.
+        They are within ``RELATIVE_ERROR`` of these order statistics; the largest is exact.
         """
-        if self.min_ns is None or self.max_ns is None or not 0 <= q <= 100:
-            raise ValueError(f"p{q:g} of {self.count} durations")
-        # Rounded first: 0.07 * 100 is 7.000000000000001 in binary.
-        rank = max(1, math.ceil(round(q * self.count / 100, 6)))
-        if rank >= self.count:
-            return float(self.max_ns)
-        place = int(np.searchsorted(np.cumsum(self.counts), rank))
-        return float(np.clip(middle_ns(self.buckets[place]), self.min_ns, self.max_ns))
+        places = np.searchsorted(np.cumsum(self.counts), ranks).tolist()
+        found = np.array([middle_ns(self.buckets[place]) for place in places])
+        found[np.asarray(ranks) >= self.count] = self.max_ns
+        return np.asarray(np.clip(found, self.min_ns, self.max_ns))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

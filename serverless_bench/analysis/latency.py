@@ -19,7 +19,7 @@ Percentiles are of raw values, or of a histogram, never of other percentiles. Th
 histograms stand in the report, so reports can be merged (``merge``).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -38,13 +38,15 @@ from serverless_bench.rundir.tables import (
     Ints,
     Mask,
     Table,
-    at_percentiles,
+    at_ranks,
     is_one_of,
     is_text,
+    rank_of,
 )
+from serverless_bench.statistics.ranks import interval_ranks
 from serverless_bench.units import GIB, KIB, MIB, NS_PER_S
 
-PERCENTILES: Final = (50, 90, 95, 99, 99.9)
+PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 RAW_LIMIT: Final = 10_000_000
 """Operations of one row whose percentiles come from raw values: they are sorted for it."""
 
@@ -70,6 +72,7 @@ class Times:
     """How long some operations took; analysis/figures.toml defines each figure."""
 
     percentiles_s: Mapping[str, float]
+    intervals_s: Mapping[str, tuple[float | None, float | None]]
     mean_s: float
     exact: bool
     histogram: Histogram
@@ -83,20 +86,25 @@ class Times:
         if not len(durations_ns):
             return None
         durations_ns = np.maximum(durations_ns, 0)
-        times = cls.from_histogram(Histogram.of(durations_ns))
-        if len(durations_ns) > raw_limit:
-            return times
-        found = (at_percentiles(durations_ns, PERCENTILES) / NS_PER_S).tolist()
-        return replace(times, percentiles_s=_named(found, times.histogram), exact=True)
+        exact = len(durations_ns) <= raw_limit
+        return cls.from_histogram(Histogram.of(durations_ns), durations_ns if exact else None)
 
     @classmethod
-    def from_histogram(cls, histogram: Histogram) -> Self:
-        """Return the times of a histogram that is not empty."""
-        found = [histogram.percentile(p) / NS_PER_S for p in PERCENTILES]
+    def from_histogram(cls, histogram: Histogram, raw_ns: Ints | None = None) -> Self:
+        """Return the times of a histogram that is not empty; percentiles of raw values, if any."""
+        count = histogram.count
+        ranks = {
+            name: (rank_of(p, count), *interval_ranks(p, count)) for name, p in PERCENTILES.items()
+        }
+        known = sorted({rank for row in ranks.values() for rank in row} - {0, count + 1})
+        found = histogram.at_ranks(known) if raw_ns is None else at_ranks(raw_ns, known)
+        at_s = dict(zip(known, (found / NS_PER_S).tolist(), strict=True))
+        named = {name: at_s[rank] for name, (rank, _, _) in ranks.items()}
         return cls(
-            percentiles_s=_named(found, histogram),
-            mean_s=histogram.sum_ns / histogram.count / NS_PER_S,
-            exact=False,
+            percentiles_s={**named, "max": (histogram.max_ns or 0) / NS_PER_S},
+            intervals_s={n: (at_s.get(low), at_s.get(high)) for n, (_, low, high) in ranks.items()},
+            mean_s=histogram.sum_ns / count / NS_PER_S,
+            exact=raw_ns is not None,
             histogram=histogram,
         )
 
@@ -309,11 +317,6 @@ def _size_classes(operations: Table, good: Mask) -> Ints:
     without = is_text(kinds, "get_range") & ~good | is_one_of(kinds, _NO_SIZE)
     wanted = np.where(of_object, size, operations["bytes"])
     return np.where(without | (wanted < 0), ABSENT, np.searchsorted(_EDGES, wanted, side="left"))
-
-
-def _named(values: Sequence[float], histogram: Histogram) -> dict[str, float]:
-    named = {f"p{p:g}": value for p, value in zip(PERCENTILES, values, strict=True)}
-    return {**named, "max": (histogram.max_ns or 0) / NS_PER_S}
 
 
 def rate(amount: int, span_s: float) -> float | None:

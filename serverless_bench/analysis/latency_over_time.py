@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.rundir.tables import ABSENT, Ints, Table
+from serverless_bench.rundir.tables import ABSENT, Ints, Table, rank_of
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS: Final = 120
@@ -88,19 +88,17 @@ def over_time(
     begins = np.cumsum(counts) - counts
     for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
         values[begin : begin + count].sort()
-    p50, p99 = (_of_groups(values, begins, counts, share) for share in (0.5, 0.99))
+    p50, p99 = (_of_groups(values, begins, counts, percent) for percent in (50, 99))
     return OverTime(
         kind=kind, count=tuple(counts.tolist()), overdue=tuple(late.tolist()), p50_s=p50, p99_s=p99
     )
 
 
-def _of_groups(values: Ints, begins: Ints, counts: Ints, share: float) -> tuple[float | None, ...]:
-    """Return a quantile in seconds of each group of sorted values; None of empty ones."""
-    there = counts > 0
-    place = share * (counts[there] - 1)
-    low = np.floor(place).astype(np.int64)
-    high = np.minimum(low + 1, counts[there] - 1)
-    below, above = values[begins[there] + low], values[begins[there] + high]
-    found = np.full(len(counts), np.nan)
-    found[there] = (below + (above - below) * (place - low)) / NS_PER_S
-    return tuple(None if np.isnan(value) else value for value in found.tolist())
+def _of_groups(
+    values: Ints, begins: Ints, counts: Ints, percent: float
+) -> tuple[float | None, ...]:
+    """Return a percentile in seconds of each group of sorted values; None of empty ones."""
+    return tuple(
+        float(values[begin + rank_of(percent, count) - 1]) / NS_PER_S if count else None
+        for begin, count in zip(begins.tolist(), counts.tolist(), strict=True)
+    )

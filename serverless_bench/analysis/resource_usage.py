@@ -12,6 +12,7 @@ from serverless_bench.rundir.tables import (
     Ints,
     Mask,
     Percentiles,
+    at_percentiles,
     is_text,
     largest_by,
     least_by,
@@ -67,7 +68,7 @@ def _usage(run: Run, kind: str, row: Ints, wanted: Mask) -> LibraryUsage:
         bytes=total,
         memory_ratio={
             "min": float(ratio.min()),
-            "p50": float(np.median(ratio)),
+            "p50": float(at_percentiles(ratio, (50,))[0]),
             "max": float(ratio.max()),
         }
         if len(ratio)

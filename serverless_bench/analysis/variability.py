@@ -14,7 +14,7 @@ from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.throughput import Elapsed, elapsed
 from serverless_bench.analysis.timeline import Spans, function_spans
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, rows_of
+from serverless_bench.rundir.tables import Floats, at_percentiles, rows_of
 from serverless_bench.units import NS_PER_S, format_count, format_rate, format_seconds
 
 STDEV_SHARE: Final = 0.10
@@ -24,6 +24,8 @@ EXTREME_SHARE: Final = 0.50
 OUTLIER_SCORE: Final = 14.826
 """hyperfine's threshold for ``|x - median| / MAD``: 10 standard deviations of a normal
 distribution (hyperfine, outlier_detection.rs)."""
+LEAST_DEVIATION: Final = 0.01
+"""Share of the median that stands for a median absolute deviation of 0."""
 START_SPREAD: Final = 0.25
 WORST: Final = 5
 
@@ -62,18 +64,23 @@ def variability(run: Run, summary: Summary) -> Variability:
     return Variability(
         warnings=(*_spread(times.bytes_per_s), *_circumstances(summary, times)),
         outliers=tuple(run.functions["index"][outliers].tolist()),
-        max_over_p50=float(took.max() / np.median(took)) if len(took) else None,
+        max_over_p50=float(took.max() / at_percentiles(took, (50,))[0]) if len(took) else None,
         tail_tax=_tail_tax(times, elapsed(run)),
         stragglers=tuple(_stragglers(run, times)),
     )
 
 
 def scores(values: Floats) -> Floats:
-    """Return how many median absolute deviations each value is off; 0 if most are equal."""
+    """Return how many median absolute deviations each value is off the median.
+
+    Where more than half of the values are equal that deviation is 0, and ``LEAST_DEVIATION``
+    of the median stands for it.
+    """
     if not len(values):
         return values
-    away = np.abs(values - np.median(values))
-    deviation = float(np.median(away))
+    middle = float(np.median(values))
+    away = np.abs(values - middle)
+    deviation = float(np.median(away)) or LEAST_DEVIATION * middle
     return away / deviation if deviation else np.zeros_like(away)
 
 

@@ -110,6 +110,7 @@ class _StabilityWatch:
             "asked": self._stopping.asked,
             "reached": self._reached_s is not None,
             "after_s": self._reached_s,
+            "looked_s": self._reached_s or len(samples) * SAMPLE_S,
             "of": self._counts[0],
             **{name: found.get(name) for name in ("mean_per_s", "low_per_s", "high_per_s")},
             **{name: found.get(name) for name in ("half_width", "trend", "block_s")},

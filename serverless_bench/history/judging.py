@@ -212,8 +212,7 @@ def _needed(one: FigureEvidence, tests: int, tolerance: float, loss: float) -> i
     times = spread_factor(one.gain.freedom)
     about = {"ratio": 1 / (1 - loss), "threshold": tolerance}
     if one.recorded is None:
-        needed = rounds_needed(one.gain.sd * times, tests, **about)
-        return None if needed is None else max(MIN_BLOCKS, needed)
+        return rounds_needed(one.gain.sd * times, tests, **about)
     for number in range(MIN_SESSIONS, MOST_SESSIONS + 1):
         gain = one.recorded.one_more(0.0, one.runs, number)
         if found_share(gain.error * times, gain.freedom, tests, **about) >= ENOUGH:

@@ -79,7 +79,7 @@ def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:  # noqa: ANN401 - a dat
     """Return by field the specification that it holds, if any, and whether it has no default."""
     return {
         one.name: (
-            next(filter(is_dataclass, _members(one.type)), None),
+            next(filter(is_dataclass, _members(cast("Any", one.type))), None),
             MISSING is one.default and MISSING is one.default_factory,
         )
         for one in fields(kind)
@@ -101,20 +101,17 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
     UsageError
         If a value is of another type; ``field`` is its name.
     """
-    cls: type = type(spec)
-    for name, accepted, words, annotation in _fields(cls):
-        value = getattr(spec, name)
-        kind = accepted[0]
+    for field in fields(spec):
+        name, annotation, value = field.name, cast("Any", field.type), getattr(spec, field.name)
+        members = _members(annotation)
+        kind = members[0]
         if issubclass(kind, StrEnum) and isinstance(value, str) and value in set(kind):
             object.__setattr__(spec, name, kind(value))
-        elif not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-            problem = f"`{name}` must be {words}, got {_shown(value)}"
+        elif (type(value) not in members or tuple in members) and not _fits(annotation, value):
             hint = ""
-            if isinstance(value, float) and value.is_integer() and int in accepted:
+            if isinstance(value, float) and value.is_integer() and int in members:
                 hint = f"write it as {int(value)}"
-            raise UsageError(problem, hint=hint, field=name)
-        elif isinstance(value, tuple | list) and not _fits(annotation, value):
-            raise wrong(name, f"has values of other types in its list: {_shown(value)}")
+            raise wrong(name, f"must be {words(annotation)}, got {_shown(value)}", hint=hint)
         _check_value(name, value)
 
 
@@ -138,16 +135,6 @@ def _shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
-@cache
-def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str, Any], ...]:
-    """Return name, accepted types, their words and annotation of every field of a dataclass."""
-    if not is_dataclass(kind):
-        raise TypeError(f"{kind} is no dataclass")
-    return tuple(
-        (each.name, _accepted(each.type), words(each.type), each.type) for each in fields(kind)
-    )
-
-
 def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a type form
     """Tell whether a value is of a type, with all that is in it where it is a list."""
     inner = get_args(annotation)
@@ -165,13 +152,6 @@ def _is_a(kind: type, value: object) -> bool:
     return isinstance(value, _ALSO.get(kind, (kind,))) and (
         kind is bool or not isinstance(value, bool)
     )
-
-
-def _accepted(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form
-    found: list[type] = []
-    for each in _members(annotation):
-        found += _ALSO.get(each, (each,))
-    return tuple(found)
 
 
 def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
@@ -192,6 +172,7 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
     return _WORDS.get(annotation) or f"a {annotation.__name__}"
 
 
+@cache
 def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return (annotation,)

@@ -12,7 +12,7 @@ from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.bounded_by import bounded_by
-from serverless_bench.rundir.tables import RATE_PERCENTILES
+from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
 from serverless_bench.units import (
     common_rate,
     format_count,
@@ -152,7 +152,7 @@ def _per_function(summary: Summary) -> str:
     rates = summary.per_function_bytes_per_s
     if not rates:
         return "- (no function is ok)" if not summary.ok else "- (no bytes were moved)"
-    like = common_rate(rates.values())
+    like = common_rate(rate for name, rate in rates.items() if name != "n")
     return _percentiles(rates, lambda rate: format_rate(rate, like=like))
 
 
@@ -265,13 +265,22 @@ def _not_steady(summary: Summary) -> str:
 
 
 def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:
-    """Return percentiles; one value if they are all of one thing."""
+    """Return percentiles and how many values have them; one value if they are all of one thing.
+
+    One that so few values do not tell from the least or the largest is called that.
+    """
     if not values:
         return "-"
-    shown = {f"p{p}": form(values[f"p{p}"]) for p in RATE_PERCENTILES}
-    if len({values[name] for name in shown}) == 1:
+    count = int(values["n"])
+    shown = {_name(p, count): form(values[f"p{p}"]) for p in RATE_PERCENTILES}
+    if values["p1"] == values["p99"]:
         return shown["p50"]
-    return "  ".join(f"{name} {value}" for name, value in shown.items())
+    return "  ".join(f"{name} {value}" for name, value in shown.items()) + f"  of {count:,}"
+
+
+def _name(percent: int, count: int) -> str:
+    extremes = {1: "min", count: "max"}
+    return f"p{percent}" if percent == 50 else extremes.get(rank_of(percent, count), f"p{percent}")
 
 
 def _attempts(summary: Summary) -> str:

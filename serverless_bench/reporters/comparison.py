@@ -7,7 +7,8 @@ from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.errors import PluginError
 from serverless_bench.escaping import for_markdown, for_terminal
 from serverless_bench.reporters.text_table import table
-from serverless_bench.statistics.sides import MIN_RUNS, Comparison
+from serverless_bench.statistics.ratio import MIN_BLOCKS
+from serverless_bench.statistics.sides import Comparison
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
@@ -116,7 +117,7 @@ def _sentence(found: Mapping[str, Any], index: int, result: Comparison) -> str:
     pair, evidence = f"{other['label']} against {baseline['label']}", result.evidence
     if evidence is None:
         return (
-            f"{pair}: {result.verdict}, {MIN_RUNS} per side at least"
+            f"{pair}: {result.verdict}, {MIN_BLOCKS} per side at least"
             f" ({found['compared']} x{_ratio(result.ratio)}, which may be chance)"
         )
     within, order = evidence.interval, "runs without blocks"

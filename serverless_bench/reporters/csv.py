@@ -17,7 +17,7 @@ from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.escaping import for_cell
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 
-_PERCENTILES: Final = tuple(f"p{p}" for p in RATE_PERCENTILES)
+_PERCENTILES: Final = (*(f"p{p}" for p in RATE_PERCENTILES), "n")
 _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("per_function_bytes_per_s", "ttfb_s", "ack_s", "latency_s", "service_s"), _PERCENTILES

@@ -11,13 +11,13 @@ from serverless_bench.escaping import for_cell
 
 _TIMES: Final = ("latency", "service", "response", "queueing")
 _PLAIN: Final = tuple(field.name for field in fields(Latency) if field.name not in _TIMES)
-_PERCENTILES: Final = (*(f"p{p:g}" for p in PERCENTILES), "max")
+_SHOWN: Final = (*PERCENTILES, "max")
 
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the report."""
     writer = csv.writer(out, lineterminator="\n")
-    columns = [f"{name}_s.{what}" for name in _TIMES for what in ("mean", *_PERCENTILES)]
+    columns = [f"{name}_s.{what}" for name in _TIMES for what in ("mean", *_SHOWN)]
     writer.writerow(["run_id", *_PLAIN, *columns])
     for row in summary.latencies.by_kind:
         plain = [getattr(row, name) for name in _PLAIN]
@@ -27,5 +27,5 @@ def report(summary: Summary, out: TextIO) -> None:
 
 def _values(times: Times | None) -> Iterator[float | None]:
     yield None if times is None else times.mean_s
-    for name in _PERCENTILES:
+    for name in _SHOWN:
         yield None if times is None else times.percentiles_s[name]

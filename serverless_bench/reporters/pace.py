@@ -54,7 +54,10 @@ def stability(found: Stability | None) -> str | None:
     if found.half_width is None or found.mean_per_s is None:
         return f"not stable within {found.asked:.1%}: {found.blocks} blocks are too few to say"
     form = format_rate if found.of == "bytes" else format_per_s
-    known = f"{form(found.mean_per_s)} within {found.half_width:.1%}, {found.blocks} blocks"
+    known = (
+        f"{form(found.mean_per_s)} within {found.half_width:.1%},"
+        f" {found.blocks} blocks of these {format_seconds(found.looked_s)}"
+    )
     if found.reached:
         return f"stable within {found.asked:.1%} after {format_seconds(found.after_s)}: {known}"
     may = "" if found.trend is None else f"; over the window it may have moved {found.trend:.0%}"

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.analysis.contention import Contention
-from serverless_bench.analysis.latency import Latencies, Latency, Times
+from serverless_bench.analysis.latency import PERCENTILES, Latencies, Latency, Times
 from serverless_bench.analysis.resource_usage import LibraryUsage
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.tables import rank_of
 from serverless_bench.units import common_rate, format_rate, format_seconds, format_size
 
-_SHOWN: Final = ("p50", "p90", "p95", "p99", "p99.9", "max")
+_SHOWN: Final = (*PERCENTILES, "max")
 _ALL: Final = "all"
 
 
@@ -31,12 +32,20 @@ class Section:
         return "l" * self.names + "r" * (len(self.header) - self.names)
 
 
-def sections(summary: Summary) -> Iterator[Section]:
-    """Yield the tables that a report has; those that would say nothing new are left out."""
+def sections(summary: Summary, *, intervals: bool = False) -> Iterator[Section]:
+    """Yield the tables that a report has; those that would say nothing new are left out.
+
+    Parameters
+    ----------
+    summary
+        Of the run.
+    intervals
+        Whether percentiles of operations have their intervals beside them.
+    """
     found = summary.latencies
     if found.notable:
         yield _operations(found)
-        yield _times(found)
+        yield _times(found, intervals=intervals)
     if summary.libraries:
         yield _libraries(summary.libraries)
     if summary.contention is not None:
@@ -80,12 +89,16 @@ def _total(numbers: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _times(found: Latencies) -> Section:
+def _times(found: Latencies, *, intervals: bool) -> Section:
     rows = []
     for row in _telling(found.by_kind):
         # What an open loop adds stands next to what a closed one would have shown.
         times = {"latency": row.latency, "response": row.response, "queueing": row.queueing}
-        rows += [(*_names(row), name, *_percentiles(one)) for name, one in times.items() if one]
+        rows += [
+            (*_names(row), name, *_percentiles(one, intervals=intervals))
+            for name, one in times.items()
+            if one
+        ]
     return Section(
         title="how long they took",
         header=("operation", "size", "time", *_SHOWN),
@@ -133,7 +146,10 @@ def _contention(found: Contention) -> Section:
                 str(found.keys),
                 str(found.commits),
                 "-" if found.commits_per_s is None else f"{found.commits_per_s:.4g}",
-                *(format_seconds(None if times is None else times[p]) for p in ("p50", "p99")),
+                format_seconds(None if times is None else times["p50"]),
+                "-"
+                if times is None or _is_largest("p99", times["n"])
+                else format_seconds(times["p99"]),
                 "-" if retries is None else f"{retries:.2f}",
                 str(found.refused),
                 str(found.conflicts),
@@ -163,7 +179,25 @@ def _names(row: Latency) -> tuple[str, str]:
     return row.kind, row.size_class or _ALL
 
 
-def _percentiles(times: Times) -> tuple[str, ...]:
+def _percentiles(times: Times, *, intervals: bool) -> tuple[str, ...]:
     shown = [format_seconds(times.percentiles_s[name]) for name in _SHOWN]
     # Of one operation, or of several alike, one value says all.
-    return tuple(shown) if len(set(shown)) > 1 else (shown[0], *("" for _ in _SHOWN[1:]))
+    if len(set(shown)) == 1:
+        return (shown[0], *("" for _ in _SHOWN[1:]))
+    for place, (name, (low, high)) in enumerate(times.intervals_s.items()):
+        if _is_largest(name, times.histogram.count):
+            shown[place] = "-"
+        if intervals:
+            shown[place] += f" ({_interval(low, high)})"
+    return tuple(shown)
+
+
+def _is_largest(percentile: str, count: float) -> bool:
+    """Tell whether so few values do not tell a percentile above the median from the largest."""
+    return percentile != "p50" and rank_of(PERCENTILES[percentile], int(count)) == count
+
+
+def _interval(low_s: float | None, high_s: float | None) -> str:
+    if low_s is None or high_s is None:
+        return "not known" if low_s is None else f"{format_seconds(low_s)} or more"
+    return f"{format_seconds(low_s)} to {format_seconds(high_s)}"

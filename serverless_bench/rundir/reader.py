@@ -17,13 +17,10 @@ from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.planned import Plan
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
 from serverless_bench.rundir.schema import (
-    Alive,
-    CleaningLine,
+    Counts,
     End,
     Neighbours,
-    Resumed,
     Stability,
-    Suspended,
     WaveLine,
     check,
 )
@@ -136,19 +133,21 @@ class RecordReader:
             self._seen(end.ended_ns)
             self.ended = True
         elif "cleaning" in data:
-            self.cleaning_ns = self.cleaning_ns or check(data["cleaning"], CleaningLine).began_ns
+            began_ns = check(data["cleaning"], Counts)["began_ns"]
+            self.cleaning_ns = self.cleaning_ns or began_ns
         elif "resumed" in data:
-            self._resumed(check(data["resumed"], Resumed).resumed_ns)
+            self._resumed(check(data["resumed"], Counts)["resumed_ns"])
         elif "alive" in data:
-            sign = check(data["alive"], Alive)
-            self._seen(sign.alive_ns)
-            self._started = sign.started
+            sign = check(data["alive"], Counts)
+            self._seen(sign["alive_ns"])
+            self._started = sign.get("started", 0)
         elif "suspended" in data:
-            slept = check(data["suspended"], Suspended)
-            if slept.began_ns >= slept.ended_ns:
+            slept = check(data["suspended"], Counts)
+            began_ns, ended_ns = slept["began_ns"], slept["ended_ns"]
+            if began_ns >= ended_ns:
                 raise ValueError("it ends before it begins")
-            self.suspensions.append((slept.began_ns, slept.ended_ns))
-            self._seen(slept.ended_ns)
+            self.suspensions.append((began_ns, ended_ns))
+            self._seen(ended_ns)
         elif "wave" in data:
             self.waves.append(check(data["wave"], WaveLine))
             self.stages.append(data["wave"])

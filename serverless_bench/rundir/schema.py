@@ -24,6 +24,9 @@ _MAX_DEPTH: Final = 20
 _HINT: Final = "sbench did not write it so: the file was changed, or is of another version"
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=LIMIT)]
+Counts = dict[str, Count]
+"""Instants and counts by name, of a line that says no more: that a driver is at work, or goes on
+with a run, when its machine was suspended, or that the objects are deleted from now on."""
 Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
 Sha256 = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 
@@ -96,6 +99,8 @@ class Stability:
     block_s: float | None
     blocks: Count
     looks: Count
+    looked_s: float | None = None
+    """None in runs of 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,32 +141,6 @@ class WaveLine(msgspec.Struct):
     created_ns: Count
     count: Count
     files: Files
-
-
-class CleaningLine(msgspec.Struct):
-    """What the line says that comes before the first deletion of ``sbench clean``."""
-
-    began_ns: Count
-
-
-class Resumed(msgspec.Struct):
-    """What the line says that comes first from a driver that goes on with a run."""
-
-    resumed_ns: Count
-
-
-class Alive(msgspec.Struct):
-    """What the line says that a driver at work writes every second."""
-
-    alive_ns: Count
-    started: Count = 0
-
-
-class Suspended(msgspec.Struct):
-    """What the line says that a driver writes after its machine was suspended."""
-
-    began_ns: Count
-    ended_ns: Count
 
 
 def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -247,29 +248,33 @@ def flattened(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
             yield f"{above}{name}", value
 
 
-def at_percentiles(values: NDArray[Any], wanted: Sequence[float]) -> Floats:
-    """Return what ``numpy.percentile`` returns of at least one value, to the last bit.
+def rank_of(percent: float, count: int) -> int:
+    """Return the rank, from 1, of a percentile among so many sorted values: the nearest one.
 
-    Its default method, linear interpolation between order statistics (Hyndman and Fan's type
-    7). That function imports masked arrays, which take as long as all else in a small report.
+    It is that of the least value that so many % of all are not above.
     """
-    last = len(values) - 1
-    place = last * (np.asarray(wanted) / 100)
-    below = place.astype(np.intp)
-    above = np.minimum(below + 1, last)
-    ordered = np.partition(values, np.concatenate((below, above)))
-    low, high, share = ordered[below], ordered[above], place - below
-    step = high - low
-    # From the nearer end, as NumPy does: rounding makes a difference.
-    return np.where(share < 0.5, low + step * share, high - step * (1 - share))
+    # Rounded first: 0.07 * 100 is 7.000000000000001 in binary.
+    return max(1, ceil(round(percent * count / 100, 6)))
+
+
+def at_ranks(values: NDArray[Any], ranks: Sequence[int]) -> Floats:
+    """Return the values of some ranks, from 1, of values in any order."""
+    places = np.asarray(ranks) - 1
+    # ``numpy.percentile`` imports masked arrays, which take as long as all of a small report.
+    return np.asarray(np.partition(values, places)[places], dtype=np.float64)
+
+
+def at_percentiles(values: NDArray[Any], wanted: Sequence[float]) -> Floats:
+    """Return percentiles of at least one value, see ``rank_of``."""
+    return at_ranks(values, [rank_of(percent, len(values)) for percent in wanted])
 
 
 def percentiles(values: Floats) -> dict[str, float] | None:
-    """Return p1, p5, p50, p95 and p99 of raw values, or None if there are none."""
+    """Return p1, p5, p50, p95 and p99 of raw values, and ``n`` of them; None if there are none."""
     if not len(values):
         return None
-    found = at_percentiles(values, RATE_PERCENTILES)
-    return {f"p{p}": float(v) for p, v in zip(RATE_PERCENTILES, found, strict=True)}
+    found = at_percentiles(values, RATE_PERCENTILES).tolist()
+    return {f"p{p}": v for p, v in zip(RATE_PERCENTILES, found, strict=True)} | {"n": len(values)}
 
 
 def to_frame(table: Table) -> "pd.DataFrame":

@@ -83,8 +83,8 @@ class ScaleFit:
         return {
             metric: {
                 "rows": [asdict(row) for row in scaling.rows],
-                "usl": _law_to_json(scaling.usl, scaling.reach, predict),
-                "capped": _law_to_json(scaling.capped, scaling.reach, predict),
+                "usl": _law_to_json(scaling.usl, scaling, predict),
+                "capped": _law_to_json(scaling.capped, scaling, predict),
                 "better": next(
                     (n for n in ("usl", "capped") if getattr(scaling, n) is scaling.better), None
                 ),
@@ -257,18 +257,22 @@ def _fits(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
     return fits
 
 
-def _law_to_json(fitted: Fit[Any], reach: int, predict: int | None) -> dict[str, Any]:
-    """Return a law; null stands for what has not been met within reach."""
+def _law_to_json(fitted: Fit[Any], scaling: Scaling, predict: int | None) -> dict[str, Any]:
+    """Return a law; null stands for a cap or a knee that the runs have not met.
+
+    That is so if the interval reaches the largest number measured: the runs go up to there.
+    """
 
     def value(read: Callable[[Any], float], limit: float = inf) -> dict[str, float | None]:
         interval = fitted.interval(read)
         values = {"value": read(fitted.law)}
         if interval is not None:
             values |= {"low": interval[0], "high": interval[1]}
-        return {n: None if v > limit or isinf(v) else v for n, v in values.items()}
+        met = {n: None if v >= limit or isinf(v) else v for n, v in values.items()}
+        return met if met.get("high", 0.0) is not None else {**met, "value": None}
 
     document: dict[str, Any] = {
-        name: value(attrgetter(name), reach if name == "knee" else inf)
+        name: value(attrgetter(name), scaling.rows[-1].number if name == "knee" else inf)
         for name in PARAMETERS
         if hasattr(fitted.law, name)
     }

@@ -252,8 +252,8 @@ class JobSettings:
     until_stable: Annotated[
         str | float | None,
         Harmless(
-            "End before --duration, once an interval of the rate is this narrow: half its width"
-            " over the rate, as in 2%; docs/limit.md.",
+            "End before --duration, after 30 s or more, once an interval of the rate is this"
+            " narrow: half its width over the rate, as in 2%; docs/limit.md.",
             read=lambda name, given: parse_share(f"`{name}`", str(given)),
         ),
     ] = None

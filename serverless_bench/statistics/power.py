@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import ALPHA
 
 ENOUGH: Final = 0.9
@@ -56,14 +57,15 @@ def _spreads(freedom: float) -> Floats:
 def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> int | None:
     """Return the rounds that find a true ratio in ``ENOUGH`` of the experiments.
 
-    ``sd`` is that of the logarithm of a ratio within one round.
+    They are ``MIN_BLOCKS`` at least; None if more than ``MOST_ROUNDS``. ``sd`` is that of the
+    logarithm of a ratio within one round.
     """
 
     def enough(rounds: int) -> bool:
         error = sd / sqrt(rounds)
         return found_share(error, rounds - 1, tests, ratio=ratio, threshold=threshold) >= ENOUGH
 
-    return next((number for number in range(2, MOST_ROUNDS + 1) if enough(number)), None)
+    return next((number for number in range(MIN_BLOCKS, MOST_ROUNDS + 1) if enough(number)), None)
 
 
 def runs_for_same(variance: float, limit: float) -> int:

@@ -17,9 +17,8 @@ from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.verdict import ALPHA, Interval
 
 MIN_BLOCKS: Final = 6
-"""Blocks without which ``ab`` and ``history`` give no verdict."""
-MIN_ROUNDS: Final = 4
-"""Rounds of an experiment in which both have a run; with fewer there is no verdict."""
+"""Blocks or rounds in which both have a run, or runs per side; with fewer a verdict would hang on
+the shape of their distribution, and there is none."""
 _MOST_LOG: Final = 700.0
 
 

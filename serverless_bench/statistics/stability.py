@@ -5,7 +5,7 @@ the interval happens to be too narrow. Four things keep its word all the same. B
 long as several autocorrelation times of the rate, and there are at least ``MIN_BLOCKS``, whose
 few degrees of freedom are made up for (Student's t). The rate has no trend over the window that
 could be more than ``MOST_TREND`` times what is asked for. And all of that holds for as long
-again as a share of the run, ``HOLDING_SHARE``, at every look.
+again as a share of the run, ``HOLDING_SHARE``, at every look, and not before ``MIN_S``.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,9 @@ HOLDING_SHARE: Final = 0.5
 MOST_TREND: Final = 3.0
 """How many times what is asked for the rate may rise or fall over the window."""
 MIN_BLOCKS: Final = 12
+MIN_S: Final = 30.0
+"""How long a run is looked at, at least: bursts of a store and its cycles are longer than that,
+but not as often as they are longer than a few seconds."""
 CONFIDENCE: Final = 0.95
 _MIN_BLOCK: Final = 5
 """Samples."""
@@ -82,7 +85,9 @@ class StoppingRule:
             self._since = None
         elif self._since is None:
             self._since = count
-        return self._since is not None and count >= (1 + HOLDING_SHARE) * self._since
+        if self._since is None or count * SAMPLE_S < MIN_S:
+            return False
+        return count >= (1 + HOLDING_SHARE) * self._since
 
 
 def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:

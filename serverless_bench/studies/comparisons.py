@@ -18,7 +18,7 @@ from math import inf, log, log1p
 from typing import Final
 
 from serverless_bench.statistics.power import UPPER, found_share, rounds_needed, spread_factor
-from serverless_bench.statistics.ratio import MIN_ROUNDS, RatioEstimate
+from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
 from serverless_bench.studies.cells import published_row
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
@@ -74,7 +74,7 @@ class CellComparison:
     @property
     def enough(self) -> bool:
         """Whether there are rounds enough for a verdict."""
-        return self.paired.rounds >= MIN_ROUNDS
+        return self.paired.rounds >= MIN_BLOCKS
 
     def p_difference(self) -> float:
         """Return the p of "they do not differ"."""
@@ -152,7 +152,8 @@ class Power:
     """The true ratio that was simulated."""
     found: tuple[float, float]
     """Least and most share of such experiments that find it, with a spread at its upper 80 %
-    limit and at its median: that of few rounds is not known well."""
+    limit and at its median: that of few rounds is not known well. 0 where there are too few
+    rounds for a verdict."""
     rounds: tuple[int | None, int | None]
     """Fewest and most runs of each cell, as long as these, that find it in ``ENOUGH`` of the
     experiments, with the same spreads; None for more than ``MOST_ROUNDS``."""
@@ -173,12 +174,13 @@ def power_for(experiment: Experiment, comparison: CellComparison, tests: int) ->
         return None
     about = {"ratio": MATTERS, "threshold": comparison.threshold}
     likely, large = (spread_factor(paired.freedom, confidence) for confidence in (0.5, UPPER))
+    freedom = paired.freedom if comparison.enough else 0.0
     return Power(
         published=published,
         ratio=MATTERS,
         found=(
-            found_share(paired.error * large, paired.freedom, tests, **about),
-            found_share(paired.error * likely, paired.freedom, tests, **about),
+            found_share(paired.error * large, freedom, tests, **about),
+            found_share(paired.error * likely, freedom, tests, **about),
         ),
         rounds=(
             rounds_needed(paired.sd * likely, tests, **about),

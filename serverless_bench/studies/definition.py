@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 from msgspec import Struct, structs
 
 from serverless_bench.job.types import at_least, at_most, wrong
+from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import THRESHOLD
 from serverless_bench.studies import MAX_REPEATS, Design
 
@@ -160,7 +161,7 @@ class Scale(Struct, frozen=True, kw_only=True):
     about: str = ""
     min_bytes: int
     """A run that moves less is no evidence."""
-    repeats: int = 5
+    repeats: int = MIN_BLOCKS
     """Rounds; in each, every cell runs once."""
     minutes: float = 0.0
     """More rounds, as many as fit into it by the pilots; 0 for no more."""

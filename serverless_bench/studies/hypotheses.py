@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import structs
 
-from serverless_bench.statistics.ratio import MIN_ROUNDS, paired_ratio
+from serverless_bench.statistics.ratio import MIN_BLOCKS, paired_ratio
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import (
@@ -250,7 +250,7 @@ def _knee_claims(
     known = [(line.group, test, test.knee()) for line, test in tests if test is not None]
     for line, test in tests:
         if test is None:
-            why = f"a value has fewer than {MIN_ROUNDS} runs, or is no number"
+            why = f"a value has fewer than {MIN_BLOCKS} runs, or is no number"
             yield _settled(Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why))
     if hypothesis.expect is not None:
         for group, test, knee in known:
@@ -331,7 +331,7 @@ def _of_segment(
     if alone <= ALPHA:
         why = f"alone p would be {alone:.2g}, and it is one of {found.among} comparisons"
     if verdict is Verdict.NOT_ENOUGH_RUNS:
-        why = f"{verdict}: {MIN_ROUNDS} rounds with both cells at least"
+        why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
     return replace(found, why=why, power=power_for(experiment, one, found.among))
 
 
@@ -380,6 +380,6 @@ def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine)
         ((value, one.by_round(metric)) for value, one in line.cells if not one.cell.skipped),
         key=lambda pair: float(pair[0]),
     )
-    if any(len(numbers) < MIN_ROUNDS for _, numbers in runs):
+    if any(len(numbers) < MIN_BLOCKS for _, numbers in runs):
         return None
     return knee_test(runs, more_is_better=metric.better == "more")

@@ -18,7 +18,15 @@ from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.timeline import counted, function_spans, good_operations
 from serverless_bench.errors import SbenchError
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, flattened, is_text
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    Floats,
+    Mask,
+    Table,
+    at_percentiles,
+    flattened,
+    is_text,
+)
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Metric
@@ -266,7 +274,8 @@ def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
     rates = operation_rates(run)
     if len(rates):
         found["mean_op_bytes_per_s"] = float(rates.mean())
-        found |= {f"op_bytes_per_s.p{p}": float(np.percentile(rates, p)) for p in _SPREAD}
+        named = zip(_SPREAD, at_percentiles(rates, _SPREAD).tolist(), strict=True)
+        found |= {f"op_bytes_per_s.p{p}": rate for p, rate in named}
     if len(rates) > 1:
         half = len(rates) // 2
         found["later_half_ratio"] = float(rates[-half:].mean() / rates[:half].mean())

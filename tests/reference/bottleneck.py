@@ -6,6 +6,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from tests.reference.latencies import quantile
 from tests.reference.rows import Function, Row, S, Saved
 from tests.reference.throughput import Near
 from tests.reference.visibility import hides_writes
@@ -330,7 +331,9 @@ def limited(
         alike |= {*as_steep(some, {n: slope for n, (_, slope, _) in some.items()})}
         shared |= {*as_steep(some, {n: slope * beside[n] for n, (_, slope, _) in some.items()})}
     scopes = ["connection", "function"] if alike else []
-    if shared and (not alike or quantile(beside, 0.95) < 1.5 * quantile(beside, 0.05)):
+    if shared and (
+        not alike or quantile(beside, Fraction(19, 20)) < 1.5 * quantile(beside, Fraction(1, 20))
+    ):
         scopes.append("all")
     limits = dict.fromkeys(published, "function_network")
     return limits | dict.fromkeys(alike or shared, "rate_limit"), scopes
@@ -347,21 +350,13 @@ def at_work(one: Function, mine: Sequence[Function]) -> Fraction:
     return Fraction(both, max(1, end - start))
 
 
-def quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
 def as_steep(buckets: dict[int, Bucket], rates: dict[int, float]) -> list[int]:
     """Return which of some functions have the rate of most of them."""
     slopes = list(rates.values())
     if len(slopes) < 3:
         return []
-    middle_rate = quantile(slopes, 0.5)
-    spread = (quantile(slopes, 0.95) - quantile(slopes, 0.05)) / middle_rate
+    middle_rate = quantile(slopes, Fraction(1, 2))
+    spread = (quantile(slopes, Fraction(19, 20)) - quantile(slopes, Fraction(1, 20))) / middle_rate
     burst = median(burst / total for burst, _, total in buckets.values())
     if spread > (0.1 if burst > 0.05 else 0.02):
         return []

@@ -2,11 +2,18 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final
+from functools import cache
+from math import isnan
+from typing import Any, Final, TypeVar
+
+from scipy.stats import quantile_test
 
 from tests.reference.overdue import Dealt, dealt, pace
 from tests.reference.rows import Row, S, Saved
 from tests.reference.sizes import CLASSES, size_class
+
+Number = Fraction | int
+N = TypeVar("N", int, float, Fraction, Number)
 
 KINDS: Final = (
     *("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy"),
@@ -83,20 +90,36 @@ def row(run: Saved, kind: str, size: str | None, mine: Sequence[Row], late: Sequ
     }
 
 
-def quantile(values: Sequence[int], share: Fraction) -> Fraction:
+def quantile(values: Sequence[N], share: Fraction) -> N:
+    """Return the least value that so large a share of all are not above."""
     ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low, high = int(place), min(int(place) + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    return next(one for n, one in enumerate(ordered, 1) if n >= share * len(ordered))
+
+
+@cache
+def ends(count: int, share: Fraction) -> tuple[int | None, int | None]:
+    """Return the ranks of the ends of a percentile's interval, by SciPy's test of quantiles."""
+    tested: Any = quantile_test(range(1, count + 1), p=float(share))
+    found = tested.confidence_interval()
+    low, high = (None if isnan(end) else int(end) for end in (found.low, found.high))
+    return low, high
+
+
+def interval(values: Sequence[int], share: Fraction) -> list[Fraction | None]:
+    ordered = sorted(values)
+    known = ends(len(ordered), share)
+    return [None if rank is None else Fraction(ordered[rank - 1], S) for rank in known]
 
 
 def times(values: Sequence[int]) -> Row | None:
     if not values:
         return None
-    shares = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99.9": 999}
-    named = {name: quantile(values, Fraction(n, 1000)) / S for name, n in shares.items()}
+    ratios = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99.9": 999}
+    shares = {name: Fraction(n, 1000) for name, n in ratios.items()}
+    named = {name: Fraction(quantile(values, share), S) for name, share in shares.items()}
     return {
         "percentiles_s": {**named, "max": Fraction(max(values), S)},
+        "intervals_s": {name: interval(values, share) for name, share in shares.items()},
         "mean_s": Fraction(sum(values), len(values) * S),
         "exact": True,
         "histogram": histogram(values),
@@ -157,8 +180,10 @@ def over_time(run: Saved, undone: Sequence[Dealt]) -> tuple[int, list[Row]]:
                 "kind": kind,
                 "count": [len(values) for values in there],
                 "overdue": [late.count(place) for place in range(count)],
-                "p50_s": [quantile(v, Fraction(1, 2)) / S if v else None for v in there],
-                "p99_s": [quantile(v, Fraction(99, 100)) / S if v else None for v in there],
+                "p50_s": [Fraction(quantile(v, Fraction(1, 2)), S) if v else None for v in there],
+                "p99_s": [
+                    Fraction(quantile(v, Fraction(99, 100)), S) if v else None for v in there
+                ],
             }
         )
     return length, rows

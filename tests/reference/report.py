@@ -13,14 +13,13 @@ from tests.reference.bill import bill
 from tests.reference.bottleneck import bottleneck
 from tests.reference.contention import contention
 from tests.reference.invariants import wrong
-from tests.reference.latencies import latencies
+from tests.reference.latencies import Number, latencies, quantile
 from tests.reference.rows import Function, Row, S, Saved, read
 from tests.reference.throughput import Near, peak, steady
 from tests.reference.visibility import hides, hides_failures, hides_writes, not_shown, shown
 
 NOT_HERE: Final = ("estimate", "estimate_error", "unknown_at_most")
 """Of the bill: what is foreseen is no figure of the rows."""
-Number = Fraction | int
 GIB: Final = 1 << 30
 
 
@@ -136,19 +135,12 @@ def is_read(op: Row) -> bool:
 
 def percentiles(
     values: Sequence[Number], shares: Sequence[int] = (1, 5, 50, 95, 99)
-) -> dict[str, Fraction] | None:
-    """Return percentiles by linear interpolation between order statistics."""
+) -> dict[str, Number] | None:
+    """Return percentiles by nearest rank, and how many values they are of."""
     if not values:
         return None
-    return {f"p{share}": quantile(values, Fraction(share, 100)) for share in shares}
-
-
-def quantile(values: Sequence[Number], share: Fraction) -> Fraction:
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    named = {f"p{share}": quantile(values, Fraction(share, 100)) for share in shares}
+    return {**named, "n": len(values)}
 
 
 def between(ops: Sequence[Row], begin: str, end: str) -> list[Number]:

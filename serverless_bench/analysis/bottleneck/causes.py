@@ -69,7 +69,7 @@ from serverless_bench.rundir.tables import (
     Floats,
     Ints,
     Mask,
-    at_percentiles,
+    at_ranks,
     is_among,
     is_one_of,
     is_text,
@@ -274,7 +274,8 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
 def _median(values: "Floats | Ints | list[float]") -> float | None:
     """Return the median of what is known: of values that are not NaN."""
     known = np.asarray(values)[~np.isnan(values)]
-    return float(at_percentiles(known, (50,))[0]) if len(known) else None
+    middle = ((len(known) + 1) // 2, len(known) // 2 + 1)
+    return float(at_ranks(known, middle).mean()) if len(known) else None
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:

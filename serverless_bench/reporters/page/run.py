@@ -141,7 +141,8 @@ def _functions(found: ActivityOverTime, summary: Summary) -> Iterator[Html]:
 
 def _operations(summary: Summary) -> Part | None:
     tables = [
-        table(one.header, one.rows, names=one.names, caption=one.title) for one in sections(summary)
+        table(one.header, one.rows, names=one.names, caption=one.title)
+        for one in sections(summary, intervals=True)
     ]
     drawn = list(_figures([other_charts.latency_distribution(summary.latencies)]))
     return Part(title="Operations", content=[*drawn, *tables]) if drawn or tables else None

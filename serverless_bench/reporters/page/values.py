@@ -96,7 +96,8 @@ class Figures:
 
     def _unit(self, path: str) -> str:
         found = find(path, self._sections, self._section)
-        return "" if found is None else found[1].unit or ""
+        # How many values percentiles are of has not the unit of these.
+        return "" if found is None or path.endswith(".n") else found[1].unit or ""
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a JSON value

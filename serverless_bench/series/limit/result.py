@@ -9,7 +9,7 @@ import numpy as np
 
 from serverless_bench.analysis.display import Printed
 from serverless_bench.reporters.text_table import table
-from serverless_bench.rundir.tables import Floats
+from serverless_bench.rundir.tables import Floats, rank_of
 from serverless_bench.series.limit.block import Block, Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
 from serverless_bench.statistics.crossing import Crossing
@@ -197,7 +197,7 @@ def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[L
 
 def _at(took_s: Floats, due: int, share: float) -> float | None:
     """Return a percentile of all that was due, where what was not done took for ever."""
-    place = max(0, ceil(share * due) - 1)
+    place = rank_of(100 * share, due) - 1
     return float(took_s[place]) if place < len(took_s) else None
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.histogram import RELATIVE_ERROR, Histogram
-from serverless_bench.rundir.tables import Ints
+from serverless_bench.rundir.tables import Ints, rank_of
 
 US, HOUR = 1_000, 3_600_000_000_000
 
@@ -42,7 +42,8 @@ def test_a_percentile_is_within_one_percent_of_its_order_statistic(
 ) -> None:
     rank = max(1, -(-per_mille * len(values) // 1000))
     exact = sorted(values)[rank - 1]
-    found = Histogram.of(ints(values)).percentile(per_mille / 10)
+    assert rank == rank_of(per_mille / 10, len(values))
+    (found,) = Histogram.of(ints(values)).at_ranks([rank])
     assert found == pytest.approx(exact, rel=RELATIVE_ERROR)
     assert RELATIVE_ERROR <= 0.01
 
@@ -50,8 +51,8 @@ def test_a_percentile_is_within_one_percent_of_its_order_statistic(
 def test_every_magnitude_from_a_microsecond_to_an_hour_is_within_one_percent() -> None:
     values = np.geomspace(US, HOUR, 20_000).astype(np.int64)
     for value in [*values.tolist(), *(2**bits - 1 for bits in range(1, 63))]:
-        found = Histogram.of(ints([0, value, 2**63 - 1]))
-        assert abs(found.percentile(50) - value) <= value / 128
+        (found,) = Histogram.of(ints([0, value, 2**63 - 1])).at_ranks([2])
+        assert abs(found - value) <= value / 128
 
 
 @given(st.lists(durations, min_size=1, max_size=50))
@@ -59,7 +60,7 @@ def test_least_largest_and_sum_are_exact(values: list[int]) -> None:
     found = Histogram.of(ints(values))
     assert (found.count, found.sum_ns) == (len(values), sum(values))
     assert (found.min_ns, found.max_ns) == (min(values), max(values))
-    assert found.percentile(100) == float(max(values))
+    assert found.at_ranks([len(values)]).tolist() == [float(max(values))]
 
 
 @given(histograms)
@@ -72,22 +73,13 @@ def test_a_million_durations_are_a_few_kilobytes() -> None:
     found = Histogram.of(drawn)
     assert len(json.dumps(asdict(found))) < 12_000
     for q in (50, 90, 99, 99.9):
-        assert found.percentile(q) == pytest.approx(np.percentile(drawn, q), rel=0.01)
+        assert found.at_ranks([rank_of(q, 10**6)]) == pytest.approx(
+            np.percentile(drawn, q), rel=0.01
+        )
 
 
 def test_sums_go_beyond_64_bits() -> None:
     assert Histogram.of(np.full(1000, 2**62)).sum_ns == 1000 * 2**62
-
-
-@pytest.mark.parametrize("q", [-1, 101])
-def test_there_is_no_such_percentile(q: float) -> None:
-    with pytest.raises(ValueError, match="of 1 durations"):
-        Histogram.of(ints([1])).percentile(q)
-
-
-def test_nothing_has_no_percentile() -> None:
-    with pytest.raises(ValueError, match="of 0 durations"):
-        Histogram.of(ints([])).percentile(50)
 
 
 def test_a_duration_is_not_negative() -> None:

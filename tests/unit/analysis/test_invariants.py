@@ -11,7 +11,7 @@ import pytest
 from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.variability import scores, variability
+from serverless_bench.analysis.variability import OUTLIER_SCORE, scores, variability
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.base import problems
@@ -194,7 +194,7 @@ def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
     assert found.outliers == (19,)
     assert found.stragglers[0].index == 19
     assert found.stragglers[0].request_ids == ("id",)
-    assert found.max_over_p50 == pytest.approx(60 / 10.095)
+    assert found.max_over_p50 == pytest.approx(60 / 10.09)
     assert found.tail_tax == pytest.approx((60 - 10.18) / 60)
     assert any("standard deviation" in warning for warning in found.warnings)
     assert any("the slowest function" in warning for warning in found.warnings)
@@ -206,6 +206,9 @@ def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:
     assert variability(run, summarize(run)).warnings == ()
 
 
-def test_equal_values_are_no_outliers() -> None:
-    assert not scores(np.array([1.0, 1.0, 1.0, 9.0])).any()
+def test_among_equal_values_the_other_one_is_an_outlier() -> None:
+    assert np.flatnonzero(scores(np.array([*[1.0] * 6, 100.0])) > OUTLIER_SCORE).tolist() == [6]
+    assert (scores(np.array([1.0, 1.0, 1.0, 1.1])) < OUTLIER_SCORE).all()
+    assert not scores(np.array([1.0, 1.0, 1.0])).any()
+    assert not scores(np.array([0.0, 0.0, 0.0, 1.0])).any()
     assert len(scores(np.array([]))) == 0

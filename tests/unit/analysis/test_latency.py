@@ -4,18 +4,22 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
 
 from serverless_bench.analysis.latency import (
     PERCENTILES,
     SIZE_CLASSES,
     Latencies,
     Latency,
+    Times,
     latencies,
 )
 from serverless_bench.analysis.merge import merge_reports
@@ -28,6 +32,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.record import OperationRecord, Usage
 from serverless_bench.rundir.run import Run
+from serverless_bench.statistics.ranks import interval_ranks
 from serverless_bench.units import GIB, KIB, MIB
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
@@ -95,7 +100,7 @@ def test_percentiles_are_those_of_the_raw_records(tmp_path: Path) -> None:
         assert row.latency.exact
         assert row.ok == len(took)
         assert list(row.latency.percentiles_s.values()) == [
-            *(np.percentile(took, PERCENTILES) / S),
+            *(np.percentile(took, [*PERCENTILES.values()], method="inverted_cdf") / S),
             took.max() / S,
         ]
         assert row.latency.mean_s == pytest.approx(took.mean() / S)
@@ -144,7 +149,7 @@ def test_many_operations_have_the_percentiles_of_their_histogram(tmp_path: Path)
     row = of(found, "get")
     assert row.latency is not None
     assert not row.latency.exact
-    exact = np.percentile(raw(run, "get"), PERCENTILES, method="inverted_cdf") / S
+    exact = np.percentile(raw(run, "get"), [*PERCENTILES.values()], method="inverted_cdf") / S
     assert list(row.latency.percentiles_s.values())[:-1] == pytest.approx(list(exact), rel=0.01)
     assert row.latency.percentiles_s["max"] == raw(run, "get").max() / S
 
@@ -162,10 +167,64 @@ def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -
         assert row.latency is not None
         assert row.ok == len(took)
         assert row.latency.mean_s == pytest.approx(took.mean() / S)
-        exact = np.percentile(took, PERCENTILES, method="inverted_cdf") / S
+        exact = np.percentile(took, [*PERCENTILES.values()], method="inverted_cdf") / S
         assert list(row.latency.percentiles_s.values())[:-1] == pytest.approx(list(exact), rel=0.01)
     assert merge_reports([*reports[1:], reports[0]]) == merged
     assert merge_reports([]) == Latencies()
+
+
+@pytest.mark.parametrize("count", [50, 100, 150, 1000])
+def test_a_report_that_is_merged_with_nothing_keeps_its_percentiles(count: int) -> None:
+    """One operation in a hundred takes ten times as long."""
+    rng = np.random.default_rng(count)
+    slow = np.where(np.arange(count) % 100 == 49, 10, 1)
+    times = Times.of((rng.uniform(0.1, 0.11, count) * slow * S).astype(np.int64))
+    assert times is not None
+    row = {"kind": "get", "size_class": None, **dict.fromkeys(("service", "response", "queueing"))}
+    row |= {**dict.fromkeys(("ok", "failed", "overdue", "keys", "bytes"), 0)}
+    told = {"span_s": 1.0, "open_loop": False, "by_kind": [{**row, "latency": asdict(times)}]}
+    (merged,) = merge_reports([{"latencies": told}]).by_kind
+    assert merged.latency is not None
+    p99_s = times.percentiles_s["p99"]
+    assert merged.latency.percentiles_s["p99"] == pytest.approx(p99_s, rel=0.01)
+    assert merged.latency.percentiles_s == pytest.approx(times.percentiles_s, rel=0.01)
+
+
+def test_four_operations_have_no_p99(tmp_path: Path) -> None:
+    heads = [replace(operation(n), kind=OperationKind.HEAD, end_ns=(n + 1) * S) for n in range(4)]
+    summary = summarize(saved(tmp_path / "run", [outcome(record(0, heads))]))
+    lines = map(str.split, report("text", summary).splitlines())
+    (shown,) = (words[3:] for words in lines if words[:3] == ["head", "all", "latency"])
+    assert shown == ["2", "s", "-", "-", "-", "-", "4", "s"]
+
+
+def test_percentiles_have_intervals_where_there_are_values_enough() -> None:
+    times = Times.of(np.arange(1, 151) * S)
+    assert times is not None
+    # By ``scipy.stats.quantile_test``.
+    assert times.intervals_s == {
+        "p50": (63, 88),
+        "p90": (127, 143),
+        "p95": (137, 148),
+        "p99": (146, None),
+        "p99.9": (149, None),
+    }
+    few = Times.of(np.arange(1, 5) * S)
+    assert few is not None
+    assert few.intervals_s["p50"] == (None, None)
+    assert few.intervals_s["p99"] == (3, None)
+
+
+@given(st.integers(1, 3000), st.sampled_from([0.1, 1, 5, 50, 90, 95, 99, 99.9]))
+@settings(max_examples=40, deadline=None)
+def test_ranks_of_intervals_are_those_of_the_binomial(count: int, percent: float) -> None:
+    low, high = interval_ranks(percent, count)
+    of = binom(count, percent / 100)
+    # One rank more on either side, and more than 2.5 % are beyond it.
+    assert low == 0 or of.cdf(low - 1) <= 0.025
+    assert of.cdf(low) > 0.025
+    assert high == count + 1 or of.sf(high - 1) <= 0.025 + 1e-12
+    assert of.sf(high - 2) > 0.025 - 1e-12
 
 
 def test_merged_reports_say_what_was_due_in_open_loops(tmp_path: Path) -> None:
@@ -262,7 +321,8 @@ def test_percentiles_over_time_are_those_of_each_segment(tmp_path: Path) -> None
         for number, count in enumerate(one.count):
             took = raw(run, one.kind)[begin == number]
             assert len(took) == count
-            expected = [None, None] if not count else list(np.percentile(took, [50, 99]) / S)
+            nearest = np.percentile(took, [50, 99], method="inverted_cdf") if count else took
+            expected = [None, None] if not count else list(nearest / S)
             assert [one.p50_s[number], one.p99_s[number]] == pytest.approx(expected)
 
 
@@ -388,11 +448,11 @@ def test_what_libraries_used(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [outcome(one)], of=mixed_job(1)))
     (use,) = summary.libraries
     assert (use.kind, use.count, use.bytes) == ("write_array", 3, 3 * GIB)
-    assert use.memory_ratio == {"min": 1.0, "p50": 1.5, "max": 2.0}
+    assert use.memory_ratio == {"min": 1.0, "p50": 1.0, "max": 2.0}
     assert (use.threads_peak, use.rss_peak_bytes) == (5, 100 * MIB + 2 * GIB)
     assert use.cpu_s_per_gib == pytest.approx(3.0)
     for name in ("text", "markdown"):
-        assert "1.50 x" in report(name, summary)
+        assert "1.00 x" in report(name, summary)
     nobody = replace(one, usages=(unseen,))
     (silent,) = summarize(saved(tmp_path / "silent", [outcome(nobody)])).libraries
     assert silent.memory_ratio is None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics import stability
 from serverless_bench.statistics.stability import (
     MIN_BLOCKS,
     MOST_TREND,
@@ -74,6 +75,28 @@ def test_a_rate_that_goes_somewhere_is_not_stable(per_s: float) -> None:
     assert sum(end is not None for end in ends) == 0
 
 
+def burst(rng: np.random.Generator, count: int) -> Floats:
+    """Return a store's rate that falls to 40 % when its burst of 25 s is spent."""
+    return np.where(np.arange(count) * SAMPLE_S < 25, 1, 0.4) * rng.poisson(1000, count)
+
+
+def compacting(rng: np.random.Generator, count: int) -> Floats:
+    """Return the rate of a store that is at 20 % for the last 5 s of every 30 s."""
+    return np.where(np.arange(count) * SAMPLE_S % 30 < 25, 1, 0.2) * rng.poisson(1000, count)
+
+
+@pytest.mark.parametrize("series", [burst, compacting])
+def test_a_burst_and_a_cycle_are_not_taken_for_all_there_is(series: Series) -> None:
+    ends = [stopped(series, seed, asked=0.03, count=700) for seed in range(20)]
+    assert [end.mean_per_s for end in ends if end is not None] == []
+
+
+def test_nothing_is_stable_before_the_least_time() -> None:
+    steady, stopping = np.full(1000, RATE), StoppingRule(0.02)
+    seen = next(n for n in range(5, 1000, 5) if stopping.stable(steady[:n]))
+    assert seen * SAMPLE_S == pytest.approx(30)
+
+
 @pytest.mark.parametrize("series", [independent, remembering, drifting(0.01)])
 @pytest.mark.parametrize("count", [97, 403, 702])
 def test_a_look_agrees_with_the_reference(series: Series, count: int) -> None:
@@ -113,7 +136,8 @@ def test_what_is_remembered_makes_blocks_longer() -> None:
     assert long.blocks < short.blocks
 
 
-def test_the_law_has_to_hold_for_a_while() -> None:
+def test_the_law_has_to_hold_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stability, "MIN_S", 0.0)
     steady, stopping = np.full(1000, RATE), StoppingRule(0.02)
     seen = next(n for n in range(5, 1000, 5) if stopping.stable(steady[:n]))
     assert stopping.latest is not None

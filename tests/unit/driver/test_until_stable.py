@@ -6,6 +6,7 @@ import pytest
 
 from serverless_bench.driver import until_stable
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.statistics import stability
 from serverless_bench.statistics.stability import SAMPLE_S, StoppingRule
 from serverless_bench.worker.live_board import LiveBoard
 from tests.data.runs import S, operation, record
@@ -55,6 +56,8 @@ def test_what_it_takes_to_end_functions_does_not(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_run_that_stands_still_is_not_stable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stability, "MIN_S", 0.0)
+
     def reached_s(stalled_s: float) -> float | None:
         run = Watched(monkeypatch, duration_s=600)
         # A look before it has been even for long enough, then none until it has been.

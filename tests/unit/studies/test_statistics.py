@@ -27,7 +27,7 @@ from tests.house.members import uses
 PS = st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=12)
 
 
-def plan_of(name: str, repeats: int = 5) -> Plan:
+def plan_of(name: str, repeats: int = 6) -> Plan:
     return Plan(experiment=load_experiment(name), scale="small", repeats=repeats)
 
 
