@@ -1,6 +1,7 @@
 """Reports of several runs in one: what can be added up is added up. Pure."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
@@ -37,11 +38,19 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     Raises
     ------
     UsageError
-        If one is no report with latencies.
+        If one is no report with latencies, or two are of the same run.
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
     open_loops: list[dict[str, int]] = []
+    run_ids = Counter(map(_run_id, reports))
+    del run_ids[""]
+    for run_id, count in run_ids.items():
+        if count > 1:
+            raise UsageError(
+                f"{count} reports are of the run {run_id}",
+                hint="each operation would count so often: give a report of each run",
+            )
     for number, report in enumerate(reports, 1):
         try:
             section = report["latencies"]
@@ -70,6 +79,10 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
         span_s=span_s or None,
         by_kind=tuple(rows),
     )
+
+
+def _run_id(report: Mapping[str, Any]) -> str:
+    return str(report.get("run_id", ""))
 
 
 def _merged(

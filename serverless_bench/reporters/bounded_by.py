@@ -51,7 +51,7 @@ def bounded_by(summary: Summary) -> str | None:
     text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
     text += f" of {format_count(total, 'function')}"
     if idle := _idle_slots(bottleneck.slots):
-        mostly = _idle_share(bottleneck.slots) >= MOSTLY_IDLE
+        mostly = idle_share(bottleneck.slots) >= MOSTLY_IDLE
         text = f"{idle}; {text}" if mostly else f"{text}; {idle}"
     if bottleneck.client_share is not None:
         text += f"; processor busy or awaited {bottleneck.client_share:.0%} of the time"
@@ -67,12 +67,13 @@ def bounded_by(summary: Summary) -> str | None:
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:
     """Return for how much of the time slots were idle, and why, if that is notable."""
-    if slots is None or _idle_share(slots) < NOTABLE_IDLE:
+    if slots is None or idle_share(slots) < NOTABLE_IDLE:
         return ""
     ordered = sorted(_IDLE, key=lambda reason: -slots[reason])
     parts = [f"{_IDLE[reason]} {slots[reason]:.0%}" for reason in ordered if slots[reason] >= 0.01]
-    return f"slots idle {_idle_share(slots):.0%} of the time ({', '.join(parts)})"
+    return f"slots idle {idle_share(slots):.0%} of the time ({', '.join(parts)})"
 
 
-def _idle_share(slots: Mapping[str, float] | None) -> float:
+def idle_share(slots: Mapping[str, float] | None) -> float:
+    """Return the share of the slots' time in which they were idle."""
     return sum(slots[reason] for reason in _IDLE) if slots else 0.0

@@ -156,7 +156,10 @@ def test_many_operations_have_the_percentiles_of_their_histogram(tmp_path: Path)
 
 def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -> None:
     runs = [mixed(tmp_path / f"{n}", seed=n, functions=n) for n in (1, 2, 3)]
-    reports = [json.loads(report("json", summarize(run))) for run in runs]
+    reports = [
+        json.loads(report("json", summarize(run))) | {"run_id": str(number)}
+        for number, run in enumerate(runs)
+    ]
     merged = merge_reports(reports)
     for kind in ("put", "get", "delete"):
         took = np.concatenate([raw(run, kind) for run in runs])
@@ -229,8 +232,22 @@ def test_merged_reports_say_what_was_due_in_open_loops(tmp_path: Path) -> None:
     put = replace(operation(), intended_ns=0)
     told = summarize(saved(tmp_path / "new", [outcome(record(0, [put]))], of=of)).to_json()
     closed = summarize(saved(tmp_path / "closed", [outcome(record(0, [operation()]))])).to_json()
-    assert merge_reports([told, closed, told]).due == 2
+    named = [one | {"run_id": str(number)} for number, one in enumerate((told, closed, told))]
+    assert merge_reports(named).due == 2
     assert merge_reports([closed]).due is None
+
+
+def test_a_run_is_merged_once(tmp_path: Path) -> None:
+    told = summarize(saved(tmp_path / "run", [outcome(record(0, [operation()]))])).to_json()
+    other = told | {"run_id": "other"}
+    refused = ""
+    try:
+        merge_reports([told, other, told])
+    except UsageError as exc:
+        refused = str(exc)
+    assert refused == "2 reports are of the run run"
+    (row,) = [row for row in merge_reports([told, other]).by_kind if row.size_class is None]
+    assert row.ok == 2
 
 
 def test_only_reports_can_be_merged() -> None:
@@ -347,7 +364,7 @@ def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
     assert (pace.open_loop, pace.target_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)
     text = io.StringIO()
     open_reporter("text")(found, text)
-    assert "0 due, 0 begun" in text.getvalue()
+    assert ": 0 of 0 operations due never began; 0 of 1 functions ok" in text.getvalue()
     # A table without rows says nothing.
     assert "how long they took" not in text.getvalue()
 
