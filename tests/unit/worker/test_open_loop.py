@@ -333,7 +333,8 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
         assert "wait until operations are due" not in text
     found = json.loads(written("json", summary))["latencies"]
     assert (found["due"], found["begun"], found["overdue"]) == (300, 150, 150)
-    merged = merge_reports([json.loads(written("json", summary))] * 2)
+    reports = [json.loads(written("json", summary)) | {"run_id": name} for name in "ab"]
+    merged = merge_reports(reports)
     assert (merged.due, merged.begun, merged.overdue) == (600, 300, 300)
     assert [row.overdue for row in merged.by_kind] == [300, 300]
     (row,) = [one for one in merged.by_kind if one.size_class is None]

@@ -150,9 +150,9 @@ def test_a_store_that_holds_where_little_is_due_is_not_said_to_hold_nowhere(per_
 
 
 def test_random_service_is_seldom_said_to_hold_nowhere() -> None:
-    ended = [concluded(SHAPES["latency grows"], seed)[1].ended for seed in range(FEW)]
+    ended = [concluded(SHAPES["latency grows"], seed)[1].ended for seed in range(FEW // 2)]
     # It was in a fifth.
-    assert ended.count("none") + ended.count("lowest") <= 1
+    assert {"none", "lowest"}.isdisjoint(ended)
 
 
 def levels_tried(seed: int) -> list[int]:
