@@ -16,6 +16,7 @@ from serverless_bench.studies.plan import Plan
 
 SCHEMA: Final = 1
 _ALWAYS: Final = ("bytes", "elapsed_s")
+_BOUNDED_BY: Final = ("bottleneck.functions.", "bottleneck.slots.")
 
 
 def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
@@ -27,6 +28,7 @@ def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
         "repeats": plan.repeats,
         "seed": plan.seed,
         "design": plan.design,
+        "processors": plan.processors,
         "cells": {
             one.cell.slug: {
                 "skipped": one.cell.skipped,
@@ -51,6 +53,7 @@ def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tu
         repeats=int(data["repeats"]),
         seed=int(data["seed"]),
         design=str(data["design"]),
+        processors=int(data["processors"]),
     )
     cells, known = plan.cells(), data["cells"]
     if {cell.slug for cell in cells} != set(known):
@@ -75,6 +78,7 @@ def _run(result: CellRun, names: Sequence[str]) -> dict[str, float | str]:
     if result.figures is None:
         return {"problem": result.problem}
     found = result.figures
+    names = [*names, *(name for name in found if name.startswith(_BOUNDED_BY))]
     return {name: float(f"{found[name]:.6g}") for name in names if name in found}
 
 

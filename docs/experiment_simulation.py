@@ -4,7 +4,7 @@ Runs are drawn with the noise that was measured, and judged by the code that jud
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, log, nan
 from pathlib import Path
 from typing import Final
@@ -189,7 +189,7 @@ class _Simulation:
         pairs = ({one.verdict, effects[one.axis, str(one.value)]} for one in found.effects)
         wrong |= any(len(pair) > 1 and pair <= _DECIDED_VERDICTS for pair in pairs)
         there = [
-            one.outcome is true.outcome
+            one.outcome is true.outcome and one.outcome in _DECIDED
             for true, one in _pairs(truth, found)
             if true.ratio is not None and abs(abs(log(true.ratio)) - log(MATTERS)) < _NEAR
         ]
@@ -215,7 +215,8 @@ class _Simulation:
 def _observed(cell: Cell, plan: Plan, rates: Mapping[str, Floats]) -> CellRuns:
     drawn = ({name: float(of[n]) for name, of in rates.items()} for n in range(plan.repeats))
     results = tuple(CellRun(path=Path(), figures={"bytes": 1e9, **each}) for each in drawn)
-    return CellRuns(cell=cell, planned=plan.repeats, results=results)
+    # Settings tell how its store is shaped, which takes the side from a verdict.
+    return CellRuns(cell=replace(cell, settings={}), planned=plan.repeats, results=results)
 
 
 def _pairs(truth: Verdicts, found: Verdicts) -> Iterator[tuple[Judgement, Judgement]]:

@@ -37,14 +37,15 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     Raises
     ------
     UsageError
-        If one is no report with latencies.
+        If one is no report with latencies, or two are of the same run.
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
     open_loops: list[dict[str, int]] = []
+    run_ids: set[str] = set()
     for number, report in enumerate(reports, 1):
         try:
-            section = report["latencies"]
+            section, run_id = report["latencies"], str(report["run_id"])
             spans.append(section["span_s"] or 0.0)
             if section["open_loop"]:
                 open_loops.append({name: int(section[name]) for name in _PACE})
@@ -55,6 +56,12 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
                 f"number {number} is no report with latencies",
                 hint="make it with this version: sbench report --format json",
             ) from exc
+        if run_id in run_ids:
+            raise UsageError(
+                f"number {number} is of the run {run_id}, as one before it",
+                hint="each of its operations would count twice: give one report of each run",
+            )
+        run_ids.add(run_id)
     # The same sum and the same order of rows, in whatever order the reports come.
     span_s = math.fsum(spans)
     kinds = in_order({kind for kind, _ in merged})

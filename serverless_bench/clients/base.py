@@ -85,6 +85,8 @@ class ClientInfo:
     is the default of a protocol other than S3."""
     forkable: bool = True
     """False where the library starts threads: it is opened only where nothing forks any more."""
+    bucket_names: str = ".*"
+    """Regular expression of the names of buckets that the library sends requests for."""
     quirks: frozenset[Quirk] = frozenset()
     """What a test has to excuse, wherever it stands."""
 

@@ -55,6 +55,9 @@ class MinioClient(LibraryClient[MinioOptions]):
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",
         progress="body",
+        # As `check_bucket_name` of minio-py has it.
+        bucket_names=r"(?!.*(\.\.|\.-|-\.|-s3alias$|--ol-s3$))(?!(\d{1,3}\.){3}\d{1,3}$)"
+        r"[A-Za-z0-9][A-Za-z0-9_.:-]{1,61}[A-Za-z0-9]",
         shows=frozenset(Shown) - {Shown.CONNECTION},
         signing="SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https",
         checksum="none over http, Content-MD5 over https",

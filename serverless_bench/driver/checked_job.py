@@ -1,6 +1,7 @@
 """From settings to a job that may be run: everything is checked before anything starts."""
 
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -251,6 +252,13 @@ def _check_client(job: JobSpec) -> None:
 
     client = CLIENTS.load(job.target.client).info
     check_options(job.target)
+    name, bucket = job.target.client, job.target.bucket
+    if not re.fullmatch(client.bucket_names, bucket):
+        raise UsageError(
+            f"`client` {name} sends no request for a bucket named {bucket!r}",
+            hint="`client` wire takes every name",
+            field="client",
+        )
     workload = job.declared
     if workload.is_conditional and not client.conditional:
         raise UsageError(

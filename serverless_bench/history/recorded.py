@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
-from ipaddress import ip_address
 from math import isfinite
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from serverless_bench.analysis.samples import measured_run
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.job.directory_bucket import zone_of
+from serverless_bench.job.endpoint import is_here
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import check_text
@@ -194,16 +194,7 @@ def _store(target: Target) -> str:
         return f"{target.protocol} {target.region}".strip() + directory
     parts = urlsplit(target.endpoint_url)
     host = parts.hostname or ""
-    return (
-        f"{target.protocol} {parts.scheme} {'here' if _is_here(host) else host}"[:150] + directory
-    )
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return f"{target.protocol} {parts.scheme} {'here' if is_here(host) else host}"[:150] + directory
 
 
 def _machine(provenance: Mapping[str, Any], name: str) -> dict[str, str | float | None]:

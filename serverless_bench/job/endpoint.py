@@ -1,6 +1,7 @@
 """Addresses of stores: what an endpoint may be, what it may not, and which ones are AWS's."""
 
 import re
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -73,6 +74,14 @@ def refuse_password(text: str) -> None:
 def is_aws(url: str) -> bool:
     """Tell whether an endpoint is one of Amazon's S3, over https: a signature helps nobody else."""
     return _aws_partition(urlsplit(url)) is not None
+
+
+def is_here(host: str) -> bool:
+    """Tell whether a host is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def is_billed_by_aws(url: str) -> bool:

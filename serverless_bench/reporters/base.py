@@ -34,7 +34,7 @@ def headline(summary: Summary) -> str:
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
-    parts = [*simulated(summary), *_broken(summary), counts, *pace.counts(summary)]
+    parts = [*simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.cleaned:

@@ -52,7 +52,7 @@ def bounded_by(summary: Summary) -> str | None:
     text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
     parts = [f"{text} of {format_count(total, 'function')}"]
     if idle:
-        parts.insert(0 if _idle_share(bottleneck.slots) >= MOSTLY_IDLE else 1, idle)
+        parts.insert(0 if idle_share(bottleneck.slots) >= MOSTLY_IDLE else 1, idle)
     if summary.neighbours is not None:
         others = format_count(summary.neighbours.commands, "other command")
         parts.append(f"store shared with {others}")
@@ -70,12 +70,13 @@ def bounded_by(summary: Summary) -> str | None:
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:
     """Return for how much of the time slots were idle, and why, if that is notable."""
-    if slots is None or _idle_share(slots) < NOTABLE_IDLE:
+    if slots is None or idle_share(slots) < NOTABLE_IDLE:
         return ""
     ordered = sorted(_IDLE, key=slots.__getitem__, reverse=True)
     parts = [f"{_IDLE[reason]} {slots[reason]:.0%}" for reason in ordered if slots[reason] >= 0.01]
-    return f"slots idle {_idle_share(slots):.0%} of the time ({', '.join(parts)})"
+    return f"slots idle {idle_share(slots):.0%} of the time ({', '.join(parts)})"
 
 
-def _idle_share(slots: Mapping[str, float] | None) -> float:
+def idle_share(slots: Mapping[str, float] | None) -> float:
+    """Return the share of the slots' time in which they were idle."""
     return sum(slots[reason] for reason in _IDLE) if slots else 0.0

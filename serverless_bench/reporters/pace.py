@@ -7,17 +7,15 @@ from serverless_bench.rundir.schema import Stability
 from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
 
 
-def counts(summary: Summary) -> Iterator[str]:
-    """Yield the counts for the first line of a report; nothing of a closed loop."""
+def achieved(summary: Summary) -> Iterator[str]:
+    """Yield how far an open loop kept up, for the first line of a report; else nothing."""
     found = summary.latencies
     if not found.open_loop or found.due is None:
         return
-    text = f"{found.due:,} due, {found.begun:,} begun"
-    if found.overdue:
-        text += f", {found.overdue:,} never begun"
     if found.achieved_per_s is not None and found.target_per_s is not None:
-        text += f" ({format_per_s(found.achieved_per_s)} of {format_per_s(found.target_per_s)})"
-    yield text
+        done, asked = format_per_s(found.achieved_per_s), format_per_s(found.target_per_s)
+        yield f"achieved {done} of {asked} asked"
+    yield f"{found.overdue:,} of {found.due:,} operations due never began"
 
 
 def rates(summary: Summary) -> str:

@@ -53,7 +53,9 @@ class JobSettings:
         int | None,
         Harmless(
             "Functions.",
-            otherwise=lambda workload: workload.default_number or "as many as read all keys",
+            otherwise=lambda workload: (
+                workload.default_number or "as many as read all keys, at least 1"
+            ),
         ),
     ] = None
     objects: Annotated[

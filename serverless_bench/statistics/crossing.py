@@ -15,12 +15,13 @@ differ from the fit by more than chance (``dispersion``, Pearson's).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from serverless_bench.rundir.tables import Floats
+from serverless_bench.rundir.tables import Floats, Ints
 
 _DRAWS: Final = 400
 _CENSORED: Final = 20.0
@@ -39,6 +40,14 @@ level and above of which three times as many hold, was spoiled: something else u
 _OUTVOTED: Final = 3
 _PRIOR_BLOCKS: Final = 2.0
 """Before any was seen it is as if so many blocks had differed by chance alone."""
+_NEUTRAL: Final = 0.2275
+"""Over what is allowed: with half a bad operation, so many good ones make a level as likely to hold
+as not. By Jeffreys' prior a level would be broken of which nobody has seen a bad operation."""
+_RISES: Final = 0.01
+"""Levels below have fewer bad operations than a share allows if chance does that this seldom."""
+_FAR: Final = 1 / 4
+"""A store with at most so much of what is allowed would have been seen to hold."""
+_TAIL: Final = 0.025
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +68,19 @@ class Crossing:
     of two of it; only that it lies outside is known."""
     dispersion: float
     """How many times the variance of independent operations that of blocks is."""
+    first_bad: float = 0.0
+    """The lowest level at which an operation was bad."""
 
     def quantile(self, share: float) -> float:
         """Return the limit below which ``share`` of the probability lies."""
         return float(np.quantile(self.limits, share))
 
     def above(self, level: float) -> float:
-        """Return the probability that the limit is at ``level`` or above it."""
-        return float((self.limits >= level).mean())
+        """Return the probability that the limit is at ``level`` or above it.
+
+        Where no operation was bad it is a half at least: nobody has seen the objective broken.
+        """
+        return max(float((self.limits >= level).mean()), 0.5 * (level < self.first_bad))
 
 
 def crossing(parts: Sequence[tuple[float, Sequence[Trial]]]) -> Crossing:
@@ -82,26 +96,77 @@ def crossing(parts: Sequence[tuple[float, Sequence[Trial]]]) -> Crossing:
     return Crossing(
         limits=np.min([part.limits for part in drawn], axis=0),
         dispersion=max(part.dispersion for part in drawn),
+        first_bad=min(part.first_bad for part in drawn),
     )
 
 
 def _of_part(allowed: float, trials: Sequence[Trial], rng: np.random.Generator) -> Crossing:
     from scipy.optimize import isotonic_regression  # noqa: PLC0415 - an extra, and slow to load
 
-    trials = [trial for trial in trials if not _is_spoiled(trial, allowed, trials)]
-    levels, place = np.unique([trial.level for trial in trials], return_inverse=True)
-    due = np.array([max(trial.due, 1) for trial in trials], dtype=np.float64)
-    most = min(_CENSORED * allowed, (1 + allowed) / 2)
-    bad = np.minimum([trial.bad for trial in trials], most * due)
+    level, due, bad = _counts(allowed, trials)
+    levels, place = np.unique(level, return_inverse=True)
     of_level, bad_of_level = (np.bincount(place, weights=counts) for counts in (due, bad))
     fitted = isotonic_regression(bad_of_level / of_level, weights=of_level).x[place]
     dispersion = _dispersion(due, bad, fitted, _AROUND * allowed)
     count, wrong = of_level / dispersion, bad_of_level / dispersion
-    shares = rng.beta(wrong + 0.5, count - wrong + 0.5, size=(_DRAWS, len(levels)))
+    seen = np.cumsum(wrong) > 0
+    right = count - wrong + np.where(seen, 0.5, _NEUTRAL / allowed)
+    shares = rng.beta(wrong + 0.5, right, size=(_DRAWS, len(levels)))
     held = [int((isotonic_regression(share, weights=count).x <= allowed).sum()) for share in shares]
     edges = np.log([levels[0] / 2, *levels, levels[-1] * 2])
     low, high = edges[held], edges[np.array(held) + 1]
-    return Crossing(limits=np.exp(rng.uniform(low, high)), dispersion=dispersion)
+    return Crossing(
+        limits=np.exp(rng.uniform(low, high)),
+        dispersion=dispersion,
+        first_bad=min(levels[seen], default=inf),
+    )
+
+
+def breaks_alike(allowed: float, trials: Sequence[Trial], broken: int) -> bool:
+    """Tell whether the levels below one that breaks an objective break it in the same way.
+
+    Few operations are due at low levels, and seldom show by themselves that they break it. They
+    do if together they have clearly more bad operations than a store that holds, and a lower
+    level has no fewer than a higher one.
+
+    Parameters
+    ----------
+    allowed, trials
+        Of one part of the objective.
+    broken
+        Level that is shown to break it.
+    """
+    from scipy.special import betainc  # noqa: PLC0415 - an extra, and slow to load
+
+    level, due, bad = _counts(allowed, trials)
+    below = level < broken
+    if not below.any():
+        return True
+    share = bad[below].sum() / due[below].sum()
+    if share <= allowed:
+        below_or_at = level <= broken
+        share = bad[below_or_at].sum() / due[below_or_at].sum()
+    for top in np.unique(level[below]):
+        lower = level <= top
+        of_block, bad_of_block = due[lower], bad[lower]
+        count, wrong = of_block.sum(), bad_of_block.sum()
+        even = np.full(len(of_block), wrong / count)
+        dispersion = _dispersion(of_block, bad_of_block, even, _AROUND * allowed)
+        count, wrong = count / dispersion, wrong / dispersion
+        # The chance of more than these.
+        if betainc(wrong + 1, count - wrong, share) > 1 - _RISES:
+            return False
+    # Of the last ones, which are all below: the chance of as many, or more.
+    return bool(wrong and betainc(wrong, count - wrong + 1, _FAR * allowed) <= _TAIL)
+
+
+def _counts(allowed: float, trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats]:
+    """Return the levels of blocks that were not spoiled, what was due there, and what was bad."""
+    trials = [trial for trial in trials if not _is_spoiled(trial, allowed, trials)]
+    due = np.array([max(trial.due, 1) for trial in trials], dtype=np.float64)
+    most = min(_CENSORED * allowed, (1 + allowed) / 2)
+    bad = np.minimum([trial.bad for trial in trials], most * due)
+    return np.array([trial.level for trial in trials]), due, bad
 
 
 def _is_spoiled(block: Trial, allowed: float, trials: Sequence[Trial]) -> bool:

@@ -22,7 +22,8 @@ from serverless_bench.studies.definition import (
     Settings,
     Value,
 )
-from serverless_bench.studies.settings import check_settings, merged
+from serverless_bench.studies.settings import check_settings, is_shaped, merged
+from serverless_bench.units import format_count
 
 CELL: Final = "cell"
 """What the names of cells are called where an axis is expected."""
@@ -49,6 +50,8 @@ class Cell:
     """Why it is not run; empty for cells that are."""
     not_here: bool = False
     """Whether this machine is the reason."""
+    crowded: str = ""
+    """Why its functions and the store share processors; empty if they need not."""
     paper_at: Mapping[str, Value] = field(default_factory=dict)
     """``at`` in the values of the paper, where values are paired."""
 
@@ -59,6 +62,11 @@ class Cell:
     def matches(self, at: Mapping[str, Value]) -> bool:
         """Tell whether it is at a point, given in its own values."""
         return all(str(self.value(name)) == str(value) for name, value in at.items())
+
+    @property
+    def shaped_store(self) -> bool:
+        """Whether its store behaves as the experiment tells it to."""
+        return is_shaped(self.settings)
 
     @property
     def label(self) -> str:
@@ -214,6 +222,31 @@ def _lacking(settings: Settings) -> str:
         return "this system has no affinity"
     there = cpu_count()
     return f"{cpus} processors, there are {there}" if cpus > there else ""
+
+
+def crowded(settings: Settings, processors: int, *, store_here: bool) -> str:
+    """Return why functions and the store share processors; empty if they need not.
+
+    Parameters
+    ----------
+    settings
+        Of a cell.
+    processors
+        Number of them that the machine has.
+    store_here
+        Whether the store of cells that have none of their own is on it.
+    """
+    info = info_of(str(settings.get("executor", DEFAULT_EXECUTOR)))
+    if not info.shares_memory:
+        return ""
+    limits = ("cpus",) if "cpus" in settings else ("number", "concurrency")
+    numbers = [int(value) for name in limits if isinstance(value := settings.get(name), int)]
+    busy = 1 if info.in_process else min(numbers, default=1)
+    store = settings.get("store") != "files" and (store_here or is_shaped(settings))
+    if busy + store <= processors:
+        return ""
+    taken = f"functions take {format_count(busy, 'processor')}{' and the store another' * store}"
+    return f"{taken}, there are {processors}"
 
 
 def _kept(cells: Sequence[Cell], only: Mapping[str, Sequence[str]]) -> list[Cell]:

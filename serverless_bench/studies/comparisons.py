@@ -11,7 +11,7 @@ procedure; a comparison that stands in several hypotheses is one comparison. Wha
 the claims, and what so many rounds can find, is here as values.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf, log, log1p
@@ -27,6 +27,29 @@ from serverless_bench.studies.observations import CellRuns
 
 TO_PROPORTION: Final = frozenset({"linear", "proportional"})
 """Tests against what would be proportional to the axis: not less, or neither less nor more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellGroup:
+    """Cells that a verdict is about."""
+
+    cells: Sequence[CellRuns]
+
+    @property
+    def crowded(self) -> str:
+        """Why this machine cannot tell what more functions or processors bring; or empty."""
+        texts = {runs.cell.crowded for runs in self.cells}
+        return "" if len(texts) == 1 else max(texts)
+
+    @property
+    def shaped_store(self) -> bool:
+        """Whether a store of theirs was told how to behave."""
+        return any(runs.cell.shaped_store for runs in self.cells)
+
+    @property
+    def store_bound(self) -> bool:
+        """Whether all waited for the store, or the network to it, most of all."""
+        return all(runs.store_bound for runs in self.cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +93,11 @@ class CellComparison:
     @property
     def _about(self) -> tuple[object, ...]:
         return self.metric.of, self.metric.for_bytes, self.test in TO_PROPORTION
+
+    @property
+    def cells(self) -> CellGroup:
+        """Both cells."""
+        return CellGroup((self.first, self.second))
 
     @property
     def enough(self) -> bool:
@@ -205,6 +233,9 @@ class Decision(StrEnum):
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
+    TOLD_APART = "the method tells them apart (shaped store)"
+    """In place of both where a store does as it was told: the claim itself is not tested."""
+    ALIKE = "the method finds no difference (shaped store)"
     NOT_IDENTIFIABLE = "not identifiable"
     """These runs, or this machine, do not tell."""
 
@@ -218,6 +249,8 @@ class Judgement:
     segment: tuple[Value, Value] | None
     """None for a knee."""
     outcome: Decision
+    shaped_store: bool = False
+    """Whether a store of these cells was told how to behave."""
     verdict: Verdict | None = None
     """Of the second cell, seen from the first; ``same`` is one-sided where the claim is."""
     ratio: float | None = None
@@ -259,6 +292,8 @@ class Effect:
     ratio: float
     """Of the metric, changed over baseline, within a round."""
     interval: Interval | None
+    why: str = ""
+    """Reason why the machine cannot tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

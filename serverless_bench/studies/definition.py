@@ -303,7 +303,7 @@ class Plot(Struct, frozen=True, kw_only=True):
     """How the picture is drawn."""
 
     kind: Literal["lines", "bars", "operations", "runs"] = "lines"
-    """The last two of experiments that were begun before there was one bar for each cell."""
+    """``operations``: the rate of each by its number and bytes; ``runs``: as ``sbench plot``."""
     x: str = ""
     """An axis."""
     y: str = ""

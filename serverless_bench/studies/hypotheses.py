@@ -15,6 +15,7 @@ from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import (
     TO_PROPORTION,
     CellComparison,
+    CellGroup,
     Decision,
     Effect,
     Family,
@@ -42,6 +43,8 @@ _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
 """Verdicts that confirm a claim; any other one rejects it."""
 LAWS: Final = {"flat": "same", "in proportion": "proportional"}
 """What a line may follow, and the test of each of its values against the first."""
+STORE_BOUND: Final = "bounded by the store in all cells, which varies more than they differ"
+"""Reason for an undecided comparison that no more runs would decide."""
 _UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
 
 
@@ -52,6 +55,11 @@ class CellLine:
     group: Mapping[str, Value]
     """Where the other axes are."""
     cells: tuple[tuple[Value, CellRuns], ...]
+
+    @property
+    def runs(self) -> CellGroup:
+        """All of its cells."""
+        return CellGroup([runs for _, runs in self.cells])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +107,7 @@ def judge(
     family = family_of(
         [
             *(one for draft in everything for one in draft.comparisons),
-            *(comparison for *_, comparison in changes),
+            *(comparison for *_, comparison in changes if not comparison.cells.crowded),
         ],
         {key: p for draft in everything for key, p in draft.knees.items()},
     )
@@ -108,7 +116,7 @@ def judge(
         judged=tuple(
             Judged(
                 hypothesis=one,
-                judgements=tuple(draft.judged(family) for draft in drafts[one.id]),
+                judgements=tuple(_marked(draft.judged(family)) for draft in drafts[one.id]),
                 knees=knees[one.id],
             )
             for one in experiment.hypotheses
@@ -146,10 +154,19 @@ def _effect(change: _Change, family: Family) -> Effect:
         axis=axis,
         base=base,
         value=value,
-        verdict=family.verdict(comparison)[0],
+        verdict=Verdict.UNDECIDED if comparison.cells.crowded else family.verdict(comparison)[0],
         ratio=comparison.paired.ratio,
         interval=comparison.paired.interval(),
+        why=comparison.cells.crowded,
     )
+
+
+def _marked(found: Judgement) -> Judgement:
+    """Return a verdict on what a store was told to show as one on the method."""
+    if not found.shaped_store or found.outcome is _UNKNOWN:
+        return found
+    alike = found.verdict is Verdict.SAME
+    return replace(found, outcome=Decision.ALIKE if alike else Decision.TOLD_APART)
 
 
 def _lines(hypothesis: Hypothesis, observed: Sequence[CellRuns]) -> list[CellLine]:
@@ -206,6 +223,7 @@ def _segments(
             if isinstance(found, str):
                 yield _settled(replace(draft, why=found))
             else:
+                draft = replace(draft, shaped_store=found.cells.shaped_store)
                 judged = partial(_of_segment, experiment, hypothesis, draft, found)
                 yield _Draft(judged=judged, comparisons=(found,))
 
@@ -232,7 +250,7 @@ def _compared(
         found = found.shifted(-times if metric.better == "more" else times)
         low, high = (float(one.cell.paper_at[hypothesis.along]) for one in cells)
         published_times = high / low
-    return CellComparison(
+    comparison = CellComparison(
         metric=metric,
         first=first,
         second=second,
@@ -241,30 +259,42 @@ def _compared(
         threshold=hypothesis.threshold,
         published_times=published_times,
     )
+    return comparison.cells.crowded or comparison
 
 
 def _knee_claims(
     hypothesis: Hypothesis, tests: Sequence[tuple[CellLine, KneeTest | None]]
 ) -> Iterator[_Draft]:
     """Yield what is claimed about knees: of each line, and across them."""
-    known = [(line.group, test, test.knee()) for line, test in tests if test is not None]
+    known = [(line, test, test.knee()) for line, test in tests if test is not None]
     for line, test in tests:
         if test is None:
-            why = f"a value has fewer than {MIN_BLOCKS} runs, or is no number"
+            why = line.runs.crowded or f"a value has fewer than {MIN_BLOCKS} runs, or is no number"
             yield _settled(Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why))
     if hypothesis.expect is not None:
-        for group, test, knee in known:
-            why = f"between {knee.low} and {knee.high}"
-            draft = Judgement(group=group, segment=None, outcome=_UNKNOWN, knee=knee, why=why)
+        for line, test, knee in known:
+            draft = Judgement(
+                group=line.group,
+                segment=None,
+                outcome=_UNKNOWN,
+                shaped_store=line.runs.shaped_store,
+                knee=knee,
+                why=f"between {knee.low} and {knee.high}",
+            )
             alone = p_expected(test, hypothesis.expect)
-            yield _of_claim(f"{hypothesis.id} {group}", draft, alone)
+            yield _of_claim(f"{hypothesis.id} {line.group}", draft, alone)
     if hypothesis.across:
         each = (
-            f"{group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
-            for group, _, knee in known
+            f"{line.group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
+            for line, _, knee in known
         )
-        why = f"knees by {hypothesis.across}: {', '.join(each) or 'none'}"
-        draft = Judgement(group={}, segment=None, outcome=_UNKNOWN, why=why)
+        draft = Judgement(
+            group={},
+            segment=None,
+            outcome=_UNKNOWN,
+            shaped_store=any(line.runs.shaped_store for line, *_ in known),
+            why=f"knees by {hypothesis.across}: {', '.join(each) or 'none'}",
+        )
         alone = p_across([test for _, test, _ in known])
         yield _of_claim(f"{hypothesis.id} across", draft, alone)
 
@@ -275,7 +305,12 @@ def _law_claims(
     """Yield each line: all of its values against the first, by either law."""
     metric = experiment.metric(hypothesis.metric)
     for line in lines:
-        draft = Judgement(group=line.group, segment=None, outcome=_UNKNOWN)
+        draft = Judgement(
+            group=line.group,
+            segment=None,
+            outcome=_UNKNOWN,
+            shaped_store=line.runs.shaped_store,
+        )
         first, *others = (value for value, _ in line.cells)
         laws = {
             law: [
@@ -327,7 +362,7 @@ def _of_segment(
     if verdict not in _UNDECIDED:
         confirmed = verdict in _CONFIRMING[hypothesis.test]
         return replace(found, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED)
-    why = "too much spread"
+    why = STORE_BOUND if one.cells.store_bound else "too much spread"
     if alone <= ALPHA:
         why = f"alone p would be {alone:.2g}, and it is one of {found.among} comparisons"
     if verdict is Verdict.NOT_ENOUGH_RUNS:
@@ -346,9 +381,9 @@ def _of_law(
     refuted = [law for law, found in verdicts.items() if found - _UNDECIDED - {Verdict.SAME}]
     law = holding[0] if len(holding) == 1 else "neither" if len(refuted) == len(laws) else ""
     if not law:
-        return replace(
-            draft, why="too much spread, or too few values, to tell one law from another"
-        )
+        why = "too much spread, or too few values, to tell one law from another"
+        bound = all(pair.cells.store_bound for pairs in laws.values() for pair in pairs)
+        return replace(draft, why=STORE_BOUND if bound else why)
     confirmed = law == hypothesis.expect
     outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
     return replace(draft, outcome=outcome, among=len(family.difference), why=f"the law: {law}")
@@ -371,10 +406,10 @@ def _of_knee(draft: Judgement, key: str, alone: tuple[float, float], family: Fam
 def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
     """Return what a line says of its knee; None if it cannot tell.
 
-    That is so if the values are no numbers, or one has too few runs.
+    That is so if the values are no numbers, one has too few runs, or the machine is too small.
     """
     metric = experiment.metric(hypothesis.metric)
-    if any(isinstance(value, str | bool) for value, _ in line.cells):
+    if line.runs.crowded or any(isinstance(value, str | bool) for value, _ in line.cells):
         return None
     runs = sorted(
         ((value, one.by_round(metric)) for value, one in line.cells if not one.cell.skipped),

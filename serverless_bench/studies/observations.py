@@ -17,6 +17,7 @@ from serverless_bench.analysis.resource_usage import measured_cpu_s
 from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.timeline import counted, function_spans, good_operations
 from serverless_bench.errors import SbenchError
+from serverless_bench.reporters.bounded_by import MOSTLY_IDLE, idle_share
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -30,8 +31,13 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Metric
+from serverless_bench.studies.settings import inner
 from serverless_bench.units import NS_PER_S
 
+IDLE: Final = "idle"
+"""Word for runs whose slots did nothing for most of the time."""
+_OF_THE_STORE: Final = frozenset({"answers", "rate_limit", "retries", "store_or_network"})
+"""Causes that leave the client idle."""
 CELLS = "cells"
 FAILURE = "failure.txt"
 """Why a run is not there, beside where it would be."""
@@ -74,6 +80,22 @@ class CellRuns:
             r.figures["elapsed_s"] for r in self.results if r.figures and "elapsed_s" in r.figures
         ]
         return median(took) if took else 0.0
+
+    @property
+    def bounded_by(self) -> tuple[str, ...]:
+        """Causes that bounded the most functions, of ``CAUSE_WORDS``, or ``IDLE``."""
+        counts = Counter[str]()
+        for figures_of in (r.figures for r in self.results if r.figures):
+            causes = {n: round(v) for n, v in inner(figures_of, "bottleneck.functions").items()}
+            is_idle = idle_share(inner(figures_of, "bottleneck.slots")) >= MOSTLY_IDLE
+            counts.update({IDLE: sum(causes.values())} if is_idle else causes)
+        most = max(counts.values(), default=0)
+        return tuple(sorted(cause for cause, count in counts.items() if count == most))
+
+    @property
+    def store_bound(self) -> bool:
+        """Whether its runs waited for the store, or the network to it, most of all."""
+        return bool(self.bounded_by) and _OF_THE_STORE.issuperset(self.bounded_by)
 
     @property
     def counted(self) -> int:
@@ -284,11 +306,17 @@ def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
 
 def operation_rates(run: Run) -> Floats:
     """Return bytes per second of every operation that succeeded, in the order of their starts."""
+    return operation_sizes(run)[1]
+
+
+def operation_sizes(run: Run) -> tuple[Floats, Floats]:
+    """Return bytes, and bytes per second, of operations as ``operation_rates`` has them."""
     operations, good = run.operations, good_operations(run)
     rows = np.flatnonzero(good & (operations["bytes"] > 0))
     rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
     spans = (operations["end_ns"] - operations["start_ns"])[rows]
-    return np.asarray(operations["bytes"][rows] * NS_PER_S / np.maximum(spans, 1), np.float64)
+    moved = np.asarray(operations["bytes"][rows], np.float64)
+    return moved, moved * NS_PER_S / np.maximum(spans, 1)
 
 
 def _span_ns(operations: Table, some: Any) -> int:  # noqa: ANN401 - a mask, or rows

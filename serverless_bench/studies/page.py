@@ -12,6 +12,8 @@ from serverless_bench.studies.report import Report, head, outcome_of, tell, to_j
 from serverless_bench.studies.table import TextTable, Writer, title_of
 
 _DOUBTED: Final = "published, in doubt"
+_SHAPED: Final = "measured, shaped store"
+_HUES: Final = {"measured": "blue", _SHAPED: "sky", "published": "orange", _DOUBTED: "grey"}
 _INDENT: Final = 1.4
 """Of an item in another one, in letters."""
 
@@ -75,16 +77,16 @@ def _chart(report: Report) -> Chart | None:
         entry, label = row.entries[name], row.observed.cell.label
         if (found := entry.measured) is not None:
             at = {"value": found.at, "low": found.low, "high": found.high}
-            rows.append({"cell": label, "what": "measured", **at})
+            what = _SHAPED if row.observed.cell.shaped_store else "measured"
+            rows.append({"cell": label, "what": what, **at})
         if row.row is not None and (published := row.row.range(name)) is not None:
             at = dict(zip(("value", "low", "high"), published, strict=True))
             what = _DOUBTED if entry.doubted else "published"
             rows.append({"cell": label, "what": what, **at})
     if not rows:
         return None
-    tints = {"measured": palette.color("blue"), "published": palette.color("orange")}
-    if any(row["what"] == _DOUBTED for row in rows):
-        tints[_DOUBTED] = palette.color("grey")
+    shown = {row["what"] for row in rows}
+    tints = {what: palette.color(hue) for what, hue in _HUES.items() if what in shown}
     title = title_of(report.experiment.metric(name))
     labels = list(dict.fromkeys(str(row["cell"]) for row in rows))
     axis = {"labelLimit": 320, "maxExtent": 330}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 import orjson
@@ -18,15 +19,17 @@ from serverless_bench.driver.outlook import example_keys
 from serverless_bench.driver.outlook import plan as plan_job
 from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.endpoint import is_here
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
+from serverless_bench.process import cpus
 from serverless_bench.series.runs import in_turns
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.schema import checked, converted
 from serverless_bench.studies import DESIGNS, SCALES
-from serverless_bench.studies.cells import Cell, make_cells
+from serverless_bench.studies.cells import Cell, crowded, make_cells
 from serverless_bench.studies.definition import Experiment, Setting, Settings, check_repeats
 from serverless_bench.studies.loading import parse
 from serverless_bench.studies.pilot import is_fixed, pilot_settings, replace_json
@@ -62,6 +65,8 @@ class Plan:
     control: Target | None = None
     functions: tuple[str, ...] = ()
     """As in ``JobSpec``; of a stack those of a cell that asks for nothing else."""
+    processors: int = field(default_factory=cpus)
+    """Of the machine that runs it."""
     deployed: tuple[DeployedFunction, ...] = ()
     """What the stack has, if there is one: cells choose by memory and processor."""
 
@@ -79,13 +84,19 @@ class Plan:
 
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells, those that cannot run included."""
-        return make_cells(
+        cells = make_cells(
             self.experiment,
             self.scale,
             design=self.design,
             only=self.only,
             changes=self.changes,
             protocol=self.protocol,
+        )
+        host = "localhost" if self.target is None else urlsplit(self.target.endpoint_url).hostname
+        here = is_here(host or "")
+        return tuple(
+            replace(cell, crowded=crowded(cell.settings, self.processors, store_here=here))
+            for cell in cells
         )
 
     def runnable(self) -> list[Cell]:

@@ -1,25 +1,26 @@
 """An experiment's picture: each cell once, measured on the left, published on the right."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_picture
 from serverless_bench.palette import LIGHT
-from serverless_bench.reporters.plots.style import TEXT_SIZE, color_of_workload, dress
+from serverless_bench.reporters.plots.style import dress
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.studies.cells import Cell, baseline
 from serverless_bench.studies.contradictions import contradictions, is_doubted
 from serverless_bench.studies.definition import Plot, PublishedRow, Value
+from serverless_bench.studies.plot_as_published import AS_PUBLISHED, SHAPED_STORE
+from serverless_bench.studies.plot_series import SeriesStyle, draw_legend, looks_of
 from serverless_bench.studies.report import Report
 from serverless_bench.studies.table import title_of
 
@@ -27,9 +28,6 @@ _WIDTH: Final = 11.0
 _HEIGHT: Final = 4.2
 _BAR: Final = 0.28
 """Inches for each bar."""
-_HUES: Final = ("blue", "orange", "green", "pink", "sky", "purple", "brown", "grey")
-_MARKERS: Final = "osD^vXP*<"
-"""One more than there are colours, so that no two of 72 series are drawn alike."""
 _OWN_SCALE: Final = "\n(a scale of its own)"
 _CAPS: Final = (3, 5, 7)
 """Half of the ends of error bars: of those on one spot each is seen beside the next."""
@@ -43,14 +41,6 @@ _MARGIN: Final = 1.4
 """Above and below what is drawn, where ratios are heights."""
 _COMPARABLE: Final = 10
 """Panels whose largest values differ by less than so many times share their scale."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesStyle:
-    """Colour and mark of a series, the same in all panels."""
-
-    color: str
-    marker: str
 
 
 Within = tuple[float, float, float]
@@ -87,9 +77,10 @@ def save_plot(report: Report, path: Path) -> None:
 
 
 def picture(report: Report) -> Figure:
-    """Return the picture of an experiment: one bar, or one point of a line, for each cell.
+    """Return the picture of an experiment, as it was published or one bar or point for each cell.
 
-    Lines need several values of x at this scale; without them there are bars.
+    Lines need several values of x at this scale; without them there are bars. What is drawn as
+    published needs the runs, not only their figures.
 
     Raises
     ------
@@ -99,6 +90,9 @@ def picture(report: Report) -> Figure:
     experiment, plot = report.experiment, report.experiment.plot
     if plot is None or not plot.y:
         raise UsageError(f"experiment {experiment.name} has no [plot] with a y")
+    drawn = AS_PUBLISHED[plot.kind](report, plot) if plot.kind in AS_PUBLISHED else None
+    if drawn is not None:
+        return drawn
     drawing = _Picture(report, plot)
     if not drawing.measured:
         raise UsageError(f"experiment {experiment.name}: there is nothing to draw")
@@ -114,7 +108,7 @@ class _Picture:
         self.plot = plot
         shown = [(one, found) for one in report.rows if (found := one.entries[plot.y].measured)]
         cells = [one.observed.cell for one, _ in shown]
-        self.lines = plot.kind == "lines" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
+        self.lines = plot.kind != "bars" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
         if self.lines:
             # Controls may be nowhere on it.
             shown = [(one, found) for one, found in shown if plot.x in one.observed.cell.at]
@@ -138,6 +132,7 @@ class _Picture:
         self.series = [
             n for n in self.told_apart if (n != plot.x if self.lines else n == plot.series)
         ]
+        self.shaped = all(cell.shaped_store for cell in cells)
         self.measured = [
             self._point(cell.at, cell, (found.at, found.low, found.high))
             for cell, (_, found) in zip(cells, shown, strict=True)
@@ -146,7 +141,8 @@ class _Picture:
 
     def draw(self) -> Figure:
         """Return the picture."""
-        panels = {f"measured, --scale {self.report.plan.scale}": self.measured}
+        shaped = SHAPED_STORE * self.shaped
+        panels = {f"measured, --scale {self.report.plan.scale}{shaped}": self.measured}
         if self.published:
             hollow = any(point.doubted for point in self.published)
             title = f"published, {for_picture(self.experiment.seed.date)}"
@@ -155,7 +151,7 @@ class _Picture:
         drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
         drawn.suptitle(for_picture(self.experiment.title), color=LIGHT.ink, x=0.01, ha="left")
         each = drawn.subplots(1, len(panels), sharey=not self.lines, squeeze=False)[0]
-        looks = _looks(point.series for points in panels.values() for point in points)
+        looks = looks_of(point.series for points in panels.values() for point in points)
         for axes, points in zip(each, panels.values(), strict=True):
             if self.lines:
                 _draw_lines(axes, points, looks, log=self.plot.log)
@@ -176,7 +172,8 @@ class _Picture:
             dress(axes, title=title if shared else title + _OWN_SCALE, x=x, y=y)
             axes.grid(visible=self.lines, axis="y")
         headers = [self.experiment.axis(name).header for name in self.series]
-        _legend(drawn, each, title=for_picture(", ".join(headers)))
+        named = for_picture(", ".join(headers))
+        draw_legend(drawn, each, title=f"{named}\nmeasured{shaped}" if shaped else named)
         return drawn
 
     def _point(
@@ -187,6 +184,8 @@ class _Picture:
         doubted: bool = False,  # noqa: FBT001, FBT002 - the last of what a published row has
     ) -> Point:
         label = "" if cell is None else self._label(cell)
+        if cell is not None and cell.shaped_store and not self.shaped:
+            label += SHAPED_STORE
         series = cell.name if self.lines and cell is not None else ""
         names = [str(at.get(name, "not said")) for name in self.series]
         series = for_picture(series or ", ".join(names))
@@ -281,33 +280,3 @@ def _share_ratios(panels: Sequence[Sequence[Point]], each: Sequence[Axes]) -> bo
         axes.set_yscale("log")
         axes.set_ylim(min(ends, default=1) / _MARGIN, max(ends, default=1) * _MARGIN)
     return True
-
-
-def _looks(names: Iterable[str]) -> dict[str, SeriesStyle]:
-    """Return how each series looks: a workload as everywhere, others in the palette's order."""
-    return {
-        name: SeriesStyle(
-            color_of_workload(name) or LIGHT.hues[_HUES[number % len(_HUES)]],
-            _MARKERS[number % len(_MARKERS)],
-        )
-        for number, name in enumerate(dict.fromkeys(names))
-    }
-
-
-def _legend(drawn: Figure, each: Sequence[Axes], *, title: str) -> None:
-    """Name each colour once, beside the panels, where it covers nothing."""
-    shown: dict[str, Any] = {}
-    for axes in each:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            shown.setdefault(label, handle[0] if isinstance(handle, ErrorbarContainer) else handle)
-    if any(shown):
-        drawn.legend(
-            shown.values(),
-            shown.keys(),
-            title=title,
-            loc="outside right upper",
-            frameon=False,
-            fontsize=TEXT_SIZE,
-            title_fontsize=TEXT_SIZE,
-            labelcolor=LIGHT.ink,
-        )

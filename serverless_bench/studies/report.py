@@ -55,6 +55,11 @@ class Report:
         return [row.observed for row in self.rows]
 
     @property
+    def shaped_store(self) -> bool:
+        """Whether a store was told how to behave, so that its cells try the method only."""
+        return any(row.observed.cell.shaped_store for row in self.rows)
+
+    @property
     def complete(self) -> bool:
         """Whether all runs that can be made here are there and count."""
         return all(one.cell.skipped or one.counted == one.planned for one in self.observed)
@@ -109,6 +114,13 @@ def tell(report: Report, write: Writer) -> None:
         f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
         f" {rounds} each cell once{_run_lengths(report)}"
     )
+    if report.shaped_store:
+        shaped = sum(row.observed.cell.shaped_store for row in report.rows)
+        write.line(
+            f"shaped store: {shaped} of {len(report.rows)} cells have a store here that was told"
+            " how late, slow or broken to be; what is told apart there says that the method works,"
+            " and nothing of the stores that were published"
+        )
     write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
     rest = left_over(experiment, report.rows)
@@ -163,6 +175,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "repeats": report.plan.repeats,
         "among": report.verdicts.among,
         "complete": report.complete,
+        "shaped_store": report.shaped_store,
         "cells": [_line_json(line) for line in report.rows],
         "hypotheses": [
             {
@@ -299,7 +312,8 @@ def _sentence(found: Judgement) -> str:
 
 def _effect(effect: Effect) -> str:
     change = f"{effect.axis} {effect.base} to {effect.value}"
-    return f"{change}: {effect.verdict}, {_ratio(effect.ratio, effect.interval)}"
+    why = f"; {effect.why}" if effect.why else ""
+    return f"{change}: {effect.verdict}, {_ratio(effect.ratio, effect.interval)}{why}"
 
 
 def _ratio(ratio: float, within: Interval | None) -> str:
@@ -357,6 +371,8 @@ def _line_json(line: TableRow) -> dict[str, Any]:
         "at": dict(one.cell.at),
         "settings": dict(one.cell.settings),
         "skipped": one.cell.skipped,
+        "shaped_store": one.cell.shaped_store,
+        "bounded_by": one.bounded_by,
         "planned": one.planned,
         "counted": one.counted,
         "metrics": {name: asdict(entry) for name, entry in line.entries.items()},

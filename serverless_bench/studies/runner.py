@@ -49,11 +49,14 @@ class Stores:
         Closes them all.
     given
         The user's own target; None for the embedded store.
+    shaped
+        Whether a cell has a store that is told how to behave: such are beside others of ours.
     """
 
-    def __init__(self, stack: ExitStack, given: Target | None) -> None:
+    def __init__(self, stack: ExitStack, given: Target | None, *, shaped: bool = False) -> None:
         self._stack = stack
         self._given = given
+        self._shaped = shaped
         self._open: dict[tuple[object, ...], Target] = {}
 
     def target(self, settings: Settings) -> Target:
@@ -67,6 +70,8 @@ class Stores:
             If it is the embedded one, and the environment names another.
         """
         store = str(settings.get("store", "embedded"))
+        if store == "loopback" and self._given is not None and not self._shaped:
+            store = "embedded"
         serve = inner(settings, "serve") if store == "loopback" else {}
         name = (store, *sorted((n, str(v)) for n, v in serve.items()))
         if name not in self._open:
@@ -163,7 +168,8 @@ def run(
         If the store does not start, or the user interrupts.
     """
     with ExitStack() as stack:
-        stores = Stores(stack, plan.target)
+        shaped = any(cell.shaped_store for cell in plan.cells())
+        stores = Stores(stack, plan.target, shaped=shaped)
         runner = _Runner(plan, root, stores, keep=keep, max_cost=max_cost)
         if any("store" not in cell.settings for cell, _ in _todo(plan, root)):
             # What is wrong with it is told once, and not by each run.

@@ -4,10 +4,10 @@ Settings are those of any job (docs/settings.md); the entries of a table have do
 are of experiments only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import NoneType
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from serverless_bench.driver.checked_job import CheckedJob, check_job
 from serverless_bench.errors import UsageError
@@ -18,6 +18,8 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import setting_names
 from serverless_bench.studies.definition import Setting, Settings
+
+V = TypeVar("V")
 
 STORES: Final = ("embedded", "loopback", "files")
 """Where objects go: the store that sbench runs, one that keeps nothing, a directory."""
@@ -184,7 +186,13 @@ def prepared_by(prepare: Settings, cell: Settings) -> dict[str, Setting]:
     return merged({"workload": "write"}, place, content, prepare)
 
 
-def inner(settings: Settings, table: str) -> dict[str, Setting]:
-    """Return the settings of a table, as in ``serve``, by their names in it."""
+def inner(values: Mapping[str, V], table: str) -> dict[str, V]:
+    """Return the entries of a table, as in ``serve``, by their names in it."""
     start = f"{table}."
-    return {n.removeprefix(start): v for n, v in settings.items() if n.startswith(start)}
+    return {n.removeprefix(start): v for n, v in values.items() if n.startswith(start)}
+
+
+def is_shaped(settings: Settings) -> bool:
+    """Tell whether a cell's own store is told how late, slow or broken to be."""
+    shape = inner(settings, "serve").keys() - {"check"}
+    return settings.get("store") == "loopback" and bool(shape)

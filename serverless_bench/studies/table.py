@@ -10,6 +10,7 @@ from typing import Final, TextIO
 from rich.console import Console
 
 from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
+from serverless_bench.reporters.bounded_by import CAUSE_WORDS
 from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import CELL, Cell, published_row
@@ -117,8 +118,10 @@ def grid(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
             cells.append(_measured_text(metric, entry.measured))
             text = _published_text(metric, entry.published, doubtful=entry.doubted)
             cells += [text] * published
-        rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
-    return TextTable(header=(*header, "runs"), rows=tuple(rows), named=_naming(rows, len(names)))
+        last = (", ".join(dict.fromkeys(map(of, group.values()))) for of in (_bounded_by, _runs))
+        rows.append((*cells, *last))
+    header += ["bounded by", "runs"]
+    return TextTable(header=tuple(header), rows=tuple(rows), named=_naming(rows, len(names)))
 
 
 def _level(line: TableRow, pivot: str) -> str:
@@ -187,6 +190,11 @@ def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
     """Return how many columns it takes to tell rows apart."""
     counts = (n for n in range(1, most) if len({tuple(row[:n]) for row in rows}) == len(rows))
     return next(counts, most)
+
+
+def _bounded_by(line: TableRow) -> str:
+    causes = line.observed.bounded_by
+    return ", ".join(CAUSE_WORDS.get(cause, "idle slots") for cause in causes) or ABSENT
 
 
 def _runs(line: TableRow) -> str:

@@ -28,6 +28,9 @@ Point = tuple[int, int]
 
 _WITH_ANSWER_NS: Final = 1_000_000
 """An acknowledgement this close to the answer came with it, and says nothing of its own."""
+_AT_ONCE_NS: Final = 100_000
+"""An answer this soon after a small body was sent waited when the send returned: nobody knows for
+how long. No store that keeps an object answers sooner."""
 _MOST_CHARACTERS: Final = 128
 """Of an identifier; Amazon S3's have 16 and 76."""
 _CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]{1,18})-([0-9]{1,18})|\*)/(?:([0-9]{1,18})|\*)")
@@ -151,10 +154,12 @@ class Meter:
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
         """Note when the head of the response came, and what it holds."""
-        self.answered_ns = monotonic_ns()
+        self.answered_ns = now_ns = monotonic_ns()
         self.status = status
+        if self.last_byte_sent_ns is not None and now_ns - self.last_byte_sent_ns < _AT_ONCE_NS:
+            self.last_byte_sent_ns = None
         if self._waiting is not None:
-            self._end_upload(self.answered_ns, is_whole=status < 300)
+            self._end_upload(now_ns, is_whole=status < 300)
         get = headers.get
         self.date = get("date")
         self.request_id = _identifier(get("x-amz-request-id"))

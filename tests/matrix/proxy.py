@@ -20,6 +20,8 @@ class Refusal:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    performed: bool = False
+    """Whether the server does what was asked all the same."""
 
 
 Rule = Callable[[str, str], Refusal | None]
@@ -79,12 +81,16 @@ class _Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         refusal = self.server.proxy.decide(self.command, self.path)
-        if refusal is not None:
+        if refusal is not None and not refusal.performed:
             self._say(refusal.status, refusal.headers, refusal.body)
             return
         # Host and all else as it came: it is signed.
         self.onward.request(self.command, self.path, body, dict(self.headers.items()))
         answer = self.onward.getresponse()
+        if refusal is not None:
+            answer.read()
+            self._say(refusal.status, refusal.headers, refusal.body)
+            return
         if self.command == "PUT":
             condition = self.headers.get("If-Match", self.headers.get("If-None-Match"))
             self.server.proxy.note(self.path, condition, answer.status)

@@ -95,7 +95,9 @@ def of_the_load(limit: str) -> str:
 
 def limit_answer(report: Mapping[str, Any]) -> Answer:
     """Return the limits that the report of a search leaves open."""
-    if report["ended"] == "lowest":
+    if report["ended"] == "undecided":
+        return NOT_KNOWN
+    if report["ended"] in {"lowest", "none"}:
         return frozenset({NO_LEVEL})
     low, high = report["low"] or 0, report["high"] or inf
     near = frozenset(
@@ -103,8 +105,6 @@ def limit_answer(report: Mapping[str, Any]) -> Answer:
         for name, rate in LIMITS.items()
         if low <= rate * _NEAR_LIMIT and rate / _NEAR_LIMIT <= high
     )
-    if report["ended"] == "none":
-        return near | {NO_LEVEL}
     limits = near or {ELSEWHERE}
     return frozenset(map(of_the_load, limits) if report["of_the_load"] else limits)
 

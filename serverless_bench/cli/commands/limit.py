@@ -35,6 +35,7 @@ _CODES: Final = {
     "budget": ExitCode.UNDECIDED,
     "lowest": ExitCode.NEVER_HELD,
     "none": ExitCode.NEVER_HELD,
+    "undecided": ExitCode.UNDECIDED,
     "highest": ExitCode.NO_LIMIT,
 }
 

@@ -12,16 +12,18 @@ from serverless_bench.reporters.text_table import table
 from serverless_bench.rundir.tables import Floats, rank_of
 from serverless_bench.series.limit.block import Block, Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
-from serverless_bench.statistics.crossing import Crossing
+from serverless_bench.statistics.crossing import Crossing, breaks_alike
 from serverless_bench.statistics.scaling import LawKnee, knee_of_laws
 from serverless_bench.units import format_count, format_per_s, format_seconds
 
 _Z: Final = 1.96
 """Standard errors on either side of an interval of ``CONFIDENCE``."""
-_VERDICTS: Final = ("holds", "does not hold")
+_NONE: Final = {"none": "holds at no level", "undecided": "is not shown to hold at any level"}
 _AS_FAST: Final = 1.1
 """A store whose operations take at most so many times as long is not what holds them up."""
 _SURE: Final = 1 - (1 - CONFIDENCE) / 2
+_CLEAN: Final = 2.28
+"""Bad operations that have to be expected at a level that holds if none is seen: docs/limit.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,7 @@ class Limit(Printed):
     high: int | None
     """Ends of the interval; None where no level was tried beyond which it cannot lie."""
     ended: str
-    """precision, budget, lowest, highest, or none if no level is shown to hold."""
+    """precision, budget, lowest, highest; none if no level holds, undecided if none is shown to."""
     precision: float
     lowest: int
     highest: int
@@ -123,15 +125,21 @@ def result_of(
         _row([block for block in blocks if block.level == level], objective, found)
         for level in sorted({block.level for block in blocks})
     )
-    if ended in {"precision", "budget"} and all(row.verdict != "holds" for row in rows):
-        ended = "none"
+    if ended in {"precision", "budget"} and not _levels(rows, "holds"):
+        alike = (
+            breaks_alike(search.allowed[name], trials, level)
+            for level in _levels(rows, "does not hold")[:1]
+            for name, trials in search.trials.items()
+        )
+        ended = "none" if any(alike) else "undecided"
+    # Beyond all levels that were tried nothing is known.
     inside = ended in {"precision", "budget"}
     return Limit(
         over=over,
         objective=objective,
-        limit=floor(found.quantile(0.5)) if inside else None,
-        low=None if low < search.lowest or ended == "none" else floor(low),
-        high=None if high > search.highest else ceil(high),
+        limit=min(floor(found.quantile(0.5)), rows[-1].level) if inside else None,
+        low=None if low < search.lowest or ended in _NONE else floor(low),
+        high=None if high > min(search.highest, rows[-1].level) else ceil(high),
         ended=ended,
         precision=search.precision,
         lowest=search.lowest,
@@ -180,9 +188,8 @@ def _row(blocks: Sequence[Block], objective: Objective, found: Crossing) -> Leve
 def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[LevelRow]) -> bool:
     """Tell whether what breaks the objective is that operations begin late."""
     p99_s = objective.p99_s
-    levels = {word: [row.level for row in rows if row.verdict == word] for word in _VERDICTS}
-    above = [block for block in blocks if block.level in levels["does not hold"][:1]]
-    below = [block for block in blocks if block.level in levels["holds"]]
+    above = [block for block in blocks if block.level in _levels(rows, "does not hold")[:1]]
+    below = [block for block in blocks if block.level in _levels(rows, "holds")]
     own_s = [
         np.concatenate([block.own_s for block in some if block.own_s is not None] or [np.zeros(0)])
         for some in (above, below)
@@ -193,6 +200,10 @@ def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[L
     late = sum(block.begun_late(p99_s) for block in above)
     slower, before = (float(np.median(times)) for times in own_s)
     return late > bad / 2 and slower <= _AS_FAST * before
+
+
+def _levels(rows: Iterable[LevelRow], verdict: str) -> list[int]:
+    return [row.level for row in rows if row.verdict == verdict]
 
 
 def _at(took_s: Floats, due: int, share: float) -> float | None:
@@ -229,6 +240,12 @@ def lines(limit: Limit, style: str) -> Iterator[str]:
         yield ""
     yield _headline(limit)
     yield f"ended: {_ending(limit)}"
+    if limit.ended == "undecided":
+        least = ceil(limit.dispersion * _CLEAN / min(limit.objective.allowed.values()))
+        yield (
+            "to decide it: a larger --budget, or a longer --block; to show that a level holds takes"
+            f" about {least:,} operations at it or above it, none of them bad"
+        )
     yield _knee_text(limit.knee)
     if limit.of_the_load:
         yield (
@@ -273,11 +290,11 @@ def _headline(limit: Limit) -> str:
         return f"limit: {objective} does not hold even at {limit.lowest} {what}"
     if limit.ended == "highest":
         return f"limit: {objective} holds up to {limit.highest} {what}, the most that was allowed"
-    if limit.ended == "none":
+    if limit.ended in _NONE:
         broken = "" if limit.high is None else f"; it is broken from {limit.high} on"
-        return f"limit: {objective} is not shown to hold at any level{broken}"
+        return f"limit: {objective} {_NONE[limit.ended]}{broken}"
     low = f"below {limit.lowest}" if limit.low is None else str(limit.low)
-    high = f"above {limit.highest}" if limit.high is None else str(limit.high)
+    high = f"above {limit.rows[-1].level}" if limit.high is None else str(limit.high)
     return (
         f"limit: {objective} holds up to {limit.limit} {what}"
         f" ({limit.confidence:.0%} interval {low} to {high})"
@@ -291,7 +308,8 @@ def _ending(limit: Limit) -> str:
         "precision": f"within {limit.precision:.1%} of the limit",
         "budget": f"the budget is spent, and {limit.precision:.1%} of the limit is not reached",
         "lowest": "the lowest level does not hold",
-        "none": "no level is shown to hold",
+        "none": "lower levels break it as the others do",
+        "undecided": "undecided, no level is shown to hold, nor that none does",
         "highest": "the highest level holds",
     }
     return f"{why[limit.ended]}; {spent}"

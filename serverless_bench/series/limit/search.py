@@ -121,10 +121,9 @@ class Search:
     def reached(self) -> str | None:
         """Why there is no need to go on: precision, lowest or highest; None if there is."""
         found = self.found or self.conclude()
-        low, high = self._likely()
-        if high < self.lowest:
+        if found.above(self.lowest) <= _TAIL:
             return "lowest"
-        if low > self.highest:
+        if self._likely()[0] > self.highest:
             return "highest"
         low, high = self.interval
         # Levels are whole numbers: nothing lies between two of them.

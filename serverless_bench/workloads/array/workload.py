@@ -35,7 +35,7 @@ class Array(Workload):
     )
     load = ("rate", "arrivals", "array")
     about = "array"
-    default_number = 1
+    default_number = None
     creates_objects = True
     source = "array write"
     hue = "orange"

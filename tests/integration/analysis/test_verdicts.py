@@ -120,7 +120,8 @@ def test_where_runs_cannot_tell_no_answer_is_the_right_one(
         ("precision", 100, 104, True, {"limit at 100/s of the load"}),
         ("precision", 130, 140, False, {ELSEWHERE}),
         ("highest", 400, None, False, {"limit at 400/s", "limit at 800/s"}),
-        ("none", None, 30, False, {NO_LEVEL, "limit at 25/s"}),
+        ("none", None, 30, False, {NO_LEVEL}),
+        ("undecided", None, 30, False, NOT_KNOWN),
         ("lowest", None, 100, False, {NO_LEVEL}),
     ],
 )

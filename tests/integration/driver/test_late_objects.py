@@ -1,14 +1,16 @@
 """`sbench clean` and a store that lists more objects than there are, or gets one late."""
 
+from dataclasses import replace
 from pathlib import Path
 
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from serverless_bench.lab.loopback.server import serving
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Done, Sbench
-from tests.matrix.proxy import Proxy, Refusal, proxy_of
+from tests.matrix.proxy import Proxy, Refusal, passes, proxy_of, s3_refusal
 from tests.stores.servers import KEYS, credentials
 
 BUCKET = "any"
@@ -46,6 +48,34 @@ def test_keys_that_all_launches_share_are_of_no_later_launch(tmp_path: Path) -> 
     done = cleaned_with_an_old_listing(tmp_path, "contend", "--pattern", "claim")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == ["deleted 4 objects, aborted 0 uploads"]
+
+
+def test_an_upload_that_was_completed_and_answered_with_an_error_is_deleted(
+    tmp_path: Path,
+) -> None:
+    with (
+        serving(LoopbackSettings(strict=True)) as store,
+        proxy_of(store.endpoint_url) as proxy,
+        credentials(KEYS),
+    ):
+        lost = replace(s3_refusal(500, "InternalError"), performed=True)
+        proxy.rule = lambda method, path: (
+            lost if (method, "uploadId=" in path) == ("POST", True) else None
+        )
+        sbench = Sbench(tmp_path, {**KEYS, "AWS_ENDPOINT_URL": proxy.url})
+        done = sbench(
+            *("write", "--bucket", BUCKET, "--number", 1, "--size", "11MiB", "--name", "r"),
+            *("--part-size", "5MiB", "--retries", 1),
+        )
+        assert done.code == ExitCode.INCOMPLETE, done
+        path = tmp_path / "sbench-runs" / "r"
+        (key,) = load_run(path).ledger()
+        assert load_run(path).keys() == []
+        s3 = open_s3(Target(bucket=BUCKET, endpoint_url=store.endpoint_url, region="us-east-1"))
+        assert s3.head_object(Bucket=BUCKET, Key=key)["ContentLength"] == 11 << 20
+        proxy.rule = passes
+        assert sbench("clean", path).out.splitlines() == ["deleted 1 object, aborted 0 uploads"]
+        assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
 
 
 def test_an_object_that_is_written_while_others_are_deleted_goes_too(tmp_path: Path) -> None:

@@ -143,14 +143,14 @@ def exp(
     return call
 
 
-def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> None:
+def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.toml"
     tiny.write_text(TINY, encoding="utf-8")
     done = exp("run", tiny, "--name", "e", "--plot", "p.png", "--format", "json", "--seed", 3)
     assert done.code == 0, done.err
     found = done.json
     assert found["complete"]
-    assert [cell["counted"] for cell in found["cells"]] == [5, 5]
+    assert [cell["counted"] for cell in found["cells"]] == [6, 6]
     assert found["cells"][0]["metrics"]["rate"]["published"] == 100
     (judgement,) = found["hypotheses"][0]["judgements"]
     assert judgement["segment"] == ["4KiB", "256KiB"]
@@ -160,7 +160,7 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
 
     # In turns: each round holds both cells once.
     order = [line for line in done.err.splitlines() if line.startswith("run ")]
-    assert [line.split("repeat ")[1][0] for line in order] == list("1122334455")
+    assert [line.split("repeat ")[1][0] for line in order] == list("112233445566")
     assert len({line.split("size=")[1].split(",")[0] for line in order[:2]}) == 2
 
     root = tmp_path / "sbench-runs" / "e"
@@ -176,7 +176,7 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
     shutil.rmtree(one / "01")
     report = exp("report", root)
     assert report.code == 6
-    assert "size=4KiB: 1 of 5 runs: not run" in report.out
+    assert "size=4KiB: 1 of 6 runs: not run" in report.out
     # By its directory's name, or as the last one of its kind.
     assert exp("report", "e").out == exp("report", "tiny").out == report.out
     again = exp("run", "--resume", root, "--format", "markdown")
@@ -298,7 +298,7 @@ def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path
         "published"
     ]
     dry = exp("run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
-    assert "2 cells, 5 runs of each, 10 in all, of 5 s at most; more in 4 minutes" in dry.out
+    assert "2 cells, 6 runs of each, 12 in all, of 5 s at most; more in 4 minutes" in dry.out
     assert not (tmp_path / "sbench-runs").exists()
 
 

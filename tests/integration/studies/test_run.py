@@ -37,7 +37,7 @@ def judged(name: str, done: Done) -> None:
 )
 def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
     flags = [word for part in only for word in ("--only", part)]
-    short = ("--seconds", "0.3", "--repeats", "5")
+    short = ("--seconds", "0.3", "--repeats", "6")
     judged(name, sbench("exp", "run", name, *flags, *short, "--format", "json"))
 
 
@@ -55,7 +55,7 @@ def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -
     Where other work makes the rates scatter, as on a busy machine, that is said, and never the
     other law. What decides is tested with figures that are given, in tests/unit.
     """
-    smaller = ("--set", "serve.function_scale=0.05", "--set", f"size={size}", "--repeats", 4)
+    smaller = ("--set", "serve.function_scale=0.05", "--set", f"size={size}", "--repeats", 6)
     ends = ("--only", "memory=2048,10240", "--only", f"quota={quota}")
     done = sbench("exp", "run", "lambda-network", *ends, *smaller, "--format", "json")
     assert done.code == 0, done.err

@@ -156,7 +156,10 @@ def test_many_operations_have_the_percentiles_of_their_histogram(tmp_path: Path)
 
 def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -> None:
     runs = [mixed(tmp_path / f"{n}", seed=n, functions=n) for n in (1, 2, 3)]
-    reports = [json.loads(report("json", summarize(run))) for run in runs]
+    reports = [
+        json.loads(report("json", summarize(run))) | {"run_id": str(number)}
+        for number, run in enumerate(runs)
+    ]
     merged = merge_reports(reports)
     for kind in ("put", "get", "delete"):
         took = np.concatenate([raw(run, kind) for run in runs])
@@ -180,7 +183,7 @@ def test_a_report_that_is_merged_with_nothing_keeps_its_percentiles(count: int) 
     row = {"kind": "get", "size_class": None, **dict.fromkeys(("service", "response", "queueing"))}
     row |= {**dict.fromkeys(("ok", "failed", "overdue", "keys", "bytes"), 0)}
     told = {"span_s": 1.0, "open_loop": False, "by_kind": [{**row, "latency": asdict(times)}]}
-    (merged,) = merge_reports([{"latencies": told}]).by_kind
+    (merged,) = merge_reports([{"latencies": told, "run_id": "run"}]).by_kind
     assert merged.latency is not None
     p99_s = times.percentiles_s["p99"]
     assert merged.latency.percentiles_s["p99"] == pytest.approx(p99_s, rel=0.01)
@@ -229,8 +232,22 @@ def test_merged_reports_say_what_was_due_in_open_loops(tmp_path: Path) -> None:
     put = replace(operation(), intended_ns=0)
     told = summarize(saved(tmp_path / "new", [outcome(record(0, [put]))], of=of)).to_json()
     closed = summarize(saved(tmp_path / "closed", [outcome(record(0, [operation()]))])).to_json()
-    assert merge_reports([told, closed, told]).due == 2
+    named = [one | {"run_id": str(number)} for number, one in enumerate((told, closed, told))]
+    assert merge_reports(named).due == 2
     assert merge_reports([closed]).due is None
+
+
+def test_a_run_is_merged_once(tmp_path: Path) -> None:
+    told = summarize(saved(tmp_path / "run", [outcome(record(0, [operation()]))])).to_json()
+    other = told | {"run_id": "other"}
+    refused = ""
+    try:
+        merge_reports([told, other, told])
+    except UsageError as exc:
+        refused = str(exc)
+    assert refused == "number 3 is of the run run, as one before it"
+    (row,) = [row for row in merge_reports([told, other]).by_kind if row.size_class is None]
+    assert row.ok == 2
 
 
 def test_only_reports_can_be_merged() -> None:
@@ -238,7 +255,7 @@ def test_only_reports_can_be_merged() -> None:
         merge_reports([{"report_schema": 1}])
     told = {"span_s": 1.0, "open_loop": True, "by_kind": [], "due": None}
     with pytest.raises(UsageError, match="number 1 is no report"):
-        merge_reports([{"latencies": told}])
+        merge_reports([{"latencies": told, "run_id": "run"}])
 
 
 def stalled(path: Path, *, open_loop: bool) -> Run:
@@ -347,7 +364,7 @@ def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
     assert (pace.open_loop, pace.target_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)
     text = io.StringIO()
     open_reporter("text")(found, text)
-    assert "0 due, 0 begun" in text.getvalue()
+    assert ": 0 of 0 operations due never began; 0 of 1 functions ok" in text.getvalue()
     # A table without rows says nothing.
     assert "how long they took" not in text.getvalue()
 

@@ -1,6 +1,7 @@
 """Settings of a job: the same names everywhere, types that are checked, and what they become."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
@@ -150,6 +151,31 @@ def test_what_a_job_will_need_room_for_is_known(
     settings: dict[str, Any], workload: str, count: int, mean: int
 ) -> None:
     assert check_job({"workload": workload, **settings}).new_objects() == (count, mean)
+
+
+@uses("workload array", "workload read")
+@pytest.mark.parametrize(("workload", "more"), [("read", {}), ("array", {"operation": "read"})])
+def test_all_keys_are_read(workload: str, more: dict[str, str], tmp_path: Path) -> None:
+    keys = [f"{number:032x}.{4 * MIB}" for number in range(3)]
+    (tmp_path / "keys").write_text("".join(f"{key}\n" for key in keys))
+    named = {"key_file": str(tmp_path / "keys"), **more}
+    if more:
+        named |= {"shape": "1024,1024", "chunks": "512,512"}
+    assert job_of(workload=workload, **named).number == 3
+
+
+@uses("client minio")
+@pytest.mark.parametrize("bucket", ["b", "a..b", "1.2.3.4", "mine--ol-s3"])
+def test_a_bucket_that_the_library_sends_no_request_for_is_refused(bucket: str) -> None:
+    where: dict[str, Any] = {"bucket": bucket, "endpoint_url": "http://store", "mb": 1}
+    assert job_of(**where).target.client == "wire"
+    assert job_of(**{**where, "bucket": "bkt"}, client="minio").target.bucket == "bkt"
+    words = ""
+    try:
+        job_of(**where, client="minio")
+    except UsageError as exc:
+        words = str(exc)
+    assert words == f"`client` minio sends no request for a bucket named {bucket!r}"
 
 
 @uses("workload array", "workload read")

@@ -784,14 +784,14 @@ def test_measured_stands_next_to_published() -> None:
     report = measured_report()
     found = grid(report.experiment, report.rows)
     assert found.header == (
-        "threads", "client", "MB/s", "published", "speedup", "efficiency (%)", "runs",
+        "threads", "client", "MB/s", "published", "speedup", "efficiency (%)", "bounded by", "runs",
     )  # fmt: skip
     rows = {row[:2]: row[2:] for row in found.rows}
-    assert rows["1", "wire"] == ("100.0 (99.0 to 101.0)", "100.0", "1", "100", "6")
+    assert rows["1", "wire"] == ("100.0 (99.0 to 101.0)", "100.0", "1", "100", "-", "6")
     assert rows["2", "wire"][1] == "150.0 to 160.0"
     assert rows["2", "wire"][2].startswith("1.5 (")
     assert rows["4", "wire"][3].startswith("50 (")
-    assert rows["2", "boto3"] == ("-", "-", "-", "-", "0 of 6")
+    assert rows["2", "boto3"] == ("-", "-", "-", "-", "-", "0 of 6")
     rest = left_over(report.experiment, report.rows)
     assert [row[:3] for row in rest.rows] == [("99", "wire", "~200")]
 
@@ -806,7 +806,8 @@ def test_a_pivot_makes_columns_of_an_axis() -> None:
     rates = {(1, "wire"): about(100e6), (1, "boto3"): about(50e6, spread=-0.005)}
     found = grid(experiment, table_rows(experiment, observed(experiment, rates)))
     assert found.header == (
-        "threads", "wire MB/s", "boto3 MB/s", "published", "change (%)", "published", "runs",
+        "threads", "wire MB/s", "boto3 MB/s", "published", "change (%)", "published", "bounded by",
+        "runs",
     )  # fmt: skip
     first = found.rows[0]
     assert (first[0], first[3], first[5]) == ("1", "70.0", "-30")

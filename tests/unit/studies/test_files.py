@@ -213,11 +213,23 @@ def test_what_a_library_cannot_do_is_marked(name: str) -> None:
         assert bool(refused) == bool(cell.skipped), (cell.label, refused)
 
 
+@uses("workload array")
+@pytest.mark.parametrize(
+    "name", ["tensorstore-s3-tuning", "zarr-writers-append", "zarr-writers-write"]
+)
+@pytest.mark.parametrize("scale", SCALES)
+def test_arrays_in_s3_go_to_a_store_that_keeps_nothing(name: str, scale: str) -> None:
+    for cell in make_cells(load_experiment(name), scale):
+        expected = "files" if cell.at.get("target") == "file" else "loopback"
+        assert cell.settings["store"] == expected, cell.label
+
+
 def test_writers_have_the_same_codec_chunks_and_bytes() -> None:
     for name in ("zarr-writers-append", "zarr-writers-write"):
-        arrays = [job.load.array for _, job in jobs(load_experiment(name), "small")]
-        alike = {(a.codec, a.chunks, a.shape, a.dtype, a.driver) for a in arrays if a}
-        assert len(alike) == 1
+        cells = jobs(load_experiment(name), "small")
+        arrays = [(cell.at.get("multiplier"), job.load.array) for cell, job in cells]
+        alike = {(n, a.codec, a.chunks, a.shape, a.dtype, a.driver) for n, a in arrays if a}
+        assert len(alike) == len({n for n, _ in arrays})
 
 
 def test_one_factor_is_changed_at_a_time() -> None:

@@ -165,20 +165,20 @@ def test_what_is_reported_is_kept(*, reused: bool, monkeypatch: pytest.MonkeyPat
     meter.moved(7)
     clock.now_ns = 30
     meter.sent()
-    clock.now_ns = 40
+    clock.now_ns = 100_030
     meter.answered(201, {"date": "d", "x-amz-request-id": "r", "x-amz-id-2": "h"})
     assert (meter.status, meter.date, meter.request_id, meter.host_id) == (201, "d", "r", "h")
-    clock.now_ns = 50
+    clock.now_ns = 100_050
     meter.first_byte()
-    clock.now_ns = 60
+    clock.now_ns = 100_060
     meter.moved(1)
-    clock.now_ns = 70
+    clock.now_ns = 100_070
     meter.stop()
-    assert (meter.start_ns, meter.last_byte_sent_ns, meter.answered_ns) == (5, 30, 40)
-    assert (meter.first_byte_ns, meter.end_ns, meter.bytes) == (50, 70, 8)
+    assert (meter.start_ns, meter.last_byte_sent_ns, meter.answered_ns) == (5, 30, 100_030)
+    assert (meter.first_byte_ns, meter.end_ns, meter.bytes) == (100_050, 100_070, 8)
     # Nothing can move before a new connection stands.
     stood = [] if reused else [(10, 0)]
-    assert meter.curve == [(5, 0), *stood, (30, 7), (50, 7), (70, 8)]
+    assert meter.curve == [(5, 0), *stood, (30, 7), (100_050, 7), (100_070, 8)]
     # Nobody looks so soon.
     assert (shown, meter.shown_ns) == ([], 0)
 
@@ -301,6 +301,21 @@ def test_an_acknowledgement_that_came_with_the_answer_is_not_known(
     upload.meter.stop()
     assert ((instant_ns, 20_000) in upload.meter.curve) == (known or before_ms == 0)
     assert upload.meter.curve[-1] == (10**9, 20_000)
+
+
+@pytest.mark.parametrize(("after_ns", "known"), [(100_000, True), (99_999, False), (0, False)])
+def test_of_an_answer_that_was_there_when_a_send_returned_no_time_is_known(
+    monkeypatch: pytest.MonkeyPatch, after_ns: int, *, known: bool
+) -> None:
+    clock = Ticking(monkeypatch)
+    meter, _ = new_meter()
+    clock.now_ns = 10_000_000
+    meter.moved(4096)
+    meter.sent()
+    clock.now_ns += after_ns
+    meter.answered(200, {})
+    meter.stop()
+    assert meter.last_byte_sent_ns == (10_000_000 if known else None)
 
 
 def test_a_stamp_before_the_last_look_adds_no_point(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_a_row_adds_up_its_blocks() -> None:
     assert row.p99_low_s == ceil((0.99 - around) * 1000) / 1000 < 0.99
     # What was not done took for ever.
     assert row.p99_high_s == (None if 0.99 + around > 0.996 else pytest.approx(0.993, abs=0.003))
-    assert (of.blocks, of.rounds, of.took_s, of.ended) == (3, 0, 12, "none")
+    assert (of.blocks, of.rounds, of.took_s, of.ended) == (3, 0, 12, "undecided")
 
 
 def test_a_percentile_may_be_of_what_was_not_done() -> None:

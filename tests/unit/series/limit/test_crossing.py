@@ -1,9 +1,11 @@
 """Where shares of bad operations cross what is allowed."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
-from serverless_bench.statistics.crossing import Crossing, Trial, crossing
+from serverless_bench.statistics.crossing import Crossing, Trial, breaks_alike, crossing
 
 
 def trials(*blocks: tuple[int, int, int]) -> list[Trial]:
@@ -73,3 +75,26 @@ def test_clumps_make_the_interval_wider() -> None:
         return found.quantile(0.975) - found.quantile(0.025)
 
     assert width(clumps=True) > 1.5 * width(clumps=False)
+
+
+@pytest.mark.parametrize(
+    ("below", "alike"),
+    [
+        # 1.2 % everywhere, however few operations a level has.
+        (((10, 40, 0), (20, 80, 1), (40, 160, 3), (400, 10_000, 120)), True),
+        (((10, 400, 6),), True),
+        # Nobody has seen a bad one, or too few operations.
+        (((10, 400, 0),), False),
+        (((10, 40, 0), (20, 80, 0)), False),
+        (((10, 40, 1),), False),
+        # It gets worse.
+        (((10, 2000, 2), (400, 2000, 24)), False),
+        (((10, 400, 0), (400, 10_000, 150)), False),
+        ((), True),
+    ],
+)
+def test_lower_levels_break_an_objective_where_they_have_as_many_bad_operations(
+    below: Sequence[tuple[int, int, int]], *, alike: bool
+) -> None:
+    blocks = trials(*below, (800, 20_000, 300), (1600, 8000, 8000))
+    assert breaks_alike(0.01, blocks, 800) == alike

@@ -160,3 +160,47 @@ def test_a_report_says_why_there_is_no_limit() -> None:
     assert "the budget is spent, and 5.0% of the limit is not reached" in "\n".join(
         lines(short, "text")
     )
+
+
+def test_where_nothing_is_shown_nothing_is_decided() -> None:
+    """200 operations, none of them slow, leave 1 % open: that is no broken objective."""
+    objective = Objective(p99_s=60.0)
+    search = Search(allowed=objective.allowed, lowest=1, highest=2, precision=0.2)
+    assert search.next_level() == 1
+    block = Block(
+        level=1, path=None, took_s=np.full(200, 0.01), failed=0, overdue=0, achieved_per_s=1485.0
+    )
+    search.add(1, block.bad(objective), block.due)
+    limit = result_of(
+        search, [block], objective, over="number", block_s=0.2, settle_s=0.04, took_s=1
+    )
+    assert (limit.ended, limit.limit, limit.low, limit.high) == ("undecided", None, None, None)
+    assert [row.verdict for row in limit.rows] == ["undecided"]
+    text = "\n".join(lines(limit, "text"))
+    assert "limit: p99 60 s is not shown to hold at any level\n" in text
+    assert "ended: undecided" in text
+    assert "to show that a level holds takes about 228 operations" in text
+
+
+def test_where_nothing_is_bad_no_level_is_shown_to_be_broken() -> None:
+    """Jeffreys' prior calls a level broken at which three operations were good."""
+    objective = Objective(p99_s=60.0, errors=0.0001)
+    search = Search(allowed=objective.allowed, lowest=1, highest=64, precision=0.2)
+    blocks: list[Block] = []
+    while len(blocks) < 12 and (level := search.next_level()) is not None:
+        blocks.append(
+            Block(
+                level=level,
+                path=None,
+                took_s=np.full(3, 0.01),
+                failed=0,
+                overdue=0,
+                achieved_per_s=3.0,
+            )
+        )
+        search.add(level, blocks[-1].bad(objective), 3)
+    limit = result_of(
+        search, blocks, objective, over="number", block_s=0.2, settle_s=0.04, took_s=3
+    )
+    assert limit.ended == "undecided"
+    assert {row.verdict for row in limit.rows} == {"undecided"}

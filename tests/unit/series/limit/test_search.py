@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.series.limit.block import Block, Objective
-from serverless_bench.series.limit.result import result_of
+from serverless_bench.series.limit.result import Limit, lines, result_of
 from serverless_bench.series.limit.search import Search
 from tests.stores.queues import Queue, Shares
 
@@ -64,6 +64,17 @@ def searched(queue: Queue | Shares, seed: int, *, blocks: int = 36, **settings: 
     return search
 
 
+def concluded(store: Queue | Shares, seed: int, *, blocks: int = 36) -> tuple[Search, Limit]:
+    """Return a search as ``searched`` does, and the limit that it reports."""
+    rng, seen = np.random.default_rng([seed, 1]), list[Block]()
+    search = Search(allowed=ALLOWED, lowest=10, highest=20_000, precision=0.05, seed=seed)
+    while len(seen) < blocks and (level := search.next_level()) is not None:
+        seen.append(store.block(level, rng))
+        search.add(level, seen[-1].bad(objective_of(store)), seen[-1].due)
+    how = {"over": "rate", "block_s": 5.0, "settle_s": 1.0, "took_s": 180.0}
+    return search, result_of(search, seen, objective_of(store), **how)  # type: ignore[arg-type]
+
+
 def test_the_load_is_told_from_the_store() -> None:
     """A store that always takes 50 ms has no limit; four threads begin at most 80 a second."""
     objective, blocks = Objective(p99_s=0.15), list[Block]()
@@ -118,19 +129,30 @@ def test_a_share_of_any_shape_has_its_limit_in_the_interval(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITHOUT)
 def test_where_no_level_holds_none_is_said_to(name: str) -> None:
-    store, wrong = WITHOUT[name], list[str]()
+    wrong = []
     for seed in range(FEW):
-        rng, blocks = np.random.default_rng([seed, 1]), list[Block]()
-        search = Search(allowed=ALLOWED, lowest=10, highest=20_000, precision=0.05, seed=seed)
-        while len(blocks) < 36 and (level := search.next_level()) is not None:
-            blocks.append(store.block(level, rng))
-            search.add(level, blocks[-1].bad(objective_of(store)), blocks[-1].due)
-        limit = result_of(
-            search, blocks, objective_of(store), over="rate", block_s=5, settle_s=1, took_s=180
-        )
+        _, limit = concluded(WITHOUT[name], seed)
         if limit.ended not in {"none", "lowest"} or limit.limit is not None:
-            wrong.append(str(limit).splitlines()[-3])
+            wrong += [line for line in lines(limit, "text") if line.startswith("limit:")]
     assert len(wrong) <= FEW - FEW_MUST_HOLD, wrong[0]
+
+
+@pytest.mark.parametrize("per_s", [12, 15, 25])
+def test_a_store_that_holds_where_little_is_due_is_not_said_to_hold_nowhere(per_s: int) -> None:
+    """Level 10 has 40 operations a block, too few to show that it holds 0.1 %."""
+    store = Queue(per_s=per_s, servers=1, p99_s=0.2)
+    for seed in range(3):
+        _, limit = concluded(store, seed)
+        assert (limit.ended, limit.limit, limit.low) == ("undecided", None, None)
+        assert limit.high is not None
+        assert limit.high > limit.lowest
+        assert all(row.verdict != "does not hold" for row in limit.rows if row.level < per_s)
+
+
+def test_random_service_is_seldom_said_to_hold_nowhere() -> None:
+    ended = [concluded(SHAPES["latency grows"], seed)[1].ended for seed in range(FEW // 2)]
+    # It was in a fifth.
+    assert {"none", "lowest"}.isdisjoint(ended)
 
 
 def levels_tried(seed: int) -> list[int]:

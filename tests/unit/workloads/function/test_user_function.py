@@ -478,6 +478,22 @@ def test_credentials_and_what_cannot_be_sent_are_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
+    ("secret", "is_sent"), [("test", True), ("testing", True), ("minioadmin", False)]
+)
+def test_the_word_that_test_stores_have_for_a_secret_may_stand_in_names(
+    monkeypatch: pytest.MonkeyPatch, secret: str, *, is_sent: bool
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    named = f"my_{secret}_here"
+    refused = ""
+    try:
+        assert pack(lambda _: named)
+    except UsageError as exc:
+        refused = str(exc)
+    assert ("holds credentials" in refused) == (not is_sent)
+
+
+@pytest.mark.parametrize(
     "load", [Load(rate=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
 )
 def test_loads_that_mean_nothing_to_it_are_refused(load: Load) -> None:

@@ -1,0 +1,227 @@
+"""An experiment's verdicts say no more than its store and its machine can tell."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from serverless_bench.job.target import Target
+from serverless_bench.studies import SCALES
+from serverless_bench.studies.cells import Cell
+from serverless_bench.studies.loading import load_experiment, names
+from serverless_bench.studies.observations import CellRun, CellRuns
+from serverless_bench.studies.page import page
+from serverless_bench.studies.plan import Plan
+from serverless_bench.studies.plot import picture
+from serverless_bench.studies.report import Report, make_report, show
+from serverless_bench.studies.settings import SERVE
+from tests.unit.studies.test_pictures import drawn_up
+
+ROUNDS = 8
+OF_SHAPED_STORES = {
+    "the method tells them apart (shaped store)",
+    "the method finds no difference (shaped store)",
+    "not identifiable",
+}
+
+
+def measured(plan: Plan, *, causes: Mapping[str, float], spread: float = 0.01) -> Report:
+    """Report runs in which each cell is a fifth faster than the one before it."""
+    observed = [
+        CellRuns(cell=cell, planned=ROUNDS, results=tuple(_results(plan, number, causes, spread)))
+        for number, cell in enumerate(plan.cells())
+    ]
+    return make_report(plan, observed)
+
+
+def _results(
+    plan: Plan, number: int, causes: Mapping[str, float], spread: float
+) -> Iterator[CellRun]:
+    own = {metric.of for metric in plan.experiment.metrics}
+    for repeat in range(ROUNDS):
+        rate = 1e6 * 1.2**number * (1 + spread * ((repeat * (number + 3)) % 5))
+        figures = dict.fromkeys({*own, "bytes", "elapsed_s"}, rate)
+        found = {f"bottleneck.functions.{cause}": count for cause, count in causes.items()}
+        yield CellRun(path=Path(), figures={**figures, **found})
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    out = StringIO()
+    show(report, out, "json")
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def as_text(report: Report) -> str:
+    out = StringIO()
+    show(report, out, "text")
+    return out.getvalue()
+
+
+def judgements(report: Report) -> list[dict[str, Any]]:
+    return [one for claim in as_json(report)["hypotheses"] for one in claim["judgements"]]
+
+
+def words_of(drawn: Figure) -> str:
+    titles = [axes.get_title(loc="left") for axes in drawn.axes]
+    return " ".join([*titles, *(one.get_title().get_text() for one in drawn.legends)])
+
+
+# Shaped stores.
+
+
+def is_told(cell: Cell) -> bool:
+    """Tell by the flags of its store whether it is told how to behave; ``check`` is no shape."""
+    flags = [f"serve.{name}" for name in SERVE if name != "check"]
+    return any(flag in cell.settings for flag in flags)
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("scale", SCALES)
+def test_no_store_that_was_shaped_is_forgotten(name: str, scale: str) -> None:
+    plan = Plan(experiment=load_experiment(name), scale=scale, repeats=5)
+    for cell in plan.cells():
+        assert cell.shaped_store is is_told(cell), cell.label
+
+
+def names_of_shaped() -> list[str]:
+    plans = [Plan(experiment=load_experiment(name), scale="small", repeats=5) for name in names()]
+    return [plan.experiment.name for plan in plans if any(map(is_told, plan.cells()))]
+
+
+@pytest.mark.parametrize("name", names_of_shaped())
+def test_what_a_store_was_told_to_show_confirms_and_rejects_nothing(name: str) -> None:
+    plan = Plan(experiment=load_experiment(name), scale="small", repeats=ROUNDS, processors=64)
+    report = measured(plan, causes={"answers": 1})
+    found = as_json(report)
+    assert found["shaped_store"] is True
+    marks = {cell["slug"]: cell["shaped_store"] for cell in found["cells"]}
+    assert marks == {cell.slug: is_told(cell) for cell in plan.cells()}
+    shaped = [one for one in judgements(report) if one["shaped_store"]]
+    assert {one["outcome"] for one in shaped} <= OF_SHAPED_STORES
+    assert shaped or not all(marks.values())
+    assert "shaped store" in as_text(report)
+    assert "shaped store" in page(report)
+
+
+def test_a_claim_about_express_is_one_about_the_method() -> None:
+    plan = Plan(
+        experiment=load_experiment("express-latency"), scale="small", repeats=ROUNDS, processors=64
+    )
+    text = as_text(measured(plan, causes={"answers": 1}))
+    says = "Express is as fast as Standard. the method tells them apart (shaped store) 4x"
+    assert says in text
+
+
+def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
+    drawn = picture(drawn_up("express-latency", "small"))
+    assert "shaped store" in drawn.axes[0].get_title(loc="left")
+    assert "shaped store" in drawn.legends[0].get_title().get_text()
+    # Among others, only those cells are marked.
+    drawn = picture(drawn_up("sai3-range-engine", "small"))
+    labels = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
+    marked = [label for label in labels if "shaped store" in label]
+    assert len(marked) == 4
+    assert all("50 ms" in label or "throttled" in label for label in marked)
+    assert "shaped" not in words_of(picture(drawn_up("s3-client-libraries", "small")))
+
+
+# Machines that are too small.
+
+
+@pytest.mark.parametrize(
+    "name", ["pywren-scaling", "lithops-object-storage", "s3-client-processes"]
+)
+def test_more_functions_than_processors_say_nothing_of_scaling(name: str) -> None:
+    experiment = load_experiment(name)
+    along = {"pywren-scaling": "workers", "lithops-object-storage": "functions"}
+    for processors, decided in ((2, False), (64, True)):
+        plan = Plan(experiment=experiment, scale="small", repeats=ROUNDS, processors=processors)
+        claims = [
+            one
+            for claim in as_json(measured(plan, causes={"client": 1}))["hypotheses"]
+            for one in claim["judgements"]
+            if claim["along"] == along.get(name, "processes")
+        ]
+        assert claims
+        outcomes = sorted({one["outcome"] for one in claims})
+        assert (outcomes == ["not identifiable"]) is not decided, outcomes
+        for one in claims:
+            assert ("and the store another, there are 2" in one["why"]) is not decided, one
+
+
+def test_a_store_elsewhere_takes_no_processor() -> None:
+    plan = Plan(experiment=load_experiment("pywren-scaling"), scale="small", repeats=5)
+    plan = replace(plan, processors=2)
+
+    def crowded(target: Target | None) -> list[int]:
+        cells = replace(plan, target=target).cells()
+        return sorted({int(str(cell.at["workers"])) for cell in cells if cell.crowded})
+
+    assert crowded(None) == [2, 4]
+    assert crowded(Target(bucket="b", endpoint_url="http://127.0.0.1:9000")) == [2, 4]
+    assert crowded(Target(bucket="b", endpoint_url="https://store.example")) == [4]
+
+
+def test_one_change_that_the_machine_cannot_show_has_no_verdict() -> None:
+    experiment = load_experiment("tensorstore-s3-tuning")
+    plan = Plan(experiment=experiment, scale="small", repeats=ROUNDS, processors=2)
+    effects = {
+        (one["axis"], one["value"]): one
+        for one in as_json(measured(plan, causes={"unknown": 1}))["effects"]
+    }
+    if ("cpu", 2) in effects:
+        assert effects["cpu", 2]["verdict"] == "undecided"
+        assert "functions take 2 processors" in effects["cpu", 2]["why"]
+
+
+# What bounded cells.
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_table_says_what_bounded_its_cells(name: str, scale: str) -> None:
+    plan = Plan(experiment=load_experiment(name), scale=scale, repeats=ROUNDS, processors=64)
+    report = measured(plan, causes={"client": 1, "interpreter_lock": 3, "answers": 3})
+    text = as_text(report)
+    assert "bounded by" in text
+    assert "the interpreter's lock" in text or not any(one.counted for one in report.observed)
+    assert as_json(report)["cells"][0]["bounded_by"] == ["answers", "interpreter_lock"]
+
+
+def causes_of(runs: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    (cell, *_) = Plan(
+        experiment=load_experiment("pywren-2016"), scale="small", repeats=len(runs)
+    ).cells()
+    results = tuple(CellRun(path=Path(), figures=figures) for figures in runs)
+    return CellRuns(cell=cell, planned=len(runs), results=results).bounded_by
+
+
+def test_what_bounded_a_cell_is_the_most_frequent_cause_of_its_runs() -> None:
+    client, store = {"bottleneck.functions.client": 4.0}, {"bottleneck.functions.answers": 4.0}
+    assert causes_of([client, client, store]) == ("client",)
+    assert causes_of([client, store]) == ("answers", "client")
+    assert causes_of([{"bytes": 1.0}]) == ()
+    slots = {f"bottleneck.slots.{name}": 0.2 for name in ("launch", "cold_start", "delivery")}
+    assert causes_of([{**client, **slots, "bottleneck.slots.unfilled": 0.0}]) == ("idle",)
+
+
+def test_cells_that_all_waited_for_the_store_are_not_called_too_noisy() -> None:
+    plan = Plan(
+        experiment=load_experiment("s3-client-threads"),
+        scale="small",
+        repeats=ROUNDS,
+        processors=64,
+    )
+    for causes, says, not_said in (
+        ({"answers": 1}, "bounded by the store in all cells", "too much spread"),
+        ({"client": 1}, "too much spread", "bounded by the store in all cells"),
+    ):
+        text = as_text(measured(plan, causes=causes, spread=3.0))
+        assert says in text
+        assert not_said not in text
