@@ -189,7 +189,7 @@ class _Simulation:
         pairs = ({one.verdict, effects[one.axis, str(one.value)]} for one in found.effects)
         wrong |= any(len(pair) > 1 and pair <= _DECIDED_VERDICTS for pair in pairs)
         there = [
-            one.outcome is true.outcome
+            one.outcome is true.outcome and one.outcome in _DECIDED
             for true, one in _pairs(truth, found)
             if true.ratio is not None and abs(abs(log(true.ratio)) - log(MATTERS)) < _NEAR
         ]

@@ -1,7 +1,6 @@
 """Reports of several runs in one: what can be added up is added up. Pure."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
@@ -43,17 +42,10 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
     open_loops: list[dict[str, int]] = []
-    run_ids = Counter(map(_run_id, reports))
-    del run_ids[""]
-    for run_id, count in run_ids.items():
-        if count > 1:
-            raise UsageError(
-                f"{count} reports are of the run {run_id}",
-                hint="each operation would count so often: give a report of each run",
-            )
+    run_ids: set[str] = set()
     for number, report in enumerate(reports, 1):
         try:
-            section = report["latencies"]
+            section, run_id = report["latencies"], str(report["run_id"])
             spans.append(section["span_s"] or 0.0)
             if section["open_loop"]:
                 open_loops.append({name: int(section[name]) for name in _PACE})
@@ -64,6 +56,12 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
                 f"number {number} is no report with latencies",
                 hint="make it with this version: sbench report --format json",
             ) from exc
+        if run_id in run_ids:
+            raise UsageError(
+                f"number {number} is of the run {run_id}, as one before it",
+                hint="each of its operations would count twice: give one report of each run",
+            )
+        run_ids.add(run_id)
     # The same sum and the same order of rows, in whatever order the reports come.
     span_s = math.fsum(spans)
     kinds = in_order({kind for kind, _ in merged})
@@ -79,10 +77,6 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
         span_s=span_s or None,
         by_kind=tuple(rows),
     )
-
-
-def _run_id(report: Mapping[str, Any]) -> str:
-    return str(report.get("run_id", ""))
 
 
 def _merged(

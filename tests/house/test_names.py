@@ -45,7 +45,7 @@ HOMONYMS = {
         "workers": 2,  # a figure of the report
     },
     "workloads": {
-        "array": 7,  # a field of a load
+        "array": 2,  # a field of a load
         "mixed": 5,  # results and configurations of other tools
         "noop": 5,  # what the contract of executors runs
     },

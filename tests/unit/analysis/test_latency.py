@@ -183,7 +183,7 @@ def test_a_report_that_is_merged_with_nothing_keeps_its_percentiles(count: int) 
     row = {"kind": "get", "size_class": None, **dict.fromkeys(("service", "response", "queueing"))}
     row |= {**dict.fromkeys(("ok", "failed", "overdue", "keys", "bytes"), 0)}
     told = {"span_s": 1.0, "open_loop": False, "by_kind": [{**row, "latency": asdict(times)}]}
-    (merged,) = merge_reports([{"latencies": told}]).by_kind
+    (merged,) = merge_reports([{"latencies": told, "run_id": "run"}]).by_kind
     assert merged.latency is not None
     p99_s = times.percentiles_s["p99"]
     assert merged.latency.percentiles_s["p99"] == pytest.approx(p99_s, rel=0.01)
@@ -245,7 +245,7 @@ def test_a_run_is_merged_once(tmp_path: Path) -> None:
         merge_reports([told, other, told])
     except UsageError as exc:
         refused = str(exc)
-    assert refused == "2 reports are of the run run"
+    assert refused == "number 3 is of the run run, as one before it"
     (row,) = [row for row in merge_reports([told, other]).by_kind if row.size_class is None]
     assert row.ok == 2
 
@@ -255,7 +255,7 @@ def test_only_reports_can_be_merged() -> None:
         merge_reports([{"report_schema": 1}])
     told = {"span_s": 1.0, "open_loop": True, "by_kind": [], "due": None}
     with pytest.raises(UsageError, match="number 1 is no report"):
-        merge_reports([{"latencies": told}])
+        merge_reports([{"latencies": told, "run_id": "run"}])
 
 
 def stalled(path: Path, *, open_loop: bool) -> Run:
