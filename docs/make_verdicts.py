@@ -1,4 +1,4 @@
-"""Make docs/verdicts.csv, and the matrix of docs/verdicts.md, from rigs that are run now.
+"""Make docs/verdicts.csv, and the matrices of docs/verdicts.md, from rigs that are run now.
 
 make verdicts
 """
@@ -8,6 +8,8 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +17,10 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the rigs are a part of the tests
 
 from tests.verdicts import namespace  # noqa: E402
-from tests.verdicts.bench import Outcome, bench_in  # noqa: E402
-from tests.verdicts.cells import CAUSES, FACTORS, cells, name_of, possible_here  # noqa: E402
+from tests.verdicts.bench import BOUNDED_BY, Outcome, bench_in  # noqa: E402
+from tests.verdicts.cells import CAUSES, FACTORS, cells, possible_here  # noqa: E402
 from tests.verdicts.judging import Result  # noqa: E402
+from tests.verdicts.series import SERIES  # noqa: E402
 from tests.verdicts.words import ANSWERS  # noqa: E402
 
 PAGE: Final = ROOT / "docs" / "verdicts.md"
@@ -26,14 +29,14 @@ BEGIN, END = "<!-- begin of the matrix: make verdicts -->\n", "<!-- end of the m
 
 
 def main() -> None:
-    """Run every cell, and write the file and the matrix."""
+    """Run every cell, and write the file and the matrices."""
     outcomes = list(run())
     with ROWS.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow((*FACTORS, "true", "most specific", "said", "result"))
+        lines.writerow(("verdict", *FACTORS, "true", "most specific", "said", "result"))
         lines.writerows(row(outcome) for outcome in outcomes)
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    text = head + BEGIN + matrix(outcomes) + END + rest.partition(END)[2]
+    text = head + BEGIN + tables(outcomes) + END + rest.partition(END)[2]
     PAGE.write_text(text, encoding="utf-8")
 
 
@@ -43,39 +46,71 @@ def run() -> Iterator[Outcome]:
     if reason:
         sys.stdout.write(f"without the rigs that need a namespace: {reason}\n")
     with tempfile.TemporaryDirectory() as directory, bench_in(Path(directory)) as bench:
-        for case in possible_here(cells(), with_namespace=reason is None):
-            outcome = bench.check(case)
-            sys.stdout.write(f"{name_of(case)}: {outcome.words}: {outcome.result}\n")
+        cases = possible_here(cells(), with_namespace=reason is None)
+        checks = [partial(bench.check, case) for case in cases]
+        for check in (*checks, *(partial(cell.check, bench) for cell in SERIES)):
+            outcome = check()
+            sys.stdout.write(f"{outcome.name}: {outcome.words}: {outcome.result}\n")
             sys.stdout.flush()
             yield outcome
 
 
 def row(outcome: Outcome) -> tuple[str, ...]:
     """Return the line of the file for one cell."""
-    truths = CAUSES[outcome.case["cause"]].truths
-    true = " and ".join(" or ".join(sorted(truth.true)) for truth in truths)
-    specific = " and ".join(" or ".join(sorted(truth.specific)) for truth in truths)
+    answers = (
+        " and ".join(" or ".join(sorted(answer)) or "nothing" for answer in part)
+        for part in zip(*((truth.true, truth.specific) for truth in outcome.truths), strict=True)
+    )
     case = (outcome.case[factor] for factor in FACTORS)
-    return (*case, true, specific, outcome.words, outcome.result)
+    return (outcome.verdict, *case, *answers, outcome.words, outcome.result)
+
+
+def tables(outcomes: Sequence[Outcome]) -> str:
+    """Return a matrix of single runs, one of series of runs, and how all cells ended."""
+    single = [outcome for outcome in outcomes if outcome.verdict == BOUNDED_BY]
+    series = [outcome for outcome in outcomes if outcome.verdict != BOUNDED_BY]
+    counts = Counter[str](outcome.result for outcome in outcomes)
+    ended = ", ".join(f"{counts[result]} {result}" for result in Result)
+    return f"{matrix(single)}\n{matrix(series)}\nAll {len(outcomes)} cells: {ended}.\n"
 
 
 def matrix(outcomes: Sequence[Outcome]) -> str:
-    """Return functions by cause and word, and cells by result, as Markdown."""
-    words = [word for word in ANSWERS if any(word in outcome.said for outcome in outcomes)]
+    """Return words by cause, and cells by result, as Markdown.
+
+    A word counts once for each function that it was said of; of a series of runs, once.
+    """
+    words = sorted({word for outcome in outcomes for word in outcome.said}, key=_place)
     rows = [
         ("true", *(f"`{word}`" for word in words), *Result),
         ("---",) * (1 + len(words) + len(Result)),
     ]
     totals = Counter[str]()
-    for cause in CAUSES:
-        mine = [outcome for outcome in outcomes if outcome.case["cause"] == cause]
+    for name, group in groupby(sorted(outcomes, key=_order), key=_row_name):
+        mine = list(group)
         counts = Counter[str](outcome.result for outcome in mine)
         for outcome in mine:
             counts.update(outcome.said)
         totals += counts
-        rows.append((cause, *(str(counts[name] or "") for name in (*words, *Result))))
-    rows.append(("all", *(str(totals[name]) for name in (*words, *Result))))
-    return "".join(f"| {' | '.join(cells_of_row)} |\n" for cells_of_row in rows)
+        rows.append((name, *(str(counts[column] or "") for column in (*words, *Result))))
+    rows.append(("all", *(str(totals[column]) for column in (*words, *Result))))
+    return "".join(f"|{'|'.join(cells_of_row)}|\n" for cells_of_row in rows)
+
+
+def _order(outcome: Outcome) -> int:
+    """Return the place of a cell's cause; those of series stand in their order already."""
+    causes = [*CAUSES]
+    return causes.index(outcome.case["cause"]) if outcome.case["cause"] in CAUSES else len(causes)
+
+
+def _row_name(outcome: Outcome) -> str:
+    cause = outcome.case["cause"]
+    return cause if outcome.verdict == BOUNDED_BY else f"{outcome.verdict}: {cause}"
+
+
+def _place(word: str) -> tuple[int, str]:
+    """Return the place of a word among the columns."""
+    words = [*ANSWERS]
+    return (words.index(word) if word in words else len(words)), word
 
 
 if __name__ == "__main__":

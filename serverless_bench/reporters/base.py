@@ -298,8 +298,9 @@ def _attempts(summary: Summary) -> str:
 
 def _warmup(summary: Summary) -> str | None:
     count = summary.warmup_operations
-    shown = format_count(count, "operation")
-    return f"{shown}, in none of these rates and times" if count else None
+    return (
+        f"{format_count(count, 'operation')}, in none of these rates and times" if count else None
+    )
 
 
 def _gate(gate: GateSummary | None) -> str | None:

@@ -1,5 +1,6 @@
 """Words for what bounded a run."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -39,37 +40,39 @@ MOSTLY_IDLE: Final = 0.5
 def bounded_by(summary: Summary) -> str | None:
     """Return what bounded the functions of a run and idled its slots; None if nothing is known."""
     bottleneck = summary.bottleneck
-    total = sum(bottleneck.functions.values())
+    total, idle = sum(bottleneck.functions.values()), _idle_slots(bottleneck.slots)
     if not total:
-        return _idle_slots(bottleneck.slots) or None
+        return idle or None
     # Nothing is launched where workers look for events.
     names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
-    scopes = " or ".join(_SCOPES[scope] for scope in bottleneck.rate_limit_of or ())
-    if len(bottleneck.rate_limit_of or ()) < len(_SCOPES):
-        names["rate_limit"] += f", limited for {scopes}"
-    causes = sorted(bottleneck.functions.items(), key=lambda item: -item[1])
+    scopes = [_SCOPES[scope] for scope in bottleneck.rate_limit_of or ()]
+    if len(scopes) < len(_SCOPES):
+        names["rate_limit"] += f", limited for {' or '.join(scopes)}"
+    causes = Counter(bottleneck.functions).most_common()
     text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
-    text += f" of {format_count(total, 'function')}"
-    if idle := _idle_slots(bottleneck.slots):
-        mostly = idle_share(bottleneck.slots) >= MOSTLY_IDLE
-        text = f"{idle}; {text}" if mostly else f"{text}; {idle}"
+    parts = [f"{text} of {format_count(total, 'function')}"]
+    if idle:
+        parts.insert(0 if idle_share(bottleneck.slots) >= MOSTLY_IDLE else 1, idle)
+    if summary.neighbours is not None:
+        others = format_count(summary.neighbours.commands, "other command")
+        parts.append(f"store shared with {others}")
     if bottleneck.client_share is not None:
-        text += f"; processor busy or awaited {bottleneck.client_share:.0%} of the time"
+        parts.append(f"processor busy or awaited {bottleneck.client_share:.0%} of the time")
     if bottleneck.lock_share is not None:
-        text += f"; the interpreter's lock taken {bottleneck.lock_share:.0%} of the time"
+        parts.append(f"the interpreter's lock taken {bottleneck.lock_share:.0%} of the time")
     if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:
-        text += (
-            f"; burst {format_size(round(bottleneck.burst_bytes))},"
+        parts.append(
+            f"burst {format_size(round(bottleneck.burst_bytes))},"
             f" then {format_rate(bottleneck.sustained_bytes_per_s)} each"
         )
-    return text
+    return "; ".join(parts)
 
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:
     """Return for how much of the time slots were idle, and why, if that is notable."""
     if slots is None or idle_share(slots) < NOTABLE_IDLE:
         return ""
-    ordered = sorted(_IDLE, key=lambda reason: -slots[reason])
+    ordered = sorted(_IDLE, key=slots.__getitem__, reverse=True)
     parts = [f"{_IDLE[reason]} {slots[reason]:.0%}" for reason in ordered if slots[reason] >= 0.01]
     return f"slots idle {idle_share(slots):.0%} of the time ({', '.join(parts)})"
 

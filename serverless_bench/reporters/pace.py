@@ -36,12 +36,11 @@ def overdue(summary: Summary) -> Iterator[str]:
     found = summary.latencies
     if not found.overdue:
         return
-    threads = f"{format_count(summary.threads, 'thread')} per function"
     waits = (row.queueing.percentiles_s["max"] for row in found.by_kind if row.queueing)
     yield (
         f"{found.overdue:,} of {found.due:,} operations that were due never began:"
-        f" {threads} could not keep up; they waited up to {format_seconds(max(waits))} and more,"
-        " which is in the response times"
+        f" {format_count(summary.threads, 'thread')} per function could not keep up; they waited"
+        f" up to {format_seconds(max(waits))} and more, which is in the response times"
     )
 
 

@@ -113,9 +113,9 @@ class Neighbours:
     @property
     def remark(self) -> str:
         """What reports and ``sbench check`` say of them."""
-        others = format_count(self.commands, "other command")
         return (
-            f"{others} loaded the embedded store for {format_seconds(self.shared_s)} of this run:"
+            f"{format_count(self.commands, 'other command')} loaded the embedded store for"
+            f" {format_seconds(self.shared_s)} of this run:"
             " its figures are of what was left of the store"
         )
 

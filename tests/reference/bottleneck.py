@@ -37,7 +37,8 @@ def bottleneck(run: Saved) -> Row:
         verdict(run, one, launches[n], clients[n], locks[n], flows[n], limits.get(n))
         for n, one in enumerate(mine)
     ]
-    if any(name == "rate_limit" and limits.get(n) is None for n, name in enumerate(names)):
+    unshaped = any(name == "rate_limit" and limits.get(n) is None for n, name in enumerate(names))
+    if unshaped or run.end.get("neighbours"):
         scopes = ["connection", "function", "all"]
     is_named = "function_network" in names or "rate_limit" in names
     network = [buckets[n] for n in sorted(limits)] if is_named else []
@@ -331,9 +332,7 @@ def limited(
         alike |= {*as_steep(some, {n: slope for n, (_, slope, _) in some.items()})}
         shared |= {*as_steep(some, {n: slope * beside[n] for n, (_, slope, _) in some.items()})}
     scopes = ["connection", "function"] if alike else []
-    if shared and (
-        not alike or quantile(beside, Fraction(19, 20)) < 1.5 * quantile(beside, Fraction(1, 20))
-    ):
+    if not alike or quantile(beside, Fraction(19, 20)) < 1.5 * quantile(beside, Fraction(1, 20)):
         scopes.append("all")
     limits = dict.fromkeys(published, "function_network")
     return limits | dict.fromkeys(alike or shared, "rate_limit"), scopes

@@ -29,10 +29,11 @@ from tests.stores.servers import (
     with_bucket,
 )
 from tests.verdicts import cells, namespace
-from tests.verdicts.judging import Result, judge
+from tests.verdicts.judging import Result, Truth, judge
 from tests.verdicts.proxy import Behaviour, proxy_of
 from tests.verdicts.words import answers, said_words
 
+BOUNDED_BY: Final = "bounded by"
 FUNCTIONS: Final = 4
 SECONDS: Final = 2
 _PIPE: Final = "80mbit"
@@ -60,12 +61,25 @@ class Outcome:
     """A cell, the words of its report, and how they compare with the truth."""
 
     case: Case
+    truths: Sequence[Truth]
     said: Mapping[str, int]
+    """Functions by word, or the one word of a series of runs."""
     result: Result
+    verdict: str = BOUNDED_BY
+    """Name of the verdict: a line of a report, or a command."""
+    figures: str = ""
+    """Of a series of runs, in words."""
+
+    @property
+    def name(self) -> str:
+        """Name of the cell."""
+        return f"{self.verdict}, {cells.name_of(self.case)}"
 
     @property
     def words(self) -> str:
-        """The verdict as ``store 3, unknown 1``."""
+        """The verdict as ``store 3, unknown 1`` or ``slower, x0.797``."""
+        if self.figures:
+            return f"{', '.join(self.said)}, {self.figures}"
         return ", ".join(f"{name} {number}" for name, number in self.said.items())
 
 
@@ -124,8 +138,8 @@ class Bench:
     def check(self, case: Case) -> Outcome:
         """Run a cell and judge its report."""
         report = self.report(case)
-        result = judge(cells.CAUSES[case["cause"]].truths, answers(report))
-        return Outcome(case, said_words(report), result)
+        truths = cells.CAUSES[case["cause"]].truths
+        return Outcome(case, truths, said_words(report), judge(truths, answers(report)))
 
     def report(self, case: Case) -> Mapping[str, Any]:
         """Run a cell and return its report."""
@@ -278,11 +292,26 @@ class Bench:
         prefix: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """Run a command, in processes of its own, and return its report."""
+        """Make a run, in processes of its own, and return its report."""
         runs = ("--run-dir", self.directory, "--name", f"run-{next(self.numbers)}")
-        command = [*prefix, sys.executable, "-m", "serverless_bench", *flags, *runs]
+        flags = [*flags, *runs, "--progress", "none"]
+        flags = [*flags, "--format", "json"]
+        done = self.command(flags, prefix=prefix, environment=environment)
+        report: Mapping[str, Any] = json.loads(done.splitlines()[-1])
+        assert report["ok"] == report["requested"], f"{flags}: {done}"
+        return report
+
+    def command(
+        self,
+        flags: Sequence[str | Path | int],
+        *,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run a command, in processes of its own, and return what it prints."""
+        command = [*prefix, sys.executable, "-m", "serverless_bench", *flags]
         done = subprocess.run(
-            [*map(str, command), "--format", "json", "--progress", "none"],
+            list(map(str, command)),
             env={**os.environ, **_ENVIRONMENT, **(environment or {})},
             cwd=self.directory,
             capture_output=True,
@@ -291,9 +320,7 @@ class Bench:
             check=False,
         )
         assert done.stdout, f"{command}: {done.stderr}"
-        report: Mapping[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        assert report["ok"] == report["requested"], f"{command}: {done.stdout}"
-        return report
+        return done.stdout
 
 
 def _behaviour(case: Mapping[str, str]) -> Behaviour:

@@ -32,7 +32,8 @@ class Truth:
     """Causes that bound a function, and the narrowest answer that its records allow.
 
     An answer that shares no cause with ``true`` contradicts. An answer within ``specific`` is the
-    most specific; a wider one is true.
+    most specific; a wider one is true. Where ``true`` is empty the runs cannot tell anything, and
+    to say so is the most specific answer.
     """
 
     true: Answer
@@ -41,7 +42,7 @@ class Truth:
     def judge(self, answer: Answer) -> Result:
         """Compare the answer for one function."""
         if not answer:
-            return Result.NOT_KNOWN
+            return Result.NOT_KNOWN if self.true else Result.SPECIFIC
         if not answer & self.true:
             return Result.CONTRADICTS
         return Result.SPECIFIC if answer <= self.specific else Result.TRUE

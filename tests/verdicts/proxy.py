@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 from urllib.parse import urlsplit
 
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.defaults import CONTROL_PREFIX
+from serverless_bench.units import NS_PER_S
 
 _PIECE: Final = 1 << 16
 _BUFFER: Final = 1 << 15
@@ -28,6 +30,8 @@ class Behaviour:
     latency_s: float = 0
     places: int = 0
     """Requests that are served at the same time, each for ``latency_s``; 0 for all."""
+    per_s: float = 0
+    """Requests that are let through each second, one after the other; 0 for no limit."""
     refused: float = 0
     """Share of requests that are answered 503."""
     delays_s: Mapping[str, float] = field(default_factory=dict)
@@ -45,6 +49,8 @@ class Proxy:
         self._pause = threading.Event()
         places = behaviour.places
         self._places = threading.BoundedSemaphore(places) if places else nullcontext()
+        self._turns = threading.Lock()
+        self._next_turn_s = 0.0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         if behaviour.connection_bytes_per_s:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
@@ -117,7 +123,16 @@ class Proxy:
             return False
         with self._places:
             self._pause.wait(told.latency_s)
+        if told.per_s:
+            self._pause.wait(self._until_its_turn_s())
         return self._random.random() < told.refused
+
+    def _until_its_turn_s(self) -> float:
+        """Queue up, and return how long the queue is: a late thread delays nobody behind it."""
+        with self._turns:
+            now_s = monotonic_ns() / NS_PER_S
+            self._next_turn_s = max(now_s, self._next_turn_s) + 1 / self._behaviour.per_s
+            return self._next_turn_s - now_s
 
 
 def _length(head: list[bytes]) -> int:

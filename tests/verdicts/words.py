@@ -1,6 +1,7 @@
-"""The verdict of a report as answers: the only place that knows the words of reports."""
+"""Verdicts as answers: the only place that knows the words of reports."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Final
 
 from serverless_bench.reporters.bounded_by import MOSTLY_IDLE, NOTABLE_IDLE
@@ -65,3 +66,62 @@ def answers(report: Mapping[str, Any]) -> list[Answer]:
         reasons = frozenset(_IDLE[reason] for reason, share in idle.items() if share >= 0.01)
         return [answer | reasons if answer else answer for answer in said]
     return said
+
+
+NO_LEVEL: Final = "no level holds"
+NO_DIFFERENCE: Final = "no difference"
+A_FIFTH: Final = "a fifth slower"
+ANOTHER: Final = "another difference"
+ELSEWHERE: Final = "a limit elsewhere"
+LIMITS: Final = {f"limit at {rate}/s": rate for rate in (25, 50, 100, 200, 400, 800)}
+_FIFTH: Final = 0.8
+_NEAR_LIMIT: Final = 1.1
+"""A limit is a matter of a minute and of this machine: a known one is met within a tenth."""
+_NEAR_RATIO: Final = 1.05
+_DIFFERENCES: Final[Mapping[str, Answer]] = {
+    "same": frozenset({NO_DIFFERENCE}),
+    "passed": frozenset({NO_DIFFERENCE}),
+    "slower": frozenset({A_FIFTH}),
+    "regressed": frozenset({A_FIFTH}),
+    "undecided": NOT_KNOWN,
+    "not enough runs": NOT_KNOWN,
+}
+
+
+def of_the_load(limit: str) -> str:
+    """Return the name of a limit that is said to be the load's own."""
+    return f"{limit} of the load"
+
+
+def limit_answer(report: Mapping[str, Any]) -> Answer:
+    """Return the limits that the report of a search leaves open."""
+    if report["ended"] == "undecided":
+        return NOT_KNOWN
+    if report["ended"] in {"lowest", "none"}:
+        return frozenset({NO_LEVEL})
+    low, high = report["low"] or 0, report["high"] or inf
+    near = frozenset(
+        name
+        for name, rate in LIMITS.items()
+        if low <= rate * _NEAR_LIMIT and rate / _NEAR_LIMIT <= high
+    )
+    limits = near or {ELSEWHERE}
+    return frozenset(map(of_the_load, limits) if report["of_the_load"] else limits)
+
+
+def difference_answer(verdict: str, interval: tuple[float, float] | None) -> Answer:
+    """Return the difference that a verdict on two sides tells.
+
+    Parameters
+    ----------
+    verdict
+        Verdict of ``ab``, ``compare`` or ``history check``.
+    interval
+        Of the ratio; None where there is none.
+    """
+    answer = _DIFFERENCES.get(verdict, frozenset({ANOTHER}))
+    if A_FIFTH in answer and interval is not None:
+        low, high = interval
+        if not (low <= _FIFTH * _NEAR_RATIO and high >= _FIFTH / _NEAR_RATIO):
+            return frozenset({ANOTHER})
+    return answer

@@ -23,7 +23,8 @@ function network
 rate limit
     Its client is idle, and bytes flow for most of the time, or its rate is constant while they do
     and that of the other functions: a limit of each connection, of each function, or one for all.
-    ``rate_limit_of`` names those that the run leaves open; ``sbench scale`` tells them apart.
+    ``rate_limit_of`` names those that the run leaves open: all, if other commands loaded the
+    store. ``sbench scale`` tells them apart.
 retries
     For half of the time or more its requests failed, or paused because earlier ones had.
 answers
@@ -134,7 +135,8 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     counts = Counter(cause.tolist())
     sample = sample_of(len(rows))
     shaped = is_among(sample, sorted(limits.functions["rate_limit"]))
-    unshaped = (is_text(cause, "rate_limit")[sample] & ~shaped).any()
+    # Shared with other commands, a store leaves each function the same rate, however many work.
+    unshaped = run.neighbours or (is_text(cause, "rate_limit")[sample] & ~shaped).any()
     for name in _REPLACED:
         # The share in the sample stands for all functions.
         of_cause, before = cause == name, counts[name]

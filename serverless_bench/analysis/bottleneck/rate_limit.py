@@ -174,7 +174,7 @@ def limited_functions(
         shared |= _alike(flowing, {at: rate * beside[at] for at, rate in rates.items()})
     least, most = at_percentiles(beside, (5, 95)) if len(beside) else (1.0, 1.0)
     scopes = ["connection", "function"] if alike else []
-    if shared and (not alike or most < _VARIED * least):
+    if not alike or most < _VARIED * least:
         scopes.append("all")
     limited = alike or shared
     return RateLimits(

@@ -1,21 +1,43 @@
-"""Verdicts of reports agree with the known truth of rigs: 20 cells of docs/verdicts.md."""
+"""Verdicts agree with the known truth of rigs: 24 cells of docs/verdicts.md."""
 
-from collections import Counter
+from collections.abc import Sequence
+from csv import DictReader
 from typing import Final
 
 import pytest
 
-from docs.make_verdicts import ROWS, matrix
+from docs.make_verdicts import ROWS, matrix, row, tables
 from serverless_bench.analysis.bottleneck.causes import CAUSES as NAMES
 from tests.verdicts import namespace
-from tests.verdicts.bench import Outcome, bench_in
-from tests.verdicts.cells import CAUSES, FACTORS, IN_CI, cells, name_of, possible_here
+from tests.verdicts.bench import BOUNDED_BY, Outcome, bench_in
+from tests.verdicts.cells import CAUSES, FACTORS, IN_CI, cells, possible_here
 from tests.verdicts.judging import Result, Truth, judge
-from tests.verdicts.words import ALL, ANSWERS, FUNCTION, LATENCY, NOT_KNOWN, OWN_CODE
+from tests.verdicts.series import SERIES
+from tests.verdicts.words import (
+    A_FIFTH,
+    ALL,
+    ANOTHER,
+    ANSWERS,
+    ELSEWHERE,
+    FUNCTION,
+    LATENCY,
+    NO_DIFFERENCE,
+    NO_LEVEL,
+    NOT_KNOWN,
+    OWN_CODE,
+    difference_answer,
+    limit_answer,
+)
 
 CELLS: Final = cells()
 MOST_NOT_KNOWN: Final = 1 / 4
 LEAST_SPECIFIC: Final = 1 / 2
+
+
+def check_promise(results: Sequence[Result]) -> None:
+    assert Result.CONTRADICTS not in results
+    assert results.count(Result.NOT_KNOWN) <= MOST_NOT_KNOWN * len(results), results
+    assert results.count(Result.SPECIFIC) >= LEAST_SPECIFIC * len(results), results
 
 
 def test_verdicts_do_not_contradict_the_truth(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -23,24 +45,28 @@ def test_verdicts_do_not_contradict_the_truth(tmp_path_factory: pytest.TempPathF
     with bench_in(tmp_path_factory.mktemp("verdicts")) as bench:
         cases = possible_here(CELLS[:IN_CI], with_namespace=reason is None)
         outcomes = [bench.check(case) for case in cases]
+        outcomes += [cell.check(bench) for cell in SERIES if cell.in_ci]
     wrong = [
-        f"{name_of(outcome.case)}: {outcome.words}"
+        f"{outcome.name}: {outcome.words}"
         for outcome in outcomes
         if outcome.result is Result.CONTRADICTS
     ]
     assert not wrong, "\n".join(wrong)
-    counts = Counter(outcome.result for outcome in outcomes)
-    assert counts[Result.NOT_KNOWN] <= MOST_NOT_KNOWN * len(outcomes), matrix(outcomes)
-    assert counts[Result.SPECIFIC] >= LEAST_SPECIFIC * len(outcomes), matrix(outcomes)
+    check_promise([outcome.result for outcome in outcomes])
     if reason:
         pytest.skip(f"passed without the cells that need a namespace: {reason}")
 
 
-def test_the_table_has_every_cell() -> None:
-    lines = ROWS.read_text(encoding="utf-8").splitlines()[1:]
-    assert [line.split(",")[: len(FACTORS)] for line in lines] == [
-        [case[factor] for factor in FACTORS] for case in CELLS
-    ], "make verdicts"
+def test_the_table_has_every_cell_and_keeps_what_is_promised() -> None:
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        lines = list(DictReader(file))
+    rows = [(line["verdict"], *(line[name] for name in FACTORS)) for line in lines]
+    named = [(BOUNDED_BY, case) for case in CELLS]
+    named += [(cell.command, cell.case) for cell in SERIES]
+    assert rows == [(verdict, *(case[factor] for factor in FACTORS)) for verdict, case in named], (
+        "make verdicts"
+    )
+    check_promise([Result(line["result"]) for line in lines])
 
 
 def test_cells_hold_every_cause_with_each_of_its_values() -> None:
@@ -77,6 +103,53 @@ def test_answers_are_compared_with_the_truth(said: list[frozenset[str]], result:
     assert judge([LATE], said) is result
 
 
+@pytest.mark.parametrize(
+    ("said", "result"), [(NOT_KNOWN, Result.SPECIFIC), (RIGHT, Result.CONTRADICTS)]
+)
+def test_where_runs_cannot_tell_no_answer_is_the_right_one(
+    said: frozenset[str], result: Result
+) -> None:
+    assert judge([Truth(frozenset(), frozenset())], [said]) is result
+
+
+@pytest.mark.parametrize(
+    ("ended", "low", "high", "by_load", "answer"),
+    [
+        ("precision", 190, 195, False, {"limit at 200/s"}),
+        ("budget", 104, 182, False, {"limit at 100/s", "limit at 200/s"}),
+        ("precision", 100, 104, True, {"limit at 100/s of the load"}),
+        ("precision", 130, 140, False, {ELSEWHERE}),
+        ("highest", 400, None, False, {"limit at 400/s", "limit at 800/s"}),
+        ("none", None, 30, False, {NO_LEVEL}),
+        ("undecided", None, 30, False, NOT_KNOWN),
+        ("lowest", None, 100, False, {NO_LEVEL}),
+    ],
+)
+def test_an_interval_leaves_the_limits_open_that_it_has_in_it(
+    ended: str, low: int | None, high: int | None, by_load: object, answer: set[str]
+) -> None:
+    report = {"ended": ended, "low": low, "high": high, "of_the_load": by_load}
+    assert limit_answer(report) == answer
+
+
+@pytest.mark.parametrize(
+    ("verdict", "interval", "answer"),
+    [
+        ("same", (0.98, 1.02), {NO_DIFFERENCE}),
+        ("slower", (0.79, 0.81), {A_FIFTH}),
+        ("regressed", (0.6, 0.7), {ANOTHER}),
+        ("slower", (0.86, 0.9), {ANOTHER}),
+        ("faster", (0.79, 0.81), {ANOTHER}),
+        ("undecided", (0.5, 2.0), NOT_KNOWN),
+        ("not enough runs", None, NOT_KNOWN),
+    ],
+)
+def test_a_difference_has_its_known_size(
+    verdict: str, interval: tuple[float, float] | None, answer: set[str]
+) -> None:
+    assert difference_answer(verdict, interval) == answer
+
+
 def test_halves_are_given_the_answers_that_fit_them() -> None:
     own = frozenset({OWN_CODE})
     assert judge([LATE, SLEEPS], [own, own, RIGHT, RIGHT]) is Result.SPECIFIC
@@ -85,7 +158,20 @@ def test_halves_are_given_the_answers_that_fit_them() -> None:
 
 def test_the_matrix_counts_functions_and_cells() -> None:
     case = next(case for case in CELLS if case["cause"] == "queue")
-    lines = matrix([Outcome(case, {"answers": 3, "client": 1}, Result.CONTRADICTS)]).splitlines()
-    assert lines[0] == "| true | `client` | `answers` | specific | true | not known | contradicts |"
-    assert "| queue | 1 | 3 |  |  |  | 1 |" in lines
-    assert lines[-1] == "| all | 1 | 3 | 0 | 0 | 0 | 1 |"
+    said = {"answers": 3, "client": 1}
+    lines = matrix([Outcome(case, [LATE], said, Result.CONTRADICTS)]).splitlines()
+    assert lines[0] == "|true|`client`|`answers`|specific|true|not known|contradicts|"
+    assert "|queue|1|3||||1|" in lines
+    assert lines[-1] == "|all|1|3|0|0|0|1|"
+
+
+def test_a_series_has_a_row_of_its_own() -> None:
+    cell = next(cell for cell in SERIES if cell.command == "compare")
+    outcome = Outcome(cell.case, [cell.truth], {"same": 1}, Result.SPECIFIC, "compare", "x0.99")
+    single, series = tables([outcome]).split("\n\n")[:2]
+    assert single.endswith("|all|0|0|0|0|")
+    assert "|compare: two stores that are alike|1|1||||" in series
+    assert row(outcome) == (
+        *("compare", "two stores that are alike", "local", "2MiB", "write"),
+        *("no difference", "no difference", "same, x0.99", "specific"),
+    )

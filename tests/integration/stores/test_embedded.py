@@ -105,6 +105,8 @@ def test_commands_at_the_same_time_share_a_store_and_are_told(alone: Apart, fami
         assert told in here("report", name).out
         assert told in here("report", name, "--format", "html").out
         assert told in here("check", name).out
+    # In the line on what bounded it, which may be broken.
+    assert "store shared with 1 other command" in " ".join(here("report", "second").out.split())
     assert until(family.gone)
 
 

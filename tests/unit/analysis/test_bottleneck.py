@@ -18,6 +18,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.schema import Neighbours
 from tests.data.runs import S, attempt, job, operation, record, saved
 
 MIB = 1 << 20
@@ -157,12 +158,34 @@ def test_a_rate_that_does_not_fall_with_more_functions_is_not_shared(tmp_path: P
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("connection", "function")
 
 
+def test_a_few_functions_more_or_less_tell_nothing_of_a_limit_of_all(tmp_path: Path) -> None:
+    # Of a pipe that another command loads, too, all of them have a few percent.
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    run = functions(tmp_path / "run", [curve] * 4, begin_s=(0, 0.5, 1, 1.5))
+    assert told(run) == {"rate_limit": 4}
+    scopes = ("connection", "function", "all")
+    assert bottleneck(run, good_operations(run)).rate_limit_of == scopes
+
+
 def test_a_rate_that_falls_with_more_functions_is_one_for_all(tmp_path: Path) -> None:
     alone = (np.linspace(0, 5, 26), np.linspace(0, 12e6, 26))
     shared = (np.linspace(0, 5, 26), np.linspace(0, 2e6, 26))
     run = functions(tmp_path / "run", [alone] + [shared] * 6, begin_s=(0, *[10] * 6))
     assert told(run) == {"rate_limit": 7}
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("all",)
+
+
+def test_commands_that_share_a_store_leave_open_what_limited_the_rate(tmp_path: Path) -> None:
+    curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
+    run = functions(tmp_path / "run", [curve] * 7, begin_s=(0, *[10] * 6))
+    # They may have come with the six, or gone.
+    shared = replace(run, neighbours=Neighbours(commands=2, shared_s=6.2))
+    summary = summarize(shared)
+    assert summary.bottleneck.rate_limit_of == ("connection", "function", "all")
+    _, cause, shared_with, _ = str(bounded_by(summary)).split("; ", 3)
+    assert cause == "the rate of bytes: 7 of 7 functions"
+    assert shared_with == "store shared with 2 other commands"
+    assert "shared with" not in str(bounded_by(summarize(run)))
 
 
 def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
