@@ -1,29 +1,41 @@
-"""A record as somebody else sent it: whether each of its values can be.
+"""Records as JSON: whether each of their values can be.
 
-What a worker leaves in a store, anybody may have written who may write there. It is checked once,
-where it arrives; what is behind that trusts it.
+What a worker leaves in a store, anybody may have written who may write there, and a run directory
+may be somebody else's. A record is checked where it arrives, and where it is read; what is behind
+that trusts it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
 from functools import cache
-from typing import Annotated, Any, Final, Union, get_args
+from typing import Annotated, Any, Final, Literal, Union, get_args
 
 import msgspec
 
-from serverless_bench.rundir.record import TABLES, InvocationRecord
-from serverless_bench.rundir.rows import Rows, column
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.access import Act, Ending
+from serverless_bench.rundir.record import TABLES, FoundBytes, InvocationRecord, Lost
+from serverless_bench.rundir.rows import Columns, Rows, column
 from serverless_bench.rundir.schema import LIMIT, Count
+from serverless_bench.rundir.tables import ABSENT
 
-_MOST_CHARACTERS: Final = 4096
-"""Of a text; a key of S3 has 1,024 bytes, and what went wrong is cut before."""
 _WORDS_OF_OTHERS: Final = frozenset({"detail", "error"})
 """Fields with what a library or a user's function says: lines, too."""
-_BOUNDED: Final[Mapping[Any, Any]] = {
+_NUMBERS: Final[Mapping[Any, Any]] = {
     int: Count,
     float: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)],
-    str: Annotated[str, msgspec.Meta(max_length=_MOST_CHARACTERS)],
 }
+# A key of S3 has 1,024 bytes, and what went wrong is cut before.
+_SENT: Final = {**_NUMBERS, str: Annotated[str, msgspec.Meta(max_length=4096)]}
+"""What stands for a type in a record that was sent."""
+_SAVED: Final = {
+    **_NUMBERS,
+    # Of tables of columns, the words themselves: members take longer to be looked up.
+    **{kind: Literal[tuple(map(str, kind))] for kind in (OperationKind, FoundBytes, Act, Ending)},
+}
+"""What stands for a type in a run directory."""
+# What was imported may not say when.
+_Instant = Annotated[int, msgspec.Meta(ge=ABSENT, lt=LIMIT)] | None
 
 
 def record_of(data: object) -> InvocationRecord:
@@ -34,17 +46,32 @@ def record_of(data: object) -> InvocationRecord:
     ValueError
         If ``data`` is anything else.
     """
-    values = msgspec.structs.asdict(msgspec.convert(data, _sent_record()))
-    for table, row_type in TABLES.items():
-        columns = msgspec.structs.asdict(values[table])
-        if len({len(each) for each in columns.values()}) > 1:
-            raise ValueError(f"columns of {table} are of unequal length")
-        values[table] = Rows(row_type, columns)
-    return InvocationRecord(**values)
+    record: Any = msgspec.convert(data, _record_type(is_sent=True))
+    rows: dict[str, Rows[Any]] = {
+        name: Rows(TABLES[name], columns) for name, columns in tables_of(record).items()
+    }
+    return InvocationRecord(**{**msgspec.structs.asdict(record), **rows})
+
+
+def tables_of(record: object) -> Mapping[str, Columns]:
+    """Return the tables of a record whose values are checked, as columns.
+
+    Raises
+    ------
+    ValueError
+        If the columns, or the tables, do not fit together.
+    """
+    tables = {name: msgspec.structs.asdict(getattr(record, name)) for name in TABLES}
+    for name, columns in tables.items():
+        if len(set(map(len, columns.values()))) > 1:
+            raise ValueError(f"columns of {name} are of unequal length")
+        if max(columns.get("operation", ()), default=-1) >= len(tables["operations"]["index"]):
+            raise ValueError(f"{name} of an operation that there is not")
+    return tables
 
 
 def check_received(record: InvocationRecord, index: int, launch: int) -> None:
-    """Refuse a record of another launch, of operations without a place, or of no plain text.
+    """Refuse a record of another launch, or with texts that cannot be shown.
 
     Raises
     ------
@@ -54,40 +81,55 @@ def check_received(record: InvocationRecord, index: int, launch: int) -> None:
     _check_texts(InvocationRecord, [record])
     if (record.index, record.launch) != (index, launch):
         raise ValueError(f"it is of launch {record.launch} of function {record.index}")
-    for table, row_type in TABLES.items():
-        rows = getattr(record, table)
-        _check_texts(row_type, rows)
-        numbers = rows.columns.get("operation")
-        if numbers and max(numbers) >= len(record.operations):
-            raise ValueError(f"{table} of an operation that there is not")
+    for name, row_type in TABLES.items():
+        _check_texts(row_type, getattr(record, name))
 
 
 @cache
-def _sent_record() -> type[msgspec.Struct]:
-    """Return what a record is in JSON: a table is one list for each field of its rows."""
-    tables = {
-        table: msgspec.defstruct(
+def outcome_type() -> type[msgspec.Struct]:
+    """Return what a line of records says of a function call: a record, or that it is lost."""
+    lost = msgspec.defstruct(
+        "Lost", [(one.name, _values(one.type, _SAVED)) for one in fields(Lost)]
+    )
+    return msgspec.defstruct(
+        "Outcome",
+        [
+            ("submitted_ns", _Instant),
+            ("collected_ns", _Instant),
+            ("refusals", Count),
+            ("record", _record_type(is_sent=False) | None, None),
+            ("lost", lost | None, None),
+        ],
+    )
+
+
+@cache
+def _record_type(*, is_sent: bool) -> type[msgspec.Struct]:
+    """Return what a record is in JSON: a table is one list for each field of its rows.
+
+    A worker of another version may leave fields out that have defaults; a run directory may have
+    more fields than are known here.
+    """
+    kinds = _SENT if is_sent else _SAVED
+    tables: dict[str, Any] = {
+        name: msgspec.defstruct(
             row_type.__name__,
-            [(each.name, list[_bounded(each.type)]) for each in fields(row_type)],  # type: ignore[misc]
-            forbid_unknown_fields=True,
+            [(one.name, list[_values(one.type, kinds)]) for one in fields(row_type)],  # type: ignore[misc]
+            forbid_unknown_fields=is_sent,
         )
-        for table, row_type in TABLES.items()
+        for name, row_type in TABLES.items()
     }
-    given = [
-        (each.name, tables.get(each.name) or _bounded(each.type), _default(each, tables))
-        for each in fields(InvocationRecord)
-    ]
-    return msgspec.defstruct("Record", given, forbid_unknown_fields=True, kw_only=True)
+    given = []
+    for one in fields(InvocationRecord):
+        has_default = is_sent and one.name not in tables and one.default is not MISSING
+        kind = tables.get(one.name) or _values(one.type, kinds)
+        given.append((one.name, kind, one.default if has_default else msgspec.NODEFAULT))
+    return msgspec.defstruct("Record", given, forbid_unknown_fields=is_sent, kw_only=True)
 
 
-def _default(field: Field[Any], tables: Collection[str]) -> object:
-    has_none = field.name in tables or field.default is MISSING
-    return msgspec.NODEFAULT if has_none else field.default
-
-
-def _bounded(kind: Any) -> Any:  # noqa: ANN401 - a type, or a union of some
-    """Return a type whose values are those that a run directory may have."""
-    return Union[tuple(_BOUNDED.get(each, each) for each in get_args(kind) or (kind,))]  # noqa: UP007
+def _values(kind: Any, kinds: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - types
+    """Return a type with others in the place of it, or of the members of a union."""
+    return Union[tuple(kinds.get(one, one) for one in get_args(kind) or (kind,))]  # noqa: UP007
 
 
 def _check_texts(row_type: type, rows: Sequence[object]) -> None:
@@ -97,7 +139,7 @@ def _check_texts(row_type: type, rows: Sequence[object]) -> None:
 
 
 @cache
-def _plain_fields(row_type: type) -> list[str]:
+def _plain_fields(row_type: Any) -> list[str]:  # noqa: ANN401 - a dataclass
     """Return the names of fields that have texts, and no lines of somebody else."""
-    texts = (each.name for each in fields(row_type) if str in {each.type, *get_args(each.type)})
+    texts = (one.name for one in fields(row_type) if str in {one.type, *get_args(one.type)})
     return [name for name in texts if name not in _WORDS_OF_OTHERS]
