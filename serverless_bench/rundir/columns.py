@@ -129,9 +129,11 @@ class _IntColumn(_Column):
     def pack(self, store: BlockStore) -> _Packed:
         rows = np.frombuffer(self._rows, dtype=np.int64)
         base, most = int(rows.min()), int(rows.max())
-        kind = next(kind for kind, bits in _BITS.items() if most - base < 1 << bits)
+        if base == most:
+            return _Packed(base, "", len(rows), (0, 0))
+        kind = np.min_scalar_type(most - base).str
         # Modulo 2**64, and so is the sum that gives the values back.
-        kept = store.keep((rows - np.int64(base)).astype(kind).tobytes()) if kind else (0, 0)
+        kept = store.keep((rows - np.int64(base)).astype(kind).tobytes())
         return _Packed(base, kind, len(rows), kept)
 
     def block(self, number: int, store: BlockStore) -> NDArray[Any]:
@@ -141,9 +143,6 @@ class _IntColumn(_Column):
         rows = np.frombuffer(store.get(packed.kept), dtype=packed.type).astype(np.int64)
         rows += np.int64(packed.base)
         return rows
-
-
-_BITS: Final = {"": 0, "u1": 8, "u2": 16, "u4": 32, "u8": 64}
 
 
 class _FloatColumn(_Column):

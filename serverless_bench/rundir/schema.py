@@ -1,6 +1,6 @@
 """What a run directory may say besides its records: types, ranges, characters.
 
-Whoever reads one may rely on it from here on; see ``columns`` for records.
+Whoever reads one may rely on it from here on; see ``received`` for records.
 """
 
 from collections.abc import Callable, Mapping

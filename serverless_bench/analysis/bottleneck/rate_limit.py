@@ -198,11 +198,7 @@ def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
     if bucket.burst_bytes <= BURST_SHARE * bucket.total_bytes:
         return False
     return any(
-        abs(
-            bucket.sustained_bytes_per_s
-            / function_network(memory_mib, quota_mbps=quota).bytes_per_s
-            - 1
-        )
+        abs(bucket.sustained_bytes_per_s / function_network(memory_mib, quota_mbps=quota) - 1)
         <= _PUBLISHED
         for quota in (BASE_MBPS, MOST_MBPS)
     )
