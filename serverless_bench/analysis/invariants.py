@@ -156,7 +156,8 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
 def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     """A link carries its rate in each direction at once."""
     link = facts.run.job.link
-    together = (facts.throughput.whole, facts.throughput.peak_1s)
+    figures = facts.throughput.figures
+    together = (figures["whole_bytes_per_s"], figures["peak_1s_bytes_per_s"])
     # Of writes that nobody saw arrive there is no peak; what was read then may have one.
     if link is None or not facts.good.any():
         return

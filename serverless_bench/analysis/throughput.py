@@ -7,9 +7,9 @@ is there (a launch, say) is a part of the run.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,16 +39,21 @@ STEADY_S: Final = 3.0
 """A steady window has at least this share of the planned operations for this long."""
 
 
+NO_FIGURES: Final[Mapping[str, Any]] = dict.fromkeys(
+    (
+        *("peak_1s_bytes_per_s", "peak_5s_bytes_per_s", "steady_bytes_per_s", "steady_window_s"),
+        *("whole_bytes_per_s", "span_s"),
+    )
+)
+"""Fields of a report that are None where the run has no such window."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """Bytes per second, and seconds; None where the run has no such window."""
+    """The throughputs of a run, and what they have to agree with."""
 
-    peak_1s: float | None = None
-    peak_5s: float | None = None
-    steady: float | None = None
-    steady_s: float | None = None
-    whole: float | None = None
-    span_s: float | None = None
+    figures: Mapping[str, Any]
+    """Bytes per second, and seconds, by their names in the report."""
     timeline_bytes: int = 0
     """What the timeline adds up to, for the check that no byte is missing."""
     mean_in_flight: float = 0.0
@@ -66,30 +71,30 @@ def throughput(run: Run, good: Mask) -> Throughput:
         Which operations succeeded and count, shape ``(operations,)``.
     """
     if span(run) is None:
-        return Throughput()
+        return Throughput(figures=NO_FIGURES)
     at_work_ns = span_ns(run)
+    figures = {**NO_FIGURES, "span_s": at_work_ns / NS_PER_S}
     if not good.any():
-        return Throughput(span_s=at_work_ns / NS_PER_S)
+        return Throughput(figures=figures)
     grid = _fine_segments(run)
     in_flight, running = grid.in_flight(), _running(grid)
-    found = Throughput(
-        span_s=at_work_ns / NS_PER_S,
+    moved = int(run.operations["bytes"][good].sum())
+    # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
+    if moved:
+        steady, steady_s = _steady(in_flight, running, grid.segment_ns, planned_at_once(run))
+        figures |= {
+            "steady_bytes_per_s": steady,
+            "steady_window_s": steady_s,
+            "whole_bytes_per_s": bytes_per_second(moved, at_work_ns) or None,
+        }
+        if not (unacknowledged(run) & good).any():
+            for seconds in (1, 5):
+                best = _best(running, grid, seconds * NS_PER_S)
+                figures[f"peak_{seconds}s_bytes_per_s"] = best
+    return Throughput(
+        figures=figures,
         timeline_bytes=int(running[-1]),
         mean_in_flight=float(in_flight.sum()) * grid.segment_ns / max(at_work_ns, 1),
-    )
-    moved = int(run.operations["bytes"][good].sum())
-    if not moved:
-        # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
-        return found
-    steady, steady_s = _steady(in_flight, running, grid.segment_ns, planned_at_once(run))
-    is_seen = not (unacknowledged(run) & good).any()
-    return replace(
-        found,
-        peak_1s=_best(running, grid, NS_PER_S) if is_seen else None,
-        peak_5s=_best(running, grid, 5 * NS_PER_S) if is_seen else None,
-        steady=steady,
-        steady_s=steady_s,
-        whole=bytes_per_second(moved, at_work_ns) or None,
     )
 
 
