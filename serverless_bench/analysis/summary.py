@@ -230,7 +230,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     good, counts = good_operations(run), Counter(run.functions["status"])
     attempts = attempt_stats(run, good)
     found = throughput(run, good)
-    withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
+    withheld = violations(Facts(run=run, good=good, throughput=found))
     rates, span_s = function_spans(run).bytes_per_s, found.figures["span_s"]
     shown = {**dict.fromkeys(found.figures), "span_s": span_s} if withheld else found.figures
     times = latencies(run, good)

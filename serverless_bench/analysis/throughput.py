@@ -70,10 +70,8 @@ def throughput(run: Run, good: Mask) -> Throughput:
     good
         Which operations succeeded and count, shape ``(operations,)``.
     """
-    if span(run) is None:
-        return Throughput(figures=NO_FIGURES)
     at_work_ns = span_ns(run)
-    figures = {**NO_FIGURES, "span_s": at_work_ns / NS_PER_S}
+    figures = {**NO_FIGURES, "span_s": None if span(run) is None else at_work_ns / NS_PER_S}
     if not good.any():
         return Throughput(figures=figures)
     grid = _fine_segments(run)
