@@ -25,8 +25,8 @@ from urllib3.exceptions import HTTPError
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page
-from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page, lower
+from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import document, response_error

@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.library import read_text
+from serverless_bench.clients.library import lower, read_text
 from serverless_bench.clients.s3_http import check_success
 from serverless_bench.clients.send_queue import AT_ONCE
 from serverless_bench.clients.watched_pools import sending_here, watched
@@ -150,11 +150,6 @@ class CountedPool(urllib3.PoolManager):
             exchange.moved(len(block))
         if self._here.whole:
             exchange.sent()
-
-
-def lower(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with their names in lower case."""
-    return {name.lower(): value for name, value in headers.items()}
 
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {

@@ -6,7 +6,9 @@ from typing import Final, NoReturn
 import obstore
 
 from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.clients.clouds import CLOUDS, CloudRequests
+from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.clouds.azure import AzureRequests
+from serverless_bench.clients.clouds.google import GoogleRequests
 from serverless_bench.clients.listings import OpenUpload
 from serverless_bench.clients.obstore import ObstoreClient
 from serverless_bench.errors import AccessDenied, BadRequest, ConnectionLost, OperationError
@@ -27,12 +29,12 @@ class CloudControl(ObstoreClient):
         self._writer = self._reader
 
     @cached_property
-    def _requests(self) -> CloudRequests:
+    def _requests(self) -> AzureRequests | GoogleRequests:
         """What obstore does not do, opened when the first such request is made."""
         if self._unsigned is not None:
             raise AccessDenied(str(self._unsigned))
         cloud = CLOUDS[self._target.protocol]
-        return cloud.open_requests(self._target, self._name, self._transfer.timeout)
+        return cloud.requests(self._target, self._name, self._transfer.timeout)
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
         if not if_absent:
@@ -50,7 +52,6 @@ class CloudControl(ObstoreClient):
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
         """Return an object's first bytes, what tells its versions apart, and its extent."""
-        version = CLOUDS[self._target.protocol].version
         try:
             with self._translated(key):
                 response = obstore.get(self._reader, key, options={"range": (0, length)})
@@ -64,11 +65,12 @@ class CloudControl(ObstoreClient):
         if len(data) != min(length, meta["size"]):
             # Of what was empty a moment ago, too: it would look like anything that begins so.
             raise ConnectionLost("an object's first bytes are not those of its size")
-        if not (found := version(meta)):
+        version = meta[CLOUDS[self._target.protocol].version_field]
+        if not version:
             # What has no version cannot be deleted on a condition.
             raise BadRequest("the store says no version of the object")
         exchange.moved(len(data))
-        return data, found, f"bytes 0-{len(data) - 1}/{meta['size']}"
+        return data, version, f"bytes 0-{len(data) - 1}/{meta['size']}"
 
     def delete(  # type: ignore[override] # obstore itself returns nothing
         self, key: str, exchange: Exchange, *, etag: str = ""
@@ -107,10 +109,10 @@ class CloudControl(ObstoreClient):
         return [entry["path"] for entry in found], [entry["size"] for entry in found], more
 
     def list_uploads(
-        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+        self, prefix: str, after: OpenUpload | None, exchange: Exchange
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
-        """Return a page of open uploads, and behind which one the next page begins."""
-        return self._requests.list_uploads(prefix, marker, exchange)
+        """Return a page of open uploads, and after which one the next page begins."""
+        return self._requests.list_uploads(prefix, after, exchange)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         """Give up one of these uploads."""
