@@ -8,7 +8,6 @@ signature, upload): only the last pass counts as progress, all of them as ``payl
 
 import io
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -41,8 +40,6 @@ from serverless_bench.errors import (
     TimedOut,
 )
 from serverless_bench.job.endpoint import is_aws
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import KeystreamFile
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
@@ -52,9 +49,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 R = TypeVar("R")
-_SUCCESS: Final = 200
-_ERROR: Final = 300
-"""The first statuses of success, and behind it."""
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     boto.ConnectTimeoutError: TimedOut,
@@ -105,10 +99,6 @@ class Boto3Client(LibraryClient[Boto3Options]):
         express=True,
         conditional=True,
     )
-
-    def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._sending = threading.local()
-        super().__init__(target, transfer)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         here = self._client.meta.endpoint_url
@@ -242,17 +232,17 @@ class Boto3Client(LibraryClient[Boto3Options]):
         streamed, request.stream_output = request.stream_output, True
         response = send(request)
         request.stream_output = streamed
-        if response.status_code >= _ERROR or not streamed:
-            exchange = getattr(self._sending, "exchange", None)
+        if response.status_code >= 300 or not streamed:
+            exchange = getattr(HERE, "exchange", None)
             response.raw = SimpleNamespace(stream=partial(read_text, response.raw, exchange))
             try:
                 text = response.content
             except HTTPError as exc:
                 error = TimedOut if isinstance(exc, Urllib3Timeout) else ConnectionLost
                 raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
-            if response.status_code < _SUCCESS:
+            if response.status_code < 200:
                 raise BadResponse("the store's response is none", status=response.status_code)
-            if response.status_code < _ERROR:
+            if response.status_code < 300:
                 check_success(text)
         return response
 
@@ -266,7 +256,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
         """Make one request about the bucket, and report its response."""
-        self._sending.exchange = exchange
+        HERE.exchange = exchange
         with self._translated(exchange):
             try:
                 response = request(Bucket=self._bucket, **parameters)

@@ -1,11 +1,11 @@
 """What clients have in common: options, an endpoint, and how they move to another one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source, is_virtual
 from serverless_bench.clients.options import parse
 from serverless_bench.errors import BadResponse, OperationError, WrongRegion
 from serverless_bench.job.endpoint import redirected
@@ -160,6 +160,16 @@ def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:
 def lower(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers with their names in lower case."""
     return {name.lower(): value for name, value in headers.items()}
+
+
+def hand_on(chunks: Iterable[Any], sink: Sink, exchange: Exchange, *, position: int = 0) -> int:
+    """Give a body, from ``position`` on, to a sink as it comes, and return where it ends."""
+    for chunk in chunks:
+        data = memoryview(chunk)
+        exchange.moved(len(data))
+        sink.write_at(position, data)
+        position += len(data)
+    return position
 
 
 def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:  # noqa: ANN401

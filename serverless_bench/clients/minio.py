@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import BinaryIO, ClassVar, Literal, cast
 from xml.etree.ElementTree import ParseError
@@ -25,7 +26,7 @@ from urllib3.exceptions import HTTPError
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page, lower
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page, hand_on, lower
 from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
@@ -205,7 +206,7 @@ class MinioClient(LibraryClient[MinioOptions]):
     ) -> None:
         if ranged and "Content-Range" not in response.headers:
             raise BadResponse("the store ignored the range", status=response.status)
-        block_bytes, position = self._transfer.block_size, 0
+        block_bytes = self._transfer.block_size
         # A read returns when it is complete, so that the first byte is read alone. It is handed
         # on with the rest: alone it would not tell whose it is, if it is wrong.
         if chunk := response.read(1, decode_content=False):
@@ -215,11 +216,8 @@ class MinioClient(LibraryClient[MinioOptions]):
                 first[:1], first[1:] = chunk, rest
                 exchange.moved(len(first))
                 sink.write_at(0, first)
-                position = len(first)
-        while chunk := response.read(block_bytes, decode_content=False):
-            exchange.moved(len(chunk))
-            sink.write_at(position, memoryview(chunk))
-            position += len(chunk)
+            blocks = iter(partial(response.read, block_bytes, decode_content=False), b"")
+            hand_on(blocks, sink, exchange, position=1 + len(rest))
 
     @contextmanager
     def _translated(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:

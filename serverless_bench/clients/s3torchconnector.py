@@ -25,7 +25,7 @@ from s3torchconnectorclient._mountpoint_s3_client import (
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page, translating
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page, hand_on, translating
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import crt_error, error_in_text
 from serverless_bench.errors import (
@@ -128,13 +128,9 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
     ) -> None:
         """Read in ranges of ``part_mb``."""
         begin, end = (None, None) if length is None else (offset, offset + length)
-        position = 0
         try:
             with _translated():
-                for chunk in self._client.get_object(self._bucket, key, begin, end):
-                    exchange.moved(len(chunk))
-                    sink.write_at(position, memoryview(chunk))
-                    position += len(chunk)
+                hand_on(self._client.get_object(self._bucket, key, begin, end), sink, exchange)
         except OperationError as exc:
             # Asked for ranges, an empty object has none.
             if exc.status != 416 or length is not None or self.head(key, exchange):

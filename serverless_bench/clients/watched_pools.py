@@ -15,7 +15,8 @@ _TICK_S: Final = 0.05
 
 
 HERE: Final = threading.local()
-"""Its ``connection`` is the one over which this thread sends a body; None until it does."""
+"""Its ``connection`` is the one over which this thread sends a body, None until it does; its
+``exchange``, where a client sets it, is that of the thread's request."""
 
 
 class Watched:

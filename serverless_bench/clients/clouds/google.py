@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.environment import first_set
 from serverless_bench.clients.s3_http import NO_HEADERS
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire import WireClient
@@ -217,7 +218,7 @@ def _load() -> Any:  # noqa: ANN401 - google-auth's credentials have no types
     from google.oauth2 import service_account  # noqa: PLC0415
 
     made: Any = service_account.Credentials
-    if path := next(filter(None, map(os.environ.get, _FILES)), None):
+    if path := first_set(_FILES):
         return made.from_service_account_file(path, scopes=_SCOPES)
     if text := os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY"):
         return made.from_service_account_info(json.loads(text), scopes=_SCOPES)

@@ -95,10 +95,8 @@ class WireClient(S3HttpClient[WireOptions]):
         self._send("PutObject", key, exchange, headers=headers, body=source)
 
     def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
-        if etag is None:
-            self.put(key, source, exchange, if_absent=True)
-        else:
-            self._send("PutObject", key, exchange, headers={"if-match": etag}, body=source)
+        headers = {"if-none-match": "*"} if etag is None else {"if-match": etag}
+        self._send("PutObject", key, exchange, headers=headers, body=source)
 
     def get(
         self,
