@@ -233,8 +233,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         response = send(request)
         request.stream_output = streamed
         if response.status_code >= 300 or not streamed:
-            exchange = getattr(HERE, "exchange", None)
-            response.raw = SimpleNamespace(stream=partial(read_text, response.raw, exchange))
+            response.raw = SimpleNamespace(stream=partial(read_text, response.raw, HERE.exchange))
             try:
                 text = response.content
             except HTTPError as exc:

@@ -31,6 +31,7 @@ from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, e
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import document, response_error
+from serverless_bench.clients.watched_pools import HERE
 from serverless_bench.errors import BadResponse
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
@@ -127,7 +128,7 @@ class MinioClient(LibraryClient[MinioOptions]):
         parts = [Part(number, etag) for number, etag in enumerate(etags, start=1)]
         with self._translated(exchange):
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
-            response = self._pool.last_response()
+            response = HERE.response
         # S3 may fail after a status of 200, which the library does not look for.
         if response is not None:
             name = "CompleteMultipartUploadResult"
@@ -223,11 +224,11 @@ class MinioClient(LibraryClient[MinioOptions]):
     def _translated(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:
         if not self._signs:
             raise no_keys()
-        self._pool.begin(exchange, whole=whole)
+        HERE.exchange, HERE.whole, HERE.response = exchange, whole, None
         try:
             yield
         except (MinioException, HTTPError, ParseError, ValueError) as exc:
-            response = self._pool.last_response()
+            response = HERE.response
             if response is None or response.status < 300:
                 raise error_of(exc) from exc
             # The library's exceptions leave half of it out: the region, often the status. The
@@ -237,7 +238,7 @@ class MinioClient(LibraryClient[MinioOptions]):
                 response.status, response.data, headers, self._endpoint, self._bucket
             ) from exc
         finally:
-            self._pool.begin(None)
+            HERE.exchange = HERE.response = None
 
 
 @dataclass(slots=True)
