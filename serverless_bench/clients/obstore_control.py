@@ -1,7 +1,7 @@
 """Small objects of clouds that obstore reaches, and the requests about their buckets."""
 
 from functools import cached_property
-from typing import Final, NoReturn
+from typing import Final
 
 import obstore
 
@@ -16,8 +16,7 @@ from serverless_bench.errors import AccessDenied, BadRequest, ConnectionLost, Op
 _THERE: Final = 409
 _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
-_NOT_OFFERED: Final = 501
-_NOT_UNDERSTOOD: Final = frozenset({400, _NOT_OFFERED})
+_NOT_UNDERSTOOD: Final = frozenset({400, 501})
 
 
 class CloudControl(ObstoreClient):
@@ -114,10 +113,6 @@ class CloudControl(ObstoreClient):
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         """Give up one of these uploads."""
         self._requests.abort_multipart(key, upload_id, exchange)
-
-    def read_setting(self, setting: object, exchange: Exchange) -> NoReturn:
-        """Refuse to say how something is set: only S3's settings have names here."""
-        raise BadRequest("only S3's settings can be asked for", status=_NOT_OFFERED)
 
     def close(self) -> None:
         if "_requests" in self.__dict__:

@@ -67,7 +67,7 @@ class BucketClient(WireClient):
     """The thin client, with the requests that are about a bucket itself.
 
     The clients of other clouds have the same methods (``obstore_control.CloudControl``), but for
-    those of versions.
+    those of versions and settings, which nobody asks them for.
     """
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
