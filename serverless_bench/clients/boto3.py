@@ -69,6 +69,8 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     RuntimeError: AccessDenied,
     ResponseParserError: BadResponse,
     boto.BotoCoreError: BadRequest,
+    # botocore takes a header for the number that it should be.
+    ValueError: BadResponse,
 }
 """What botocore raises besides ``ClientError``; the first match wins."""
 
@@ -257,11 +259,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         """Make one request about the bucket, and report its response."""
         HERE.exchange = exchange
         with self._translated(exchange):
-            try:
-                response = request(Bucket=self._bucket, **parameters)
-            except ValueError as exc:
-                # botocore takes a header for the number that it should be.
-                raise BadResponse(f"{type(exc).__name__}: {exc}") from exc
+            response = request(Bucket=self._bucket, **parameters)
             meta = cast("Any", response)["ResponseMetadata"]
             exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
         return response
@@ -275,7 +273,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
             status, headers = meta.get("HTTPStatusCode", 0), meta.get("HTTPHeaders", {})
             exchange.answered(status, headers)
             raise self._s3_error(exc, status, headers) from exc
-        except (boto.BotoCoreError, ResponseParserError, RuntimeError) as exc:
+        except (boto.BotoCoreError, ResponseParserError, RuntimeError, ValueError) as exc:
             inner = getattr(exc, "kwargs", {}).get("error")
             # Our own, raised in the body that botocore was reading.
             if isinstance(inner, OperationError):

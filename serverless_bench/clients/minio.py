@@ -128,11 +128,9 @@ class MinioClient(LibraryClient[MinioOptions]):
         parts = [Part(number, etag) for number, etag in enumerate(etags, start=1)]
         with self._translated(exchange):
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
-            response = HERE.response
-        # S3 may fail after a status of 200, which the library does not look for.
-        if response is not None:
+            # S3 may fail after a status of 200, which the library does not look for.
             name = "CompleteMultipartUploadResult"
-            document(response.data, name, "that the upload is complete")
+            document(HERE.response.data, name, "that the upload is complete")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         with self._translated(exchange):

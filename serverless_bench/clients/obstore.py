@@ -21,7 +21,7 @@ from obstore.store import S3Store
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, hand_on
+from serverless_bench.clients.library import PAGE, LibraryClient, hand_on, translating
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import error_in_text, s3_error
 from serverless_bench.errors import (
@@ -278,10 +278,8 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             # obstore would leave the odd slashes out and take another key.
             if key.startswith("/") or key.endswith("/") or "//" in key:
                 raise BadRequest(f"obstore has no name for the key {key!r}")
-        try:
+        with translating((BaseError, OSError, ValueError), error_of):
             yield
-        except (BaseError, OSError, ValueError) as exc:
-            raise error_of(str(exc)) from exc
 
 
 def error_of(text: str) -> OperationError:

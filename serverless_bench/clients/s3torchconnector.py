@@ -151,11 +151,10 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
             pages = self._client.list_objects(self._bucket, prefix, max_keys=PAGE)
         keys: list[str] = []
         with _translated():
-            while not keys:
-                page = next(pages, None)
-                if page is None:
-                    break
+            for page in pages:
                 keys = [entry.key for entry in page.object_info if entry.key > after]
+                if keys:
+                    break
         check_page(keys, prefix, more=False)
         more = bool(keys) and not pages.complete
         if more:

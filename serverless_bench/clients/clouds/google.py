@@ -4,8 +4,6 @@ A token is good for whoever has it. So credentials of the environment go to Goog
 nowhere else: any other endpoint (the loopback store) gets a token that is nobody's.
 """
 
-import json
-import logging
 import os
 import re
 import threading
@@ -214,7 +212,10 @@ def find_token() -> Callable[[], str]:
 
 
 def _load() -> Any:  # noqa: ANN401 - google-auth's credentials have no types
-    import google.auth  # noqa: PLC0415 - as in find_token
+    import json  # noqa: PLC0415 - as in find_token
+    import logging  # noqa: PLC0415
+
+    import google.auth  # noqa: PLC0415
     from google.oauth2 import service_account  # noqa: PLC0415
 
     made: Any = service_account.Credentials

@@ -79,8 +79,7 @@ class WireClient(S3HttpClient[WireOptions]):
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
         host, express = self._server.netloc, is_directory_bucket(self._bucket)
-        service = SERVICE if express else "s3"
-        self._signer = Signer(self._region, host, service=service)
+        self._signer = Signer(self._region, host, service=SERVICE if express else "s3")
         self._sessions = Sessions(self._region, host, self._create_session) if express else None
         # What is idle leads to where the bucket was.
         self._close_idle()
