@@ -18,6 +18,11 @@ def find_keys() -> Keys | None:
     return Keys(access, secret, next(filter(None, tokens), None))
 
 
+def lasting_keys() -> Keys | None:
+    """Return the credentials of the environment, unless they expire and may be renewed there."""
+    return None if "AWS_CREDENTIAL_EXPIRATION" in os.environ else find_keys()
+
+
 def no_keys(hint: str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") -> AccessDenied:
     """Return the error of a request that cannot be signed."""
     return AccessDenied(f"no credentials: {hint}")
