@@ -23,6 +23,7 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
+from serverless_bench.clients.aws_credentials import AwsSession
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.library import LibraryClient, check_page, moved_endpoint, read_text
 from serverless_bench.clients.options import option
@@ -207,7 +208,9 @@ class Boto3Client(LibraryClient[Boto3Options]):
         if self._options.payload_signing != "library":
             how["payload_signing_enabled"] = self._options.payload_signing == "sha256"
         when = None if self._options.checksum == "library" else self._options.checksum
-        self._client: S3Client = boto3.client(
+        # Its credentials are those of this process, however many clients there are.
+        session = boto3.Session(botocore_session=AwsSession())
+        self._client: S3Client = session.client(
             "s3",
             region_name=self._region,
             endpoint_url=self._endpoint_url or None,

@@ -23,6 +23,11 @@ def first_set(names: tuple[str, ...]) -> str:
     return next(filter(None, map(os.environ.get, names)), "")
 
 
+def lasting_keys() -> Keys | None:
+    """Return the credentials of the environment, unless they expire and may be renewed there."""
+    return None if "AWS_CREDENTIAL_EXPIRATION" in os.environ else find_keys()
+
+
 def no_keys(hint: str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") -> AccessDenied:
     """Return the error of a request that cannot be signed."""
     return AccessDenied(f"no credentials: {hint}")

@@ -20,6 +20,7 @@ from serverless_bench.aws.client import (
     credentials_error,
     open_client,
 )
+from serverless_bench.clients.aws_credentials import forget_credentials
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
@@ -176,6 +177,7 @@ class LambdaClient:
             raise ExecutorError(str(error), hint=hint) from refused
         if now_ns - self._renewed_ns > NS_PER_S:
             self._renewed_ns = now_ns
+            forget_credentials()
             try:
                 self.api = self._open()
             except ExecutorError as exc:

@@ -9,11 +9,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Final
 
+from serverless_bench.clients.parent_keys import keys_for_children
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import (
@@ -72,14 +73,19 @@ class LocalExecutor:
     ) -> Generator[Outcome, None, None]:
         size = min(self._job.concurrency, self._job.number)
         allow_files_of(self._job, size)
-        with closing(_WorkerPool(size, json.dumps(rehearsal(self._job)), progress)) as pool:
+        with (
+            keys_for_children() as keys,
+            closing(_WorkerPool(size, json.dumps(rehearsal(self._job)), progress, keys)) as pool,
+        ):
             yield from pool.run(iter(invocations), self._job.deadline + GRACE_S)
 
 
 class _WorkerPool:
     """The driver's end of one fork server and its workers."""
 
-    def __init__(self, size: int, rehearsal: str, progress: RunProgress) -> None:
+    def __init__(
+        self, size: int, rehearsal: str, progress: RunProgress, keys: Mapping[str, str]
+    ) -> None:
         self._size = size
         self._progress = progress
         self._clock = progress.clock
@@ -99,7 +105,7 @@ class _WorkerPool:
             # -P: what lies in the current directory is not ours to import.
             [sys.executable, "-P", "-m", _FORK_SERVER, *map(str, fds), rehearsal],
             # Nobody but this driver can hand these workers anything.
-            env={**os.environ, ALLOW_CODE: "1"},
+            env={**os.environ, **keys, ALLOW_CODE: "1"},
             pass_fds=fds,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -3,8 +3,8 @@
 import os
 import re
 import resource
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,9 @@ _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _births: dict[int, tuple[int, int]] = {}
 _forgotten_peaks: dict[int, int] = {}
 """The largest resident set before the kernel was made to forget it."""
+
+_pauses: list[Callable[[], AbstractContextManager[object]]] = []
+"""Of what is drawn on the terminal now."""
 
 
 def note_birth(born_ns: int, import_ns: int) -> None:
@@ -60,6 +63,25 @@ def _set_variables(variables: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+@contextmanager
+def paused_by_prompts(pause: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+    """Have ``pause`` entered while the user is asked for something, for the length of a block."""
+    _pauses.append(pause)
+    try:
+        yield
+    finally:
+        _pauses.remove(pause)
+
+
+@contextmanager
+def around_prompts() -> Iterator[None]:
+    """Keep what is drawn on the terminal away while the user is asked for something."""
+    with ExitStack() as stack:
+        for pause in _pauses:
+            stack.enter_context(pause())
+        yield
 
 
 def without_credentials() -> dict[str, str]:

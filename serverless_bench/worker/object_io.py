@@ -191,6 +191,10 @@ class ObjectIO:
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
+        # It loads botocore, which most processes never need.
+        from serverless_bench.clients.aws_credentials import forget_credentials  # noqa: PLC0415
+
+        forget_credentials()
         before, self._client = self._client, self._open()
         before.close()
 

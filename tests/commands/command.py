@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from serverless_bench.cli.main import main
+from serverless_bench.clients.aws_credentials import forget_credentials
 from serverless_bench.worker import invocation
 from tests.commands.processes import PATIENCE_S
 from tests.stores.servers import credentials
@@ -61,6 +62,7 @@ class Sbench:
             ):
                 # As in a process that has just begun: nothing is warm.
                 invocation.forget_clients()
+                forget_credentials()
                 invocation._generators.clear()
                 code = main([*map(str, arguments)])
             return _done(code, _text(out), _text(err))

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.environment import find_keys
+from serverless_bench.clients.environment import lasting_keys
 from serverless_bench.clients.library import LONG_TEXT, SHORT_TEXT
 from serverless_bench.clients.listings import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.options import option
@@ -283,8 +283,8 @@ def _find_keys() -> Callable[[], Keys | None]:
     The environment stands first in the AWS chain, and on Lambda it is all there is; botocore
     would cost every cold start 100 ms, so it is imported when needed.
     """
-    keys = find_keys()
-    if keys is not None and "AWS_CREDENTIAL_EXPIRATION" not in os.environ:
+    keys = lasting_keys()
+    if keys is not None:
         return lambda: keys
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 

@@ -1,6 +1,7 @@
 """The live view of a run, as lines, and on a terminal."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
@@ -18,6 +19,7 @@ from serverless_bench.driver.live.text import (
     sparkline,
 )
 from serverless_bench.driver.live.view import WINDOW_NS, Look, RunView
+from serverless_bench.process import paused_by_prompts
 from serverless_bench.units import NS_PER_S, format_per_s
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -29,19 +31,31 @@ _MANY_S: Final = 120
 """From here on minutes are told, not seconds."""
 
 
+@contextmanager
 def live_screen(
     view: RunView, console: Console | None = None, *, refresh_per_second: float
-) -> Live:
-    """Return the view, which stands as long as it is entered, and is drawn again and again."""
+) -> Iterator[Live]:
+    """Draw the view again and again while the block lasts, but for when the user is asked."""
     console = console or Console(stderr=True)
     unicode = console.encoding.startswith("utf")
-    return Live(
+    live = Live(
         get_renderable=lambda: view_lines(view.look(), console.width, unicode=unicode),
         console=console,
         refresh_per_second=refresh_per_second,
         transient=True,
         vertical_overflow="crop",
     )
+
+    @contextmanager
+    def taken_away() -> Iterator[None]:
+        live.stop()
+        try:
+            yield
+        finally:
+            live.start()
+
+    with live, paused_by_prompts(taken_away):
+        yield live
 
 
 def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:

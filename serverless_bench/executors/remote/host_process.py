@@ -5,17 +5,19 @@ when its input does: then the driver is gone, or wants no more.
 """
 
 import json
+import os
 import pickletools
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import BufferedReader, BufferedWriter
 from itertools import takewhile
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Thread
 from typing import Any, Final, cast
 
+from serverless_bench.clients.parent_keys import keys_for_children
 from serverless_bench.errors import ExecutorError, one_line
 from serverless_bench.executors.remote.launcher import Refusal
 
@@ -48,6 +50,9 @@ class LaunchingHost:
     ) -> None:
         self._failure = failure
         self._timeout_s = timeout_s
+        self._keys = ExitStack()
+        if env is None:
+            env = {**os.environ, **self._keys.enter_context(keys_for_children())}
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
@@ -77,6 +82,7 @@ class LaunchingHost:
         self._reader.join()
         self._stdout.close()
         self._process.wait()
+        self._keys.close()
 
     def send(self, **order: Any) -> None:  # noqa: ANN401 - JSON
         """Send the host a message."""
