@@ -26,6 +26,7 @@ mfa_serial = arn:aws:iam::123456789012:mfa/somebody
 aws_access_key_id = source
 aws_secret_access_key = source
 """
+STS_KEYS = KEYS["AWS_ACCESS_KEY_ID"], KEYS["AWS_SECRET_ACCESS_KEY"]
 PROMPT = "MFA code for"
 RENEWED_S = 900
 """botocore renews credentials that are good for less than 15 minutes."""
@@ -56,7 +57,7 @@ def with_mfa(
 ) -> tuple[Mapping[str, int], str, list[str]]:
     """Return the report of a run as a role with MFA, the terminal, and the codes that were told."""
     environment = configured(home, ROLE)
-    with sts(*KEYS.values(), *lives_s) as service:
+    with sts(*STS_KEYS, *lives_s) as service:
         environment |= {**more, "AWS_ENDPOINT_URL_STS": service.url}
         code, out, shown = on_terminal(
             home,
@@ -88,7 +89,7 @@ def test_it_asks_once_more_when_the_session_ends_and_nothing_is_drawn_meanwhile(
     tmp_path: Path, store: str, host: LambdaHost
 ) -> None:
     environment = configured(tmp_path, ROLE)
-    with sts(*KEYS.values(), RENEWED_S + 6, 3600) as service:
+    with sts(*STS_KEYS, RENEWED_S + 6, 3600) as service:
         code, out, shown = on_terminal(
             tmp_path,
             {
