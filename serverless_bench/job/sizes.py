@@ -21,9 +21,8 @@ because warp draws it evenly from 0.
 import math
 import random
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -48,24 +47,8 @@ _UNITS: Final = (
 )
 
 
-class Sizes(ABC):
-    """A distribution of object sizes, in whole bytes from 1 on."""
-
-    @abstractmethod
-    def draw(self, source: random.Random) -> int:
-        """Return the size of one object."""
-
-    @abstractmethod
-    def mean(self) -> float:
-        """Return what sizes are on average."""
-
-    @abstractmethod
-    def maximum(self) -> int:
-        """Return the largest size there may be."""
-
-
 @dataclass(frozen=True, slots=True)
-class Fixed(Sizes):
+class Fixed:
     """All objects have one size."""
 
     size: int
@@ -84,7 +67,7 @@ class Fixed(Sizes):
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform(Sizes):
+class Uniform:
     """Every size between two, these included, is as likely as any other."""
 
     low: int
@@ -100,7 +83,7 @@ class Uniform(Sizes):
         return self.high
 
     def __str__(self) -> str:
-        return f"uniform:{_text(self.low)}:{_text(self.high)}"
+        return f"{type(self).__name__.lower()}:{_text(self.low)}:{_text(self.high)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +99,6 @@ class LogUniform(Uniform):
             return float(self.low)
         return (self.high - self.low) / math.log(self.high / self.low)
 
-    def __str__(self) -> str:
-        return f"loguniform:{_text(self.low)}:{_text(self.high)}"
-
 
 def _below(value: float, mean: float, deviation: float) -> float:
     """Return how likely a normal variable is below a value; ``statistics`` would load fractions."""
@@ -126,21 +106,19 @@ def _below(value: float, mean: float, deviation: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class LogNormal(Sizes):
+class LogNormal(Uniform):
     """The logarithm is normal; sizes out of bounds become the bound.
 
     Parameters
     ----------
-    centre, deviation
-        Mean and standard deviation of the size, in bytes, were there no bounds.
     low, high
         The bounds.
+    centre, deviation
+        Mean and standard deviation of the size, in bytes, were there no bounds.
     """
 
     centre: int
     deviation: int
-    low: int
-    high: int
 
     def draw(self, source: random.Random) -> int:
         exponent = source.gauss(*self._normal())
@@ -150,7 +128,7 @@ class LogNormal(Sizes):
         return max(self.low, round(math.exp(exponent)))
 
     def mean(self) -> float:
-        """See ``Sizes``; of the clamped distribution."""
+        """Return the mean of the clamped distribution."""
         mean, deviation = self._normal()
         low, high = math.log(self.low), math.log(self.high)
         # E[X; a < X < b] of a lognormal X is its mean times P(a < Y < b), where log Y has
@@ -159,9 +137,6 @@ class LogNormal(Sizes):
         between = self.centre * (_below(high, moved, deviation) - _below(low, moved, deviation))
         at_least = self.low * _below(low, mean, deviation)
         return at_least + between + self.high * (1 - _below(high, mean, deviation))
-
-    def maximum(self) -> int:
-        return self.high
 
     def _normal(self) -> tuple[float, float]:
         """Return mean and deviation of the logarithm."""
@@ -174,7 +149,7 @@ class LogNormal(Sizes):
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets(Sizes):
+class Buckets:
     """A few sizes, each with a weight."""
 
     sizes: tuple[int, ...]
@@ -194,6 +169,11 @@ class Buckets(Sizes):
     def __str__(self) -> str:
         pairs = zip(self.sizes, self.weights, strict=True)
         return "buckets:" + ",".join(f"{_text(size)}={weight:.15g}" for size, weight in pairs)
+
+
+Sizes = Fixed | Uniform | Buckets
+"""A distribution of object sizes, in whole bytes from 1 on: it can ``draw`` one, and has a ``mean``
+and a ``maximum``."""
 
 
 def parse_sizes(text: str) -> Sizes:
@@ -216,27 +196,18 @@ def _parsed(text: str) -> Sizes:
     kind, colon, rest = text.partition(":")
     if not colon:
         return Fixed(parse_size(text))
-    forms: dict[str, Callable[[str, str], Sizes]] = {
-        "uniform": _bounded,
-        "loguniform": _bounded,
-        "lognormal": _lognormal,
-        "buckets": _buckets,
-    }
-    if kind not in forms:
+    if kind == "buckets":
+        return _buckets(rest)
+    if kind == "lognormal":
+        centre, deviation, low, high = _numbers(kind, rest, "MEAN:STD:MIN:MAX")
+        return LogNormal(low, high, centre, deviation)
+    if kind not in {"uniform", "loguniform"}:
         raise UsageError(f"{text!r} is no distribution of sizes", hint=_HINT)
-    return forms[kind](kind, rest)
-
-
-def _bounded(kind: str, rest: str) -> Sizes:
     low, high = _numbers(kind, rest, "MIN:MAX")
     return Uniform(low, high) if kind == "uniform" else LogUniform(low, high)
 
 
-def _lognormal(kind: str, rest: str) -> Sizes:
-    return LogNormal(*_numbers(kind, rest, "MEAN:STD:MIN:MAX"))
-
-
-def _buckets(kind: str, rest: str) -> Sizes:
+def _buckets(rest: str) -> Sizes:
     sizes, weights = [], []
     for pair in rest.split(","):
         size, equals, weight = pair.partition("=")
@@ -245,7 +216,7 @@ def _buckets(kind: str, rest: str) -> Sizes:
         sizes.append(parse_size(size))
         weights.append(float(weight))
     if not 0 < math.fsum(weights) < math.inf:
-        raise UsageError(f"the weights of {kind}:{rest} are all 0, or too large", hint=_HINT)
+        raise UsageError(f"the weights of buckets:{rest} are all 0, or too large", hint=_HINT)
     return Buckets(tuple(sizes), tuple(weights))
 
 
