@@ -12,7 +12,7 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -71,25 +71,18 @@ class ProbeSpec:
         return described(cls, data, "probe")
 
 
-@dataclass(slots=True)
-class _Trials:
-    """What was tried so far."""
-
-    refused: str = ""
-    """What an attempt came to that did not succeed, after which nothing else is tried."""
-    requests: dict[str, Counter[str]] = field(default_factory=dict)
-    """Billed requests, of ``data`` and of ``control``, by kind."""
-
-
 def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return what this environment is, and what it may not do; JSON in and JSON out."""
     spec = ProbeSpec.from_json(event[PROBE])
-    cold, trials = take_for_warm(), _Trials()
-    for what, attempt in _attempts(spec, trials):
+    cold, refused = take_for_warm(), ""
+    # Billed requests, of ``data`` and of ``control``, by kind.
+    requests: dict[str, Counter[str]] = {}
+    for what, attempt in _attempts(spec, requests):
         try:
             attempt()
         except SbenchError as exc:
-            trials.refused = f"{what}: {last_failure(exc)}"
+            # After which nothing else is tried.
+            refused = f"{what}: {last_failure(exc)}"
             break
     return {
         "worker_id": worker_id(),
@@ -101,8 +94,8 @@ def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
         "memory_mib": memory_mib(),
         "region": os.environ.get("AWS_REGION", ""),
         "allows_code": os.environ.get(ALLOW_CODE) == "1",
-        "refused": trials.refused,
-        "requests": trials.requests,
+        "refused": refused,
+        "requests": requests,
     }
 
 
@@ -114,7 +107,9 @@ def code_files() -> dict[str, str]:
     }
 
 
-def _attempts(spec: ProbeSpec, trials: _Trials) -> Iterator[tuple[str, Callable[[], object]]]:
+def _attempts(
+    spec: ProbeSpec, requests: dict[str, Counter[str]]
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is tried, in this order, and how."""
     if spec.workload:
         yield f"workload {spec.workload}", partial(WORKLOADS.load, spec.workload)
@@ -122,13 +117,13 @@ def _attempts(spec: ProbeSpec, trials: _Trials) -> Iterator[tuple[str, Callable[
         yield f"client {spec.target.client}", partial(CLIENTS.load, spec.target.client)
     if spec.control is not None:
         with closing(ObjectIO(for_run(spec.control, spec.run_id))) as store:
-            trials.requests["control"] = store.requests
+            requests["control"] = store.requests
             for what, attempt in _in_control(spec, store):
                 yield f"{what} in bucket {spec.control.bucket}", attempt
     if spec.target is not None and spec.needs:
         # Keys of objects to read have their prefix.
         with closing(ObjectIO(replace(spec.target, prefix=""))) as store:
-            trials.requests["data"] = store.requests
+            requests["data"] = store.requests
             for what, attempt in _in_data(spec, store):
                 yield f"{what} in bucket {spec.target.bucket}", attempt
 
