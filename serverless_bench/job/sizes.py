@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from serverless_bench.errors import UsageError
 from serverless_bench.units import parse_size
@@ -152,23 +152,21 @@ class LogNormal(Uniform):
 class Buckets:
     """A few sizes, each with a weight."""
 
-    sizes: tuple[int, ...]
-    weights: tuple[float, ...]
+    pairs: tuple[tuple[int, float], ...]
 
     def draw(self, source: random.Random) -> int:
-        return source.choices(self.sizes, cum_weights=list(accumulate(self.weights)))[0]
+        sizes, weights = zip(*self.pairs, strict=True)
+        return cast("int", source.choices(sizes, cum_weights=list(accumulate(weights)))[0])
 
     def mean(self) -> float:
-        pairs = zip(self.sizes, self.weights, strict=True)
-        return math.fsum(size * weight for size, weight in pairs) / math.fsum(self.weights)
+        total = math.fsum(weight for _, weight in self.pairs)
+        return math.fsum(size * weight for size, weight in self.pairs) / total
 
     def maximum(self) -> int:
-        pairs = zip(self.sizes, self.weights, strict=True)
-        return max(size for size, weight in pairs if weight)
+        return max(size for size, weight in self.pairs if weight)
 
     def __str__(self) -> str:
-        pairs = zip(self.sizes, self.weights, strict=True)
-        return "buckets:" + ",".join(f"{_text(size)}={weight:.15g}" for size, weight in pairs)
+        return "buckets:" + ",".join(f"{_text(size)}={weight:.15g}" for size, weight in self.pairs)
 
 
 Sizes = Fixed | Uniform | Buckets
@@ -208,16 +206,15 @@ def _parsed(text: str) -> Sizes:
 
 
 def _buckets(rest: str) -> Sizes:
-    sizes, weights = [], []
+    pairs = []
     for pair in rest.split(","):
         size, equals, weight = pair.partition("=")
         if not equals or not re.fullmatch(r"\d+(\.\d+)?(e[-+]?\d+)?", weight.strip()):
             raise UsageError(f"{pair!r} is no size and weight", hint="as in buckets:4KiB=10")
-        sizes.append(parse_size(size))
-        weights.append(float(weight))
-    if not 0 < math.fsum(weights) < math.inf:
+        pairs.append((parse_size(size), float(weight)))
+    if not 0 < math.fsum(weight for _, weight in pairs) < math.inf:
         raise UsageError(f"the weights of buckets:{rest} are all 0, or too large", hint=_HINT)
-    return Buckets(tuple(sizes), tuple(weights))
+    return Buckets(tuple(pairs))
 
 
 def _numbers(kind: str, rest: str, form: str) -> list[int]:
@@ -245,15 +242,16 @@ def _from_listing(path: Path) -> Buckets:
     groups: dict[int, list[tuple[int, int]]] = {}
     low, high = min(found), max(found)
     for rank, (size, count) in enumerate(sorted(found.items())):
-        group = rank
+        place = rank
         if len(found) > MAX_BUCKETS:
             share = math.log(size / low) / math.log(high / low)
-            group = min(MAX_BUCKETS - 1, int(share * MAX_BUCKETS))
-        groups.setdefault(group, []).append((size, count))
-    weights = [sum(count for _, count in group) for group in groups.values()]
-    totals = [sum(size * count for size, count in group) for group in groups.values()]
-    sizes = (round(total / weight) for total, weight in zip(totals, weights, strict=True))
-    return Buckets(tuple(sizes), tuple(map(float, weights)))
+            place = min(MAX_BUCKETS - 1, int(share * MAX_BUCKETS))
+        groups.setdefault(place, []).append((size, count))
+    pairs = []
+    for group in groups.values():
+        weight = sum(count for _, count in group)
+        pairs.append((round(sum(size * count for size, count in group) / weight), float(weight)))
+    return Buckets(tuple(pairs))
 
 
 def _listed(path: Path) -> Iterator[int]:

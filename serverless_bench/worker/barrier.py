@@ -18,7 +18,7 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.in_memory import MemorySource, NoSink
+from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
@@ -70,8 +70,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
         raise ValueError("this invocation has no start barrier")
     began_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
-    timeout_s = invocation.gate_timeout + _TIMEOUT_S
-    deadline_ns = began_ns + round(timeout_s * NS_PER_S)
+    deadline_ns = began_ns + round((invocation.gate_timeout + _TIMEOUT_S) * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(b"+")))
@@ -95,7 +94,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
 
 def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
-        retrier.run("get", partial(client.get, key, NoSink()))
+        retrier.run("get", partial(client.get, key, MemorySink()))
     except OperationError as exc:
         # Who may not list is told 403 as long as it is not there (Amazon S3 API, "GetObject").
         if not exc.retryable and not isinstance(exc, AccessDenied | NotFound):

@@ -35,14 +35,24 @@ HEADER_WORDS: Final = 8
 STOP: Final = 0
 """The word of the header that has functions with a duration end."""
 
-# The words of a slot, by their distance from its beginning: some by kind or class, single ones,
-# and the histogram.
+# The words of a slot, by their distance from its beginning: three by kind, one by class of failure,
+# single words, and the histogram.
 BYTES, OPERATIONS, FAILED, FAILURE = range(0, 4 * len(KINDS), len(KINDS))
-_FIRST: Final = FAILURE + len(FAILURES)
-HISTOGRAM: Final = _FIRST + 11
-# Every attempt is in one of three: what Amazon S3 charges for as for GET, as for PUT, not at all.
-RETRIES, GETS, PUTS, FREE, *_TIMES = range(_FIRST, HISTOGRAM)
-IN_FLIGHT_NS, CONFLICTS, PAYLOAD_NS, AWAKE_NS, SAMPLED_NS, PROBES, DELAYED = _TIMES
+(
+    RETRIES,
+    # Every attempt is in one of three: what Amazon S3 charges for as for GET, for PUT, not at all.
+    GETS,
+    PUTS,
+    FREE,
+    IN_FLIGHT_NS,
+    CONFLICTS,
+    PAYLOAD_NS,
+    AWAKE_NS,
+    SAMPLED_NS,
+    PROBES,
+    DELAYED,
+    HISTOGRAM,
+) = range(FAILURE + len(FAILURES), FAILURE + len(FAILURES) + 12)
 
 SUB_BITS: Final = 3
 LOWEST_BITS: Final = 13

@@ -11,7 +11,7 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -65,15 +65,10 @@ class ProbeSpec:
         """The names of its claim and of its record."""
         return f"{PROBE_CLAIM}{self.number}", f"{PROBE_RECORD}{self.number}"
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ProbeSpec":
-        """Return the specification that ``asdict`` made ``data`` from."""
-        return described(cls, data, "probe")
-
 
 def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return what this environment is, and what it may not do; JSON in and JSON out."""
-    spec = ProbeSpec.from_json(event[PROBE])
+    spec = described(ProbeSpec, event[PROBE], PROBE)
     cold, refused = take_for_warm(), ""
     # Billed requests, of ``data`` and of ``control``, by kind.
     requests: dict[str, Counter[str]] = {}
@@ -140,14 +135,12 @@ def _in_data(spec: ProbeSpec, store: ObjectIO) -> Iterator[tuple[str, Callable[[
     if "put" in spec.needs:
         yield "put", partial(store.put, spec.mark, MARK, timeout_s=_TRIAL_S)
     if "get" in spec.needs:
-        yield "get", partial(_get, store, spec.key or spec.mark)
+        yield "get", partial(_look_at, store, spec.key or spec.mark)
     if "delete" in spec.needs:
         yield "delete", partial(store.delete, spec.mark, etag="", timeout_s=_TRIAL_S)
 
 
-def _get(store: ObjectIO, key: str) -> None:
+def _look_at(store: ObjectIO, key: str) -> None:
     """Read the first byte: an object that is not there is the job's affair."""
-    try:
+    with suppress(NotFound):
         store.head(key, 1, timeout_s=_TRIAL_S)
-    except NotFound:
-        return

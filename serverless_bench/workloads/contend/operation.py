@@ -77,15 +77,7 @@ class Contender(Performer):
             If it failed; its write may have been performed all the same.
         """
         commit = _Commit(context, self)
-        match context.spec.kind:
-            case OperationKind.INCREMENT:
-                return _increment(commit)
-            case OperationKind.CLAIM:
-                return _claim(commit)
-            case OperationKind.APPEND:
-                return _append(commit)
-            case _:
-                return _observe(commit)
+        return _PERFORM[context.spec.kind](commit)
 
     def token(self) -> str:
         """Return the name of a new version; threads may ask at once."""
@@ -302,3 +294,11 @@ def _observe(commit: _Commit) -> OperationResult:
         contender.saw(key, number)
         number += 1
     return DONE
+
+
+_PERFORM: Final = {
+    OperationKind.INCREMENT: _increment,
+    OperationKind.CLAIM: _claim,
+    OperationKind.APPEND: _append,
+    OperationKind.OBSERVE: _observe,
+}
