@@ -140,18 +140,15 @@ def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a
     inner = get_args(annotation)
     if get_origin(annotation) is not tuple:
         # A type, or one of several.
-        return any(_fits(each, value) for each in inner) if inner else _is_a(annotation, value)
+        if inner:
+            return any(_fits(each, value) for each in inner)
+        is_number = annotation is bool or not isinstance(value, bool)
+        return is_number and isinstance(value, _ALSO.get(annotation, (annotation,)))
     if not isinstance(value, tuple | list):
         return False
     if Ellipsis in inner:
         return all(_fits(inner[0], each) for each in value)
     return len(value) == len(inner) and all(map(_fits, inner, value))
-
-
-def _is_a(kind: type, value: object) -> bool:
-    return isinstance(value, _ALSO.get(kind, (kind,))) and (
-        kind is bool or not isinstance(value, bool)
-    )
 
 
 def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form

@@ -175,8 +175,7 @@ class FunctionContext:
         prefix = self.target.prefix if prefix is None else prefix
         found: list[str] = []
         while True:
-            after = found[-1] if found else ""
-            page = self._perform(OperationKind.LIST, prefix, list_after=after)
+            page = self._perform(OperationKind.LIST, prefix, list_after=found[-1] if found else "")
             found += page.keys
             if not page.more:
                 return found

@@ -25,19 +25,8 @@ from serverless_bench.version import __version__
 from serverless_bench.worker.cpu_time import CpuTimer
 from serverless_bench.worker.live_board import BoardWriter
 from serverless_bench.worker.operation import describe, to_tables
-from serverless_bench.worker.runner import (
-    InvocationRunner,
-    forget_clients,
-    seldom_collected,
-)
-
-__all__ = [
-    "forget_clients",
-    "generator_bytes_per_s",
-    "handle",
-    "run_invocation",
-    "take_for_warm",
-]
+from serverless_bench.worker.runner import InvocationRunner, seldom_collected
+from serverless_bench.worker.runner import forget_clients as forget_clients
 
 _generators: dict[int, int] = {}
 """How fast this process, by its id, makes bytes; a fork begins cold."""

@@ -40,11 +40,8 @@ _LOOK_NS: Final = NS_PER_S // 4
 _DEADLINE: Final = "deadline: stopped before the last operation"
 _OTHER_THREAD: Final = "another thread failed"
 _clients: Final = Kept()
-
-
-def forget_clients() -> None:
-    """Close every connection that this process keeps for its next invocation."""
-    _clients.forget()
+forget_clients: Final = _clients.forget
+"""Closes every connection that this process keeps for its next invocation."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -115,7 +115,15 @@ class Array(Workload):
             return
         array = _array(invocation.load)
         if array.operation == "append":
-            yield from _appends(invocation, array)
+            (key,), added = new_arrays(invocation), array_bytes(array)
+            for number in range(invocation.objects):
+                yield OperationSpec(
+                    kind=_kind(array),
+                    key=key,
+                    size=declared_size(key),
+                    offset=number * added,
+                    length=added,
+                )
             return
         reads = chain.from_iterable(repeat(invocation.keys, invocation.read_times))
         for key in reads if array.operation == "read" else new_arrays(invocation):
@@ -133,19 +141,6 @@ def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
         return
     for number in range(count):
         yield planned_object(invocation, number, size=size).key
-
-
-def _appends(invocation: "InvocationSpec", array: ArraySpec) -> Iterator[OperationSpec]:
-    (key,) = new_arrays(invocation)
-    size = array_bytes(array)
-    for number in range(invocation.objects):
-        yield OperationSpec(
-            kind=OperationKind.APPEND_ARRAY,
-            key=key,
-            size=declared_size(key),
-            offset=number * size,
-            length=size,
-        )
 
 
 def _kind(array: ArraySpec) -> OperationKind:
