@@ -242,11 +242,5 @@ def check_limits(
             at_least(name, value, least)
             at_most(name, value, most)
     for name in positives:
-        if (value := getattr(spec, name)) is not None:
-            positive(name, value)
-
-
-def positive(name: str, value: float) -> None:
-    """Refuse a number that is not above zero."""
-    if not value > 0:
-        raise wrong(name, f"must be positive, got {value}")
+        if (value := getattr(spec, name)) is not None and not value > 0:
+            raise wrong(name, f"must be positive, got {value}")

@@ -25,12 +25,13 @@ Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
 """Operations of one thread, one after the other."""
 
 
+PACED: Final = ("threads", "rate", "arrivals")
+"""Settings of how a function goes through its operations."""
 NEW_OBJECTS: Final = ("mb", "size", "sizes", "layout", "compressibility", "duplication", "prefix")
 """Settings of objects that a function makes."""
+PACE: Final = ("threads", "rate", "arrivals")
 CONTENT: Final = ("sizes", "layout", "compressibility", "duplication")
 """Fields of a load that these settings become."""
-PACE: Final = ("threads", "rate", "arrivals")
-"""Settings of how a function goes through its operations, and fields of a load."""
 
 
 class Workload:

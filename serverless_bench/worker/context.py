@@ -17,11 +17,13 @@ from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.target import Target
+from serverless_bench.payload.keystream import Keystream
+from serverless_bench.payload.shaped import content_of
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, needs, plain
 from serverless_bench.worker.operation_context import OperationResult
 from serverless_bench.worker.runner import InvocationRunner
-from serverless_bench.worker.spans import KeyContent, Span
+from serverless_bench.worker.spans import Span
 
 _ERRORS: Final[Mapping[str, type[OperationError]]] = {
     kind.code: kind for kind in OperationError.__subclasses__()
@@ -123,9 +125,9 @@ class FunctionContext:
         """Return the size that a key declares; None if sbench did not make it."""
         return declared_size(key)
 
-    def content(self, key: str) -> KeyContent:
+    def content(self, key: str) -> Keystream:
         """Return the bytes that belong to ``key``, an object's or any other name."""
-        return KeyContent(key)
+        return content_of(key)
 
     def put(self, key: str) -> None:
         """Write the object of a key of ``new_key``.

@@ -15,7 +15,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, Stream, Workload
+from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -52,8 +52,8 @@ class _Object:
 class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
-    settings = (*PACE, *NEW_OBJECTS, "mix", "operations", "range_size")
-    load = (*PACE, *CONTENT, "mix", "operations", "range_size")
+    settings = (*PACED, PACED, *NEW_OBJECTS, "mix", "operations", "range_size")
+    load = (*PACE, PACED, *CONTENT, "mix", "operations", "range_size")
     about = "mix"
     default_number = 4
     default_objects = 16

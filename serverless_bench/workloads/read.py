@@ -8,7 +8,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.transfer import Stat
-from serverless_bench.job.workload import PACE, Stream, Workload
+from serverless_bench.job.workload import PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -21,8 +21,8 @@ class Read(Workload):
     which ``read_assignment`` decides.
     """
 
-    settings = (*PACE, "key", "key_file", "read_times", "split")
-    load = (*PACE, "split")
+    settings = (*PACED, PACED, "key", "key_file", "read_times", "split")
+    load = (*PACE, PACED, "split")
     default_number = None
     deals_objects = True
     source = "write"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, Stream, Workload
+from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Write(Workload):
     """One put for each object of the invocation."""
 
-    settings = (*PACE, *NEW_OBJECTS)
-    load = (*PACE, *CONTENT)
+    settings = (*PACED, PACED, *NEW_OBJECTS)
+    load = (*PACE, PACED, *CONTENT)
     needs_size = True
     creates_objects = True
     deals_objects = True

@@ -22,7 +22,7 @@ from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.output.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, SbenchError
-from serverless_bench.job.workload import PACE
+from serverless_bench.job.workload import PACED
 from serverless_bench.settings.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.units import format_count
 
@@ -37,7 +37,7 @@ _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 @click.argument("file", type=FILE, metavar="FILE.toml")
 @harmless("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
 @option("--prefix", help="Goes before every new key.")
-@settings(*PACE)
+@settings(*PACED)
 @common_options
 def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     """Run the stages of a job file one after the other, each into a run directory.

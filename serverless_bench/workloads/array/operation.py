@@ -123,8 +123,8 @@ class ArrayPerformer(Performer):
         give_memory_back()
         if operation.kind is not OperationKind.READ_ARRAY:
             # The user's own array, before he calls anything.
-            data = bytearray(self._size)
-            Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
+            keystream = Keystream(operation.key, operation.generation)
+            data = keystream.read(operation.offset, self._size)
             self._data = as_block(data, self._shape, array)
         self._is_ready = True
 
