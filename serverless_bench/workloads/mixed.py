@@ -52,8 +52,8 @@ class _Object:
 class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
-    settings = (*PACED, PACED, *NEW_OBJECTS, "mix", "operations", "range_size")
-    load = (*PACE, PACED, *CONTENT, "mix", "operations", "range_size")
+    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size")
+    load = (*PACE, *CONTENT, "mix", "operations", "range_size")
     about = "mix"
     default_number = 4
     default_objects = 16

@@ -21,8 +21,8 @@ class Read(Workload):
     which ``read_assignment`` decides.
     """
 
-    settings = (*PACED, PACED, "key", "key_file", "read_times", "split")
-    load = (*PACE, PACED, "split")
+    settings = (*PACED, "key", "key_file", "read_times", "split")
+    load = (*PACE, "split")
     default_number = None
     deals_objects = True
     source = "write"

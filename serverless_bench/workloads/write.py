@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Write(Workload):
     """One put for each object of the invocation."""
 
-    settings = (*PACED, PACED, *NEW_OBJECTS)
-    load = (*PACE, PACED, *CONTENT)
+    settings = (*PACED, *NEW_OBJECTS)
+    load = (*PACE, *CONTENT)
     needs_size = True
     creates_objects = True
     deals_objects = True
