@@ -48,25 +48,6 @@ _UNITS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """All objects have one size."""
-
-    size: int
-
-    def draw(self, source: random.Random) -> int:  # noqa: ARG002
-        return self.size
-
-    def mean(self) -> float:
-        return float(self.size)
-
-    def maximum(self) -> int:
-        return self.size
-
-    def __str__(self) -> str:
-        return _text(self.size)
-
-
-@dataclass(frozen=True, slots=True)
 class Uniform:
     """Every size between two, these included, is as likely as any other."""
 
@@ -83,7 +64,16 @@ class Uniform:
         return self.high
 
     def __str__(self) -> str:
-        return f"{type(self).__name__.lower()}:{_text(self.low)}:{_text(self.high)}"
+        return f"{type(self).__name__.lower()}:{size_text(self.low)}:{size_text(self.high)}"
+
+
+class Fixed(Uniform):
+    """All objects have one size: the lowest is the highest."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return size_text(self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +135,7 @@ class LogNormal(Uniform):
 
     def __str__(self) -> str:
         numbers = (self.centre, self.deviation, self.low, self.high)
-        return "lognormal:" + ":".join(map(_text, numbers))
+        return "lognormal:" + ":".join(map(size_text, numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +156,12 @@ class Buckets:
         return max(size for size, weight in self.pairs if weight)
 
     def __str__(self) -> str:
-        return "buckets:" + ",".join(f"{_text(size)}={weight:.15g}" for size, weight in self.pairs)
+        return "buckets:" + ",".join(
+            f"{size_text(size)}={weight:.15g}" for size, weight in self.pairs
+        )
 
 
-Sizes = Fixed | Uniform | Buckets
+Sizes = Uniform | Buckets
 """A distribution of object sizes, in whole bytes from 1 on: it can ``draw`` one, and has a ``mean``
 and a ``maximum``."""
 
@@ -193,7 +185,8 @@ def parse_sizes(text: str) -> Sizes:
 def _parsed(text: str) -> Sizes:
     kind, colon, rest = text.partition(":")
     if not colon:
-        return Fixed(parse_size(text))
+        size = parse_size(text)
+        return Fixed(size, size)
     if kind == "buckets":
         return _buckets(rest)
     if kind == "lognormal":
@@ -225,7 +218,7 @@ def _numbers(kind: str, rest: str, form: str) -> list[int]:
     low, high = sizes[-2:]
     if low > high:
         raise UsageError(
-            f"the lowest size of {kind}, {_text(low)}, is above the highest, {_text(high)}"
+            f"the lowest size of {kind}, {size_text(low)}, is above the highest, {size_text(high)}"
         )
     return sizes
 
@@ -293,6 +286,7 @@ def _column(path: Path, lines: list[str]) -> Iterator[str]:
         yield row[at]
 
 
-def _text(size: int) -> str:
+def size_text(size: int) -> str:
+    """Return a size as ``parse_size`` takes it, in the unit that needs the fewest characters."""
     whole = (f"{size // factor}{unit}" for factor, unit in _UNITS if size % factor == 0)
     return min((*whole, str(size)), key=len)
