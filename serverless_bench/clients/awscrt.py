@@ -55,7 +55,7 @@ from serverless_bench.clients.s3_http import (
     response_error,
 )
 from serverless_bench.errors import BadResponse, UsageError
-from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import GIB, MIB
 

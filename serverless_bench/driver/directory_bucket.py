@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.directory_bucket import (
+from serverless_bench.job.endpoint import (
     is_directory_bucket,
     is_zone_in,
     zonal_endpoint,

@@ -15,8 +15,7 @@ from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.directory_bucket import check_zone
 from serverless_bench.driver.location import ENDPOINTS, IGNORED
 from serverless_bench.errors import UsageError
-from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
-from serverless_bench.job.endpoint import is_aws
+from serverless_bench.job.endpoint import is_aws, zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import EMBEDDED, StoreProtocol, Target
 

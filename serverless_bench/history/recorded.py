@@ -14,8 +14,7 @@ import msgspec
 from serverless_bench.analysis.samples import measured_run
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
-from serverless_bench.job.directory_bucket import zone_of
-from serverless_bench.job.endpoint import is_here
+from serverless_bench.job.endpoint import is_here, zone_of
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import check_text

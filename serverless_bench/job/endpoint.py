@@ -1,4 +1,4 @@
-"""Addresses of stores: what an endpoint may be, what it may not, and which ones are AWS's."""
+"""Addresses of stores: what an endpoint may be, and which ones, and which buckets, are AWS's."""
 
 import re
 from ipaddress import ip_address
@@ -16,6 +16,22 @@ _AWS_S3: Final = re.compile(
 have names below ``amazonaws.com``, too, but none that look like these."""
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 _PORTS: Final = {"http": 80, "https": 443}
+_DIRECTORY_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9-]*--([a-z0-9-]+-az[0-9]+)--x-s3")
+"""Where S3 Express One Zone keeps its objects: the bucket's name ends in its zone (Amazon S3 user
+guide, "Directory bucket naming rules" and "Regional and Zonal endpoints")."""
+_SHORT_NAMES: Final = {
+    "central": "c",
+    "east": "e",
+    "gov": "g",
+    "north": "n",
+    "northeast": "ne",
+    "northwest": "nw",
+    "south": "s",
+    "southeast": "se",
+    "southwest": "sw",
+    "west": "w",
+}
+"""How the names of zones shorten the names of regions."""
 
 
 def parse_endpoint(text: str) -> str:
@@ -116,6 +132,30 @@ def redirected(url: str, new_url: str | None, old_region: str, region: str | Non
     # On AWS the region alone says where: its name is part of the host's.
     moves = partition is not None and region is not None
     return url.replace(f".{old_region}.", f".{region}.") if moves else url
+
+
+def zone_of(bucket: str) -> str | None:
+    """Return the zone of a directory bucket, as in ``use1-az4``; None for any other bucket."""
+    match = _DIRECTORY_BUCKET.fullmatch(bucket)
+    return match[1] if match else None
+
+
+def is_directory_bucket(bucket: str) -> bool:
+    """Tell whether a bucket is a directory bucket."""
+    return zone_of(bucket) is not None
+
+
+def is_zone_in(zone: str, region: str) -> bool:
+    """Tell whether a zone can be one of a region, by their names."""
+    first, *middle, number = region.split("-")
+    short = first + "".join(_SHORT_NAMES.get(word, word) for word in middle) + number
+    return zone.startswith(f"{short}-")
+
+
+def zonal_endpoint(zone: str, region: str) -> str:
+    """Return the endpoint of a zone, to whose host name the bucket's name is put."""
+    domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return f"https://s3express-{zone}.{region}.{domain}"
 
 
 def _aws_partition(url: SplitResult) -> str | None:

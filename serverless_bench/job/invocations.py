@@ -4,10 +4,8 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, replace
 
-from serverless_bench.job.load import Load
 from serverless_bench.job.read_assignment import positions
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
-from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
 
 
@@ -45,9 +43,14 @@ def invocation_specs(
     batches = -(-count // job.concurrency)
     not_after_ns = created_ns + round((batches + 1) * job.deadline * NS_PER_S)
     shared = {one.name: getattr(job, one.name) for one in fields(Work)}
-    shared["load"] = _share(job)
+    if job.load.rate is not None:
+        # Of a rate, the share of those that run at once.
+        rate = job.load.rate / min(job.number, job.concurrency)
+        shared["load"] = replace(job.load, rate=rate)
+    endpoints = (job.target.endpoint_url, *job.endpoints)
     for index in range(job.number) if indexes is None else sorted(indexes):
-        shared["target"] = _target(job, index)
+        # They take turns at the endpoints.
+        shared["target"] = replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
         shared["seed"] = derive_seed(job.seed, index)
         yield InvocationSpec(
             **shared,
@@ -68,19 +71,6 @@ def _dealt(job: JobSpec, index: int, keys: Sequence[str]) -> tuple[str, ...]:
     split = job.load.split or 1
     dealt = positions(index, keys=len(keys), objects=job.objects, split=split)
     return tuple(keys[position] for position in dealt)
-
-
-def _target(job: JobSpec, index: int) -> Target:
-    """Return the target of one invocation: they take turns at the endpoints."""
-    endpoints = (job.target.endpoint_url, *job.endpoints)
-    return replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
-
-
-def _share(job: JobSpec) -> Load:
-    """Return the load of one invocation: of a rate, the share of those that run at once."""
-    rate = job.load.rate
-    at_once = min(job.number, job.concurrency)
-    return job.load if rate is None else replace(job.load, rate=rate / at_once)
 
 
 def derive_seed(seed: int, *path: int) -> int:

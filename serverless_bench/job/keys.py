@@ -23,7 +23,7 @@ runs with one seed must not overwrite each other.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -179,11 +179,15 @@ def check_key(key: str) -> None:
         If it is empty, too long, or has characters that cannot be printed: a key file has
         one key per line.
     """
-    if not key or not key.isprintable() or len(key.encode()) > MAX_KEY_BYTES:
+    if not _is_key(key):
         raise UsageError(
             f"{key[:80]!r} is not an object key",
             hint=f"a key is printable, and has 1 to {MAX_KEY_BYTES} bytes",
         )
+
+
+def _is_key(text: str) -> bool:
+    return bool(text) and text.isprintable() and len(text.encode()) <= MAX_KEY_BYTES
 
 
 def check_prefix(prefix: str) -> None:
@@ -240,25 +244,18 @@ def read_key_file(path: Path) -> list[str]:
             f"cannot read the key file {path}: {exc.strerror}",
             hint="sbench write --key-file makes one",
         ) from exc
-    keys = list(_checked_lines(path, text))
+    keys = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if key := line.removesuffix("\r"):
+            if not _is_key(key):
+                raise UsageError(
+                    f"{path}, line {number} is not an object key",
+                    hint="a key file has one printable key per line, of at most 1024 bytes",
+                )
+            keys.append(key)
     if not keys:
         raise UsageError(f"the key file {path} has no keys", hint="it needs one key per line")
     return keys
-
-
-def _checked_lines(path: Path, text: str) -> Iterator[str]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        key = line.removesuffix("\r")
-        if not key:
-            continue
-        try:
-            check_key(key)
-        except UsageError as exc:
-            raise UsageError(
-                f"{path}, line {number} is not an object key",
-                hint="a key file has one printable key per line, of at most 1024 bytes",
-            ) from exc
-        yield key
 
 
 def hash_key(key: str) -> int:

@@ -1,17 +1,22 @@
 """What one function does: how many operations, of which kinds, when, and on which objects."""
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.job.keys import check_ratios, parse_layout
 from serverless_bench.job.shared_keys import Pattern
-from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
+from serverless_bench.job.types import check_limits, check_types, wrong
 from serverless_bench.units import MIB
 
 MAX_DUE: Final = 10_000_000
 """Operations that the schedules of a run may ask for in all; nobody could hold more records."""
-MAX_THREADS: Final = 10_000
-"""Of one function."""
+_LIMITS: Final = {
+    "threads": (1, 10_000),
+    "operations": (1, math.inf),
+    "split": (1, math.inf),
+    "range_size": (1, math.inf),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +155,7 @@ class Load:
     def __post_init__(self) -> None:
         check_types(self)
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
-        at_least("threads", self.threads, 1)
-        at_most("threads", self.threads, MAX_THREADS)
-        for name, value in (("operations", self.operations), ("split", self.split)):
-            if value is not None:
-                at_least(name, value, 1)
-        at_least("range_size", self.range_size, 1)
-        if self.rate is not None:
-            positive("rate", self.rate)
+        check_limits(self, _LIMITS, positives=("rate",))
         if not 0 <= self.backoff < float("inf"):
             raise wrong(
                 "backoff",

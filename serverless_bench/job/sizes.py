@@ -21,14 +21,13 @@ because warp draws it evenly from 0.
 import math
 import random
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from serverless_bench.errors import UsageError
 from serverless_bench.units import parse_size
@@ -48,43 +47,8 @@ _UNITS: Final = (
 )
 
 
-class Sizes(ABC):
-    """A distribution of object sizes, in whole bytes from 1 on."""
-
-    @abstractmethod
-    def draw(self, source: random.Random) -> int:
-        """Return the size of one object."""
-
-    @abstractmethod
-    def mean(self) -> float:
-        """Return what sizes are on average."""
-
-    @abstractmethod
-    def maximum(self) -> int:
-        """Return the largest size there may be."""
-
-
 @dataclass(frozen=True, slots=True)
-class Fixed(Sizes):
-    """All objects have one size."""
-
-    size: int
-
-    def draw(self, source: random.Random) -> int:  # noqa: ARG002
-        return self.size
-
-    def mean(self) -> float:
-        return float(self.size)
-
-    def maximum(self) -> int:
-        return self.size
-
-    def __str__(self) -> str:
-        return _text(self.size)
-
-
-@dataclass(frozen=True, slots=True)
-class Uniform(Sizes):
+class Uniform:
     """Every size between two, these included, is as likely as any other."""
 
     low: int
@@ -100,7 +64,16 @@ class Uniform(Sizes):
         return self.high
 
     def __str__(self) -> str:
-        return f"uniform:{_text(self.low)}:{_text(self.high)}"
+        return f"{type(self).__name__.lower()}:{size_text(self.low)}:{size_text(self.high)}"
+
+
+class Fixed(Uniform):
+    """All objects have one size: the lowest is the highest."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return size_text(self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +89,6 @@ class LogUniform(Uniform):
             return float(self.low)
         return (self.high - self.low) / math.log(self.high / self.low)
 
-    def __str__(self) -> str:
-        return f"loguniform:{_text(self.low)}:{_text(self.high)}"
-
 
 def _below(value: float, mean: float, deviation: float) -> float:
     """Return how likely a normal variable is below a value; ``statistics`` would load fractions."""
@@ -126,21 +96,19 @@ def _below(value: float, mean: float, deviation: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class LogNormal(Sizes):
+class LogNormal(Uniform):
     """The logarithm is normal; sizes out of bounds become the bound.
 
     Parameters
     ----------
-    centre, deviation
-        Mean and standard deviation of the size, in bytes, were there no bounds.
     low, high
         The bounds.
+    centre, deviation
+        Mean and standard deviation of the size, in bytes, were there no bounds.
     """
 
     centre: int
     deviation: int
-    low: int
-    high: int
 
     def draw(self, source: random.Random) -> int:
         exponent = source.gauss(*self._normal())
@@ -150,7 +118,7 @@ class LogNormal(Sizes):
         return max(self.low, round(math.exp(exponent)))
 
     def mean(self) -> float:
-        """See ``Sizes``; of the clamped distribution."""
+        """Return the mean of the clamped distribution."""
         mean, deviation = self._normal()
         low, high = math.log(self.low), math.log(self.high)
         # E[X; a < X < b] of a lognormal X is its mean times P(a < Y < b), where log Y has
@@ -160,9 +128,6 @@ class LogNormal(Sizes):
         at_least = self.low * _below(low, mean, deviation)
         return at_least + between + self.high * (1 - _below(high, mean, deviation))
 
-    def maximum(self) -> int:
-        return self.high
-
     def _normal(self) -> tuple[float, float]:
         """Return mean and deviation of the logarithm."""
         variance = math.log1p((self.deviation / self.centre) ** 2)
@@ -170,30 +135,35 @@ class LogNormal(Sizes):
 
     def __str__(self) -> str:
         numbers = (self.centre, self.deviation, self.low, self.high)
-        return "lognormal:" + ":".join(map(_text, numbers))
+        return "lognormal:" + ":".join(map(size_text, numbers))
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets(Sizes):
+class Buckets:
     """A few sizes, each with a weight."""
 
-    sizes: tuple[int, ...]
-    weights: tuple[float, ...]
+    pairs: tuple[tuple[int, float], ...]
 
     def draw(self, source: random.Random) -> int:
-        return source.choices(self.sizes, cum_weights=list(accumulate(self.weights)))[0]
+        sizes, weights = zip(*self.pairs, strict=True)
+        return cast("int", source.choices(sizes, cum_weights=list(accumulate(weights)))[0])
 
     def mean(self) -> float:
-        pairs = zip(self.sizes, self.weights, strict=True)
-        return math.fsum(size * weight for size, weight in pairs) / math.fsum(self.weights)
+        total = math.fsum(weight for _, weight in self.pairs)
+        return math.fsum(size * weight for size, weight in self.pairs) / total
 
     def maximum(self) -> int:
-        pairs = zip(self.sizes, self.weights, strict=True)
-        return max(size for size, weight in pairs if weight)
+        return max(size for size, weight in self.pairs if weight)
 
     def __str__(self) -> str:
-        pairs = zip(self.sizes, self.weights, strict=True)
-        return "buckets:" + ",".join(f"{_text(size)}={weight:.15g}" for size, weight in pairs)
+        return "buckets:" + ",".join(
+            f"{size_text(size)}={weight:.15g}" for size, weight in self.pairs
+        )
+
+
+Sizes = Uniform | Buckets
+"""A distribution of object sizes, in whole bytes from 1 on: it can ``draw`` one, and has a ``mean``
+and a ``maximum``."""
 
 
 def parse_sizes(text: str) -> Sizes:
@@ -215,38 +185,29 @@ def parse_sizes(text: str) -> Sizes:
 def _parsed(text: str) -> Sizes:
     kind, colon, rest = text.partition(":")
     if not colon:
-        return Fixed(parse_size(text))
-    forms: dict[str, Callable[[str, str], Sizes]] = {
-        "uniform": _bounded,
-        "loguniform": _bounded,
-        "lognormal": _lognormal,
-        "buckets": _buckets,
-    }
-    if kind not in forms:
+        size = parse_size(text)
+        return Fixed(size, size)
+    if kind == "buckets":
+        return _buckets(rest)
+    if kind == "lognormal":
+        centre, deviation, low, high = _numbers(kind, rest, "MEAN:STD:MIN:MAX")
+        return LogNormal(low, high, centre, deviation)
+    if kind not in {"uniform", "loguniform"}:
         raise UsageError(f"{text!r} is no distribution of sizes", hint=_HINT)
-    return forms[kind](kind, rest)
-
-
-def _bounded(kind: str, rest: str) -> Sizes:
     low, high = _numbers(kind, rest, "MIN:MAX")
     return Uniform(low, high) if kind == "uniform" else LogUniform(low, high)
 
 
-def _lognormal(kind: str, rest: str) -> Sizes:
-    return LogNormal(*_numbers(kind, rest, "MEAN:STD:MIN:MAX"))
-
-
-def _buckets(kind: str, rest: str) -> Sizes:
-    sizes, weights = [], []
+def _buckets(rest: str) -> Sizes:
+    pairs = []
     for pair in rest.split(","):
         size, equals, weight = pair.partition("=")
         if not equals or not re.fullmatch(r"\d+(\.\d+)?(e[-+]?\d+)?", weight.strip()):
             raise UsageError(f"{pair!r} is no size and weight", hint="as in buckets:4KiB=10")
-        sizes.append(parse_size(size))
-        weights.append(float(weight))
-    if not 0 < math.fsum(weights) < math.inf:
-        raise UsageError(f"the weights of {kind}:{rest} are all 0, or too large", hint=_HINT)
-    return Buckets(tuple(sizes), tuple(weights))
+        pairs.append((parse_size(size), float(weight)))
+    if not 0 < math.fsum(weight for _, weight in pairs) < math.inf:
+        raise UsageError(f"the weights of buckets:{rest} are all 0, or too large", hint=_HINT)
+    return Buckets(tuple(pairs))
 
 
 def _numbers(kind: str, rest: str, form: str) -> list[int]:
@@ -257,7 +218,7 @@ def _numbers(kind: str, rest: str, form: str) -> list[int]:
     low, high = sizes[-2:]
     if low > high:
         raise UsageError(
-            f"the lowest size of {kind}, {_text(low)}, is above the highest, {_text(high)}"
+            f"the lowest size of {kind}, {size_text(low)}, is above the highest, {size_text(high)}"
         )
     return sizes
 
@@ -274,15 +235,16 @@ def _from_listing(path: Path) -> Buckets:
     groups: dict[int, list[tuple[int, int]]] = {}
     low, high = min(found), max(found)
     for rank, (size, count) in enumerate(sorted(found.items())):
-        group = rank
+        place = rank
         if len(found) > MAX_BUCKETS:
             share = math.log(size / low) / math.log(high / low)
-            group = min(MAX_BUCKETS - 1, int(share * MAX_BUCKETS))
-        groups.setdefault(group, []).append((size, count))
-    weights = [sum(count for _, count in group) for group in groups.values()]
-    totals = [sum(size * count for size, count in group) for group in groups.values()]
-    sizes = (round(total / weight) for total, weight in zip(totals, weights, strict=True))
-    return Buckets(tuple(sizes), tuple(map(float, weights)))
+            place = min(MAX_BUCKETS - 1, int(share * MAX_BUCKETS))
+        groups.setdefault(place, []).append((size, count))
+    pairs = []
+    for group in groups.values():
+        weight = sum(count for _, count in group)
+        pairs.append((round(sum(size * count for size, count in group) / weight), float(weight)))
+    return Buckets(tuple(pairs))
 
 
 def _listed(path: Path) -> Iterator[int]:
@@ -324,6 +286,7 @@ def _column(path: Path, lines: list[str]) -> Iterator[str]:
         yield row[at]
 
 
-def _text(size: int) -> str:
+def size_text(size: int) -> str:
+    """Return a size as ``parse_size`` takes it, in the unit that needs the fewest characters."""
     whole = (f"{size // factor}{unit}" for factor, unit in _UNITS if size % factor == 0)
     return min((*whole, str(size)), key=len)

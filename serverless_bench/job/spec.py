@@ -4,6 +4,7 @@ Everything here is JSON both ways (``dataclasses.asdict`` out, ``from_json`` in)
 specifications cross machines and are kept in run directories.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
@@ -19,7 +20,7 @@ from serverless_bench.job.transfer import (
     MIN_PART_BYTES,
     Transfer,
 )
-from serverless_bench.job.types import at_least, at_most, check_types, described, positive, wrong
+from serverless_bench.job.types import at_least, check_limits, check_types, described, wrong
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
 from serverless_bench.units import MIB
 
@@ -27,12 +28,18 @@ POLLS_PER_S: Final = 2000
 """At a gate, of all functions together: well below the 5,500 GET/s of one partition (Amazon
 S3 user guide, "Best practices design patterns")."""
 LEAST_POLL_S: Final = 0.05
-MAX_INVOCATIONS: Final = 500_000
-"""Of one run: a report has a row of each, whether or not it left a record."""
-MAX_OBJECTS: Final = 1_000_000
-"""Of one invocation, which is told of each."""
-MAX_REPEATS: Final = 1_000_000
-"""Of what one invocation reads: a plan goes through its operations."""
+_LIMITS: Final = {
+    # Of one run: a report has a row of each, whether or not it left a record.
+    "number": (1, 500_000),
+    "concurrency": (1, math.inf),
+    # Of one invocation, which is told of each.
+    "objects": (1, 1_000_000),
+    # A plan goes through what one invocation reads.
+    "read_times": (1, 1_000_000),
+    "warm_up": (0, math.inf),
+    "size": (1, math.inf),
+}
+_POSITIVES: Final = ("deadline", "gate_timeout", "start_timeout", "duration", "link")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,25 +227,10 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
 
     def _check_values(self) -> None:
         check_types(self)
-        for name, value in (
-            ("number", self.number),
-            ("concurrency", self.concurrency),
-            ("objects", self.objects),
-            ("read_times", self.read_times),
-        ):
-            at_least(name, value, 1)
         slots = 1 if self.slots is None else self.slots
         at_least("slots", slots, 1, hint="leave it out for as many as the host has processors")
-        at_most("number", self.number, MAX_INVOCATIONS)
-        at_most("objects", self.objects, MAX_OBJECTS)
-        at_most("read_times", self.read_times, MAX_REPEATS)
+        check_limits(self, _LIMITS, positives=_POSITIVES)
         refuse_password(" ".join(map(str, self.endpoints)))
-        at_least("warm_up", self.warm_up, 0)
-        for name in ("deadline", "gate_timeout", "start_timeout"):
-            positive(name, getattr(self, name))
-        for name in ("duration", "link"):
-            if (limit := getattr(self, name)) is not None:
-                positive(name, limit)
         if self.gate is not None and not 0 < self.gate <= 1:
             raise wrong(
                 "gate",
@@ -247,7 +239,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             )
         self._check_rate()
         if self.size is not None:
-            at_least("size", self.size, 1)
             parts = -(-self.size // (self.transfer.part_size or MAX_PART_BYTES))
             if parts > MAX_PARTS:
                 raise UsageError(

@@ -1,16 +1,21 @@
 """How one object is moved: connections, parts, retries, and how its size is learned."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
+from serverless_bench.job.types import check_limits, check_types, wrong
 from serverless_bench.units import GIB, KIB, MIB
 
 MAX_PARTS: Final = 10_000
-MAX_CONNECTIONS: Final = 10_000
-"""Of one operation: a part each."""
+_LIMITS: Final = {
+    "min_split_size": (1, math.inf),
+    # Of one operation: a part each.
+    "connections": (1, MAX_PARTS),
+    "retries": (0, math.inf),
+}
 MIN_PART_BYTES: Final = 5 * MIB
 MAX_PART_BYTES: Final = 5 * GIB
 """Amazon S3 user guide, "Amazon S3 multipart upload limits"."""
@@ -80,14 +85,9 @@ class Transfer:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.min_split_size is not None:
-            at_least("min_split_size", self.min_split_size, 1)
-        at_least("connections", self.connections, 1)
-        at_most("connections", self.connections, MAX_CONNECTIONS)
+        check_limits(self, _LIMITS, positives=("timeout",))
         if self.block_size < KIB:
             raise wrong("block_size", f"must be at least 1 KiB, got {self.block_size} bytes")
-        at_least("retries", self.retries, 0)
-        positive("timeout", self.timeout)
         if self.part_size is not None and not (KIB <= self.part_size <= MAX_PART_BYTES):
             raise wrong(
                 "part_size",

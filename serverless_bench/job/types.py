@@ -1,6 +1,6 @@
 """Make specifications of JSON, and check that their fields have values of their types."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import cache
@@ -140,18 +140,15 @@ def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a
     inner = get_args(annotation)
     if get_origin(annotation) is not tuple:
         # A type, or one of several.
-        return any(_fits(each, value) for each in inner) if inner else _is_a(annotation, value)
+        if inner:
+            return any(_fits(each, value) for each in inner)
+        is_number = annotation is bool or not isinstance(value, bool)
+        return is_number and isinstance(value, _ALSO.get(annotation, (annotation,)))
     if not isinstance(value, tuple | list):
         return False
     if Ellipsis in inner:
         return all(_fits(inner[0], each) for each in value)
     return len(value) == len(inner) and all(map(_fits, inner, value))
-
-
-def _is_a(kind: type, value: object) -> bool:
-    return isinstance(value, _ALSO.get(kind, (kind,))) and (
-        kind is bool or not isinstance(value, bool)
-    )
 
 
 def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
@@ -214,19 +211,36 @@ def wrong(name: str, problem: str, *, hint: str = "") -> UsageError:
     return UsageError(f"`{name}` {problem}", hint=hint, field=name)
 
 
-def at_least(name: str, value: int, least: int, *, hint: str = "") -> None:
+def at_least(name: str, value: float, least: float, *, hint: str = "") -> None:
     """Refuse a number below ``least``."""
     if value < least:
         raise wrong(name, f"must be at least {least}, got {value}", hint=hint)
 
 
-def at_most(name: str, value: int, most: int) -> None:
+def at_most(name: str, value: float, most: float) -> None:
     """Refuse a number above ``most``."""
     if value > most:
         raise wrong(name, f"must be at most {most:,}, got {value:,}")
 
 
-def positive(name: str, value: float) -> None:
-    """Refuse a number that is not above zero."""
-    if not value > 0:
-        raise wrong(name, f"must be positive, got {value}")
+def check_limits(
+    spec: object, limits: Mapping[str, tuple[float, float]], *, positives: Iterable[str] = ()
+) -> None:
+    """Refuse a number of a specification that is out of bounds; None is in all bounds.
+
+    Parameters
+    ----------
+    spec
+        Has the numbers.
+    limits
+        By field, the least and the most that it may be.
+    positives
+        Fields that must be above zero.
+    """
+    for name, (least, most) in limits.items():
+        if (value := getattr(spec, name)) is not None:
+            at_least(name, value, least)
+            at_most(name, value, most)
+    for name in positives:
+        if (value := getattr(spec, name)) is not None and not value > 0:
+            raise wrong(name, f"must be positive, got {value}")

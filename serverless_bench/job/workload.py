@@ -162,13 +162,13 @@ class Workload:
         """Yield what one thread is to do before the measurement begins: nothing, as a rule."""
         yield from ()
 
-    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield what one thread of the invocation is to do, in order.
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:  # noqa: ARG002
+        """Yield what one thread of the invocation is to do, in order: nothing, unless it says so.
 
         A workload whose next operation depends on the result of the last one sets
         ``receives_results``: the result is the value of its ``yield``.
         """
-        raise NotImplementedError
+        yield from ()
 
     def performer(self, invocation: "InvocationSpec") -> "Performer | None":  # noqa: ARG002
         """Return who performs kinds of operations that are no request of a client; None for no one.

@@ -7,7 +7,7 @@ from it: an append adds rows, and a key declares how many there will be in the e
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import Final
 
@@ -19,7 +19,8 @@ from serverless_bench.job.operations import OperationKind
 ITEM_BYTES: Final[Mapping[str, int]] = {"uint8": 1, "uint16": 2, "uint32": 4, "float32": 4}
 """Bytes of one element. JAX has no wider types unless ``jax_enable_x64`` is set."""
 
-METADATA: Final = frozenset({".zarray", ".zattrs", ".zgroup", "zarr.json"})
+_METADATA: Final = {"zarr": (".zarray", ".zattrs", ".zgroup"), "zarr3": ("zarr.json",)}
+METADATA: Final = frozenset().union(*_METADATA.values())
 """Names of the objects that hold no chunk (Zarr specifications 2 and 3)."""
 
 PYRAMID: Final = (2, 4, 8, 16)
@@ -77,12 +78,11 @@ def array_keys(array: ArraySpec, key: str) -> Iterator[str]:
     """
     is_image = array.library == "ome_zarr"
     if is_image:
-        yield from _metadata_keys(array, f"{key}/")
+        yield from (f"{key}/{name}" for name in _METADATA[array.driver])
     for number, level in enumerate(_levels(array, shape_at(array, key))):
         folder = f"{key}/s{number}/" if is_image else f"{key}/"
-        yield from _metadata_keys(array, folder)
         names = chunk_names(array, level, "/" if is_image else ".")
-        yield from (folder + name for name in names)
+        yield from (folder + name for name in chain(_METADATA[array.driver], names))
 
 
 def objects_of(array: ArraySpec, kind: OperationKind, size: int) -> int:
@@ -137,11 +137,6 @@ def array_of(key: str) -> str | None:
 def is_smaller_level(key: str) -> bool:
     """Tell whether an object is of a further level of an image: it holds no keystream."""
     return _LEVEL.match(key, len(array_of(key) or key)) is not None
-
-
-def _metadata_keys(array: ArraySpec, folder: str) -> Iterator[str]:
-    names = ("zarr.json",) if array.driver == "zarr3" else (".zarray", ".zattrs", ".zgroup")
-    yield from (folder + name for name in names)
 
 
 def chunk_names(array: ArraySpec, shape: Sequence[int], dot: str) -> Iterator[str]:

@@ -107,6 +107,12 @@ class Keystream:
         for start, stop, skip, encryptor in self._pieces(offset, len(view)):
             self._fill(view[start:stop], skip, encryptor)
 
+    def read(self, offset: int, length: int) -> bytearray:
+        """Return ``length`` bytes from ``offset`` on; ``numpy.frombuffer`` takes them."""
+        room = bytearray(length)
+        self.readinto_at(offset, room)
+        return room
+
     def agrees(self, offset: int, data: memoryview, scratch: bytearray | None = None) -> bool:
         """Return whether ``data`` is what belongs at ``offset``.
 
@@ -167,10 +173,8 @@ class Keystream:
 
     def differences(self, offset: int, data: memoryview) -> "Iterator[DifferingRange]":
         """Yield every range of ``data`` that differs from what belongs at ``offset``."""
-        wrong = bytearray(len(data))
-        self.readinto_at(offset, wrong)
         # XOR of big integers, because the body must not import NumPy.
-        wrong_int = int.from_bytes(wrong) ^ int.from_bytes(data)
+        wrong_int = int.from_bytes(self.read(offset, len(data))) ^ int.from_bytes(data)
         xor = wrong_int.to_bytes(len(data))
         begin = 0
         for right in (*_AGREEMENT.finditer(xor), None):

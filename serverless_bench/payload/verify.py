@@ -131,7 +131,6 @@ class RangeSink:
     _scratch: bytearray | None = None
     _end = 0
     """Where the last byte that came ends, wanted or not."""
-    received = 0
     missing = 0
     """Bytes of the range that never came; known once it is finished."""
     verified_bytes = 0
@@ -144,7 +143,6 @@ class RangeSink:
             return
         end, length = offset + count, self._length
         with self._lock:
-            self.received += count
             self._end = max(self._end, end)
             if length is not None and end > length:
                 end = max(offset, length)

@@ -10,7 +10,6 @@ be alive at once, each batch has a start of its own: ``start-INDEX``, after its 
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -19,25 +18,12 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.in_memory import MemorySource, NoSink
+from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
 _TIMEOUT_S: Final = 5.0
 """An invocation waits this much longer than the driver does: its clock began later."""
-
-
-@dataclass(frozen=True, slots=True)
-class BarrierPass:
-    """How one invocation passed the start barrier."""
-
-    wait_ns: int
-    late: bool
-    """Whether the start was there before it was, or never came."""
-    puts: int
-    """Billed requests for the announcement, retries included."""
-    gets: int
-    """Billed requests that polled for the start."""
 
 
 def folder(prefix: str, run_id: str) -> str:
@@ -64,10 +50,16 @@ def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
         yield folder(prefix, run_id) + str(invocation.index)
 
 
-def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random) -> BarrierPass:
+def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random) -> dict[str, int]:
     """Announce this invocation and return when the start is there.
 
-    After its timeout it begins without the start.
+    After its timeout it begins without the start. It is late if the start was there before it
+    was, or never came.
+
+    Returns
+    -------
+    dict
+        How it passed the barrier: fields of its record.
 
     Raises
     ------
@@ -78,8 +70,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
         raise ValueError("this invocation has no start barrier")
     began_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
-    timeout_s = invocation.gate_timeout + _TIMEOUT_S
-    deadline_ns = began_ns + round(timeout_s * NS_PER_S)
+    deadline_ns = began_ns + round((invocation.gate_timeout + _TIMEOUT_S) * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(b"+")))
@@ -93,14 +84,17 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
         # Jittered, so that a thousand functions do not poll at one instant.
         sleep(invocation.gate_poll_s * rng.uniform(0.8, 1.2))
     billed = retrier.billed()
-    return BarrierPass(
-        wait_ns=monotonic_ns() - began_ns, late=late, puts=billed["put"], gets=billed["get"]
-    )
+    return {
+        "gate_wait_ns": monotonic_ns() - began_ns,
+        "gate_late": late,
+        "gate_puts": billed["put"],
+        "gate_gets": billed["get"],
+    }
 
 
 def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
-        retrier.run("get", partial(client.get, key, NoSink()))
+        retrier.run("get", partial(client.get, key, MemorySink()))
     except OperationError as exc:
         # Who may not list is told 403 as long as it is not there (Amazon S3 API, "GetObject").
         if not exc.retryable and not isinstance(exc, AccessDenied | NotFound):

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, UsageError
@@ -17,13 +17,13 @@ from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.target import Target
+from serverless_bench.payload.keystream import Keystream
+from serverless_bench.payload.shaped import content_of
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, needs, plain
 from serverless_bench.worker.operation_context import OperationResult
-from serverless_bench.worker.spans import KeyContent, Span
-
-if TYPE_CHECKING:
-    from serverless_bench.worker.runner import InvocationRunner
+from serverless_bench.worker.runner import InvocationRunner
+from serverless_bench.worker.spans import Span
 
 _ERRORS: Final[Mapping[str, type[OperationError]]] = {
     kind.code: kind for kind in OperationError.__subclasses__()
@@ -68,7 +68,7 @@ class FunctionContext:
     2
     """
 
-    def __init__(self, runner: "InvocationRunner", *, warmup: bool = False) -> None:
+    def __init__(self, runner: InvocationRunner, *, warmup: bool = False) -> None:
         invocation = runner.invocation
         self.index = invocation.index
         self.launch = invocation.launch
@@ -125,9 +125,9 @@ class FunctionContext:
         """Return the size that a key declares; None if sbench did not make it."""
         return declared_size(key)
 
-    def content(self, key: str) -> KeyContent:
+    def content(self, key: str) -> Keystream:
         """Return the bytes that belong to ``key``, an object's or any other name."""
-        return KeyContent(key)
+        return content_of(key)
 
     def put(self, key: str) -> None:
         """Write the object of a key of ``new_key``.
@@ -139,7 +139,7 @@ class FunctionContext:
         OperationError
             If it could not be written, after all attempts; the record has it already.
         """
-        self._check_mine(key, key in self._made)
+        _check_mine(key, mine=key in self._made)
         self._perform(OperationKind.PUT, key)
 
     def get(self, key: str, offset: int = 0, length: int | None = None) -> bytearray:
@@ -177,8 +177,7 @@ class FunctionContext:
         prefix = self.target.prefix if prefix is None else prefix
         found: list[str] = []
         while True:
-            after = found[-1] if found else ""
-            page = self._perform(OperationKind.LIST, prefix, list_after=after)
+            page = self._perform(OperationKind.LIST, prefix, list_after=found[-1] if found else "")
             found += page.keys
             if not page.more:
                 return found
@@ -193,7 +192,7 @@ class FunctionContext:
         OperationError
             If the store refuses.
         """
-        self._check_mine(key, key in self._made or key.startswith(self.prefix))
+        _check_mine(key, mine=key in self._made or key.startswith(self.prefix))
         self._perform(OperationKind.DELETE, key)
 
     @contextmanager
@@ -263,13 +262,6 @@ class FunctionContext:
             runner.measured.append(block.measured(runner.clock.origin_ns, warmup=self._warmup))
         self._blocks.clear()
 
-    def _check_mine(self, key: str, mine: bool) -> None:  # noqa: FBT001 - private
-        if not mine:
-            raise UsageError(
-                f"{key} is not an object that this function made",
-                hint="new_key() gives the keys that stand in the run's ledger",
-            )
-
     def _read(
         self, key: str, offset: int, length: int | None, *, keep_data: bool
     ) -> OperationResult:
@@ -313,6 +305,14 @@ class FunctionContext:
         )
         _raise_if_failed(done)
         return result
+
+
+def _check_mine(key: str, *, mine: bool) -> None:
+    if not mine:
+        raise UsageError(
+            f"{key} is not an object that this function made",
+            hint="new_key() gives the keys that stand in the run's ledger",
+        )
 
 
 def _raise_if_failed(done: MeasuredOperation) -> None:

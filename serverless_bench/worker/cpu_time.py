@@ -10,9 +10,8 @@ import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.units import NS_PER_S
@@ -24,19 +23,6 @@ _DELAYED_NS: Final = 1_000_000
 """A thread that slept is later than this only if something kept it from the interpreter:
 timers of Linux fire 50 microseconds late (prctl(2), PR_SET_TIMERSLACK), and an idle virtual
 processor takes some hundreds to wake."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpuTime:
-    """What a process has used until now, or between two instants."""
-
-    user_s: float
-    sys_s: float
-    wait_ns: int | None
-    """Time in which threads could have run and had no processor; None if unknown."""
-    interpreter_ns: int | None
-    """User time of the threads that run Python: an upper bound of how long the
-    interpreter's lock was held, as system calls release it; None if unknown."""
 
 
 class _Ended:
@@ -75,8 +61,12 @@ class CpuTimer:
         self._own_user_s = _own_user_s()
         self._ended_wait_ns, self._ended_user_s = _ended.wait_ns, _ended.user_s
 
-    def stop(self) -> CpuTime:
-        """Return what was used since; the calling thread is the one that began."""
+    def stop(self) -> dict[str, Any]:
+        """Return what was used since, as fields of a record.
+
+        The calling thread is the one that began. The user time of the threads that run Python is
+        an upper bound of how long the interpreter's lock was held, as system calls release it.
+        """
         used, waits, own_s = resource.getrusage(resource.RUSAGE_SELF), _waits_ns(), _own_user_s()
         wait_ns = interpreter_ns = None
         if self._waits is not None and waits is not None:
@@ -85,12 +75,12 @@ class CpuTimer:
         if self._own_user_s is not None and own_s is not None:
             own_s += _ended.user_s - self._ended_user_s - self._own_user_s
             interpreter_ns = round(own_s * NS_PER_S)
-        return CpuTime(
-            user_s=used.ru_utime - self._used.ru_utime,
-            sys_s=used.ru_stime - self._used.ru_stime,
-            wait_ns=wait_ns,
-            interpreter_ns=interpreter_ns,
-        )
+        return {
+            "cpu_user_s": round(used.ru_utime - self._used.ru_utime, 6),
+            "cpu_sys_s": round(used.ru_stime - self._used.ru_stime, 6),
+            "run_wait_ns": wait_ns,
+            "interpreter_ns": interpreter_ns,
+        }
 
 
 class LockProbe:

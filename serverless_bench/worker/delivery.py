@@ -189,6 +189,5 @@ def why_refused(error: Exception) -> tuple[str, bool]:
     return reason, isinstance(failure, SbenchError) and not getattr(failure, "retryable", False)
 
 
-def forget_stores() -> None:
-    """Close every connection that this process keeps for its next delivery."""
-    _stores.forget()
+forget_stores: Final = _stores.forget
+"""Closes every connection that this process keeps for its next delivery."""

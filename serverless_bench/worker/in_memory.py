@@ -53,10 +53,3 @@ class MemorySink:
             if end > len(self.data):
                 self.data.extend(bytes(end - len(self.data)))
             self.data[offset:end] = data
-
-
-class NoSink:
-    """Takes the body of a response, and keeps none of it."""
-
-    def write_at(self, offset: int, data: memoryview) -> None:
-        """Forget ``data``."""

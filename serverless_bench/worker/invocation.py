@@ -22,22 +22,11 @@ from serverless_bench.process import (
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.version import __version__
-from serverless_bench.worker.cpu_time import CpuTime, CpuTimer
+from serverless_bench.worker.cpu_time import CpuTimer
 from serverless_bench.worker.live_board import BoardWriter
 from serverless_bench.worker.operation import describe, to_tables
-from serverless_bench.worker.runner import (
-    InvocationRunner,
-    forget_clients,
-    seldom_collected,
-)
-
-__all__ = [
-    "forget_clients",
-    "generator_bytes_per_s",
-    "handle",
-    "run_invocation",
-    "take_for_warm",
-]
+from serverless_bench.worker.runner import InvocationRunner, seldom_collected
+from serverless_bench.worker.runner import forget_clients as forget_clients
 
 _generators: dict[int, int] = {}
 """How fast this process, by its id, makes bytes; a fork begins cold."""
@@ -84,7 +73,7 @@ def run_invocation(
     error, used = _measure(runner, wall_start_ns, refused)
     if board is not None:
         board.count(clock.now_ns())
-    measurements = _measurements(runner)
+    measured = _measurements(runner)
     return InvocationRecord(
         run_id=invocation.run_id,
         index=invocation.index,
@@ -93,12 +82,9 @@ def run_invocation(
         end_ns=clock.now_ns(),
         wall_start_ns=wall_start_ns,
         wall_end_ns=wall_ns(),
-        cpu_user_s=round(used.user_s, 6),
-        cpu_sys_s=round(used.sys_s, 6),
         error=error,
-        run_wait_ns=used.wait_ns,
-        interpreter_ns=used.interpreter_ns,
-        **measurements,
+        **used,
+        **measured,
         **_environment(cold_start=cold_start),
     )
 
@@ -114,8 +100,8 @@ def take_for_warm() -> bool:
 
 def _measure(
     runner: InvocationRunner, wall_start_ns: int, refused: str | None
-) -> tuple[str | None, CpuTime]:
-    """Perform the operations; return why they stopped early, and the processor time used."""
+) -> tuple[str | None, dict[str, Any]]:
+    """Perform the operations; return why they stopped early, and the record's processor times."""
     timer = CpuTimer()
     if refused:
         return refused, timer.stop()
@@ -134,7 +120,7 @@ def _measure(
 def _measurements(runner: InvocationRunner) -> dict[str, Any]:
     """Return the fields of a record that the runner has."""
     measured_cpu_ns = runner.measured_cpu_ns()
-    probe, barrier = runner.probe, runner.barrier
+    probe = runner.probe
     with seldom_collected():
         tables = to_tables(runner.results())
     return {
@@ -143,10 +129,7 @@ def _measurements(runner: InvocationRunner) -> dict[str, Any]:
         "measured_cpu_ns": measured_cpu_ns,
         "lock_probes": None if probe is None else probe.probes,
         "lock_delayed": None if probe is None else probe.delayed,
-        "gate_wait_ns": None if barrier is None else barrier.wait_ns,
-        "gate_late": barrier is not None and barrier.late,
-        "gate_puts": None if barrier is None else barrier.puts,
-        "gate_gets": None if barrier is None else barrier.gets,
+        **runner.barrier,
     }
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from mmap import mmap
-from operator import add, sub
+from operator import add, itemgetter, sub
 from typing import Final, cast
 
 from serverless_bench.clock import wall_ns
@@ -38,7 +38,13 @@ from serverless_bench.rundir.rows import to_columns
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import live_layout as at
 from serverless_bench.worker.cpu_time import LockProbe, awake_ns
-from serverless_bench.worker.live_layout import bucket_of
+from serverless_bench.worker.live_layout import (
+    HISTOGRAM,
+    KIND_NUMBER,
+    LOWEST_BITS,
+    OPERATIONS,
+    bucket_of,
+)
 from serverless_bench.worker.operation import MeasuredOperation
 
 _PRICE_CLASS: Final = defaultdict(
@@ -47,12 +53,8 @@ _PRICE_CLASS: Final = defaultdict(
 """Where requests are counted by what they cost; all others are of the PUT class."""
 _CONFLICT: Final = frozenset({409, 412})
 """Statuses of conditional writes that somebody else was faster than."""
-_OPERATIONS: Final = at.OPERATIONS
-_HISTOGRAM: Final = at.HISTOGRAM
-_LOWEST_BITS: Final = at.LOWEST_BITS
 _HIGHEST_BITS: Final = at.LOWEST_BITS + at.OCTAVES - 1
 _SHIFT: Final = at.LOWEST_BITS - 1 - at.SUB_BITS
-_KIND_NUMBER: Final = at.KIND_NUMBER
 _WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
 _WORD_BYTES: Final = 8
 _COUNT_NS: Final = NS_PER_S // 40
@@ -60,6 +62,11 @@ _COUNT_NS: Final = NS_PER_S // 40
 wait for it hold up the next one by less than what it varies by."""
 _SAMPLE_NS: Final = NS_PER_S // 4
 """A worker looks this seldom at the processor time that it has used."""
+
+
+def _counter(index: int) -> property:
+    """Return what reads one word of ``BoardTotals``."""
+    return property(lambda totals: totals.words[index])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,23 @@ class BoardTotals:
     """
 
     words: Sequence[int]
+
+    retries = _counter(at.RETRIES)
+    """Attempts that were not the first of their request."""
+    gets = _counter(at.GETS)
+    """Attempts that Amazon S3 charges for as it does for GET."""
+    puts = _counter(at.PUTS)
+    """Attempts that Amazon S3 charges for as it does for PUT."""
+    in_flight_ns = _counter(at.IN_FLIGHT_NS)
+    """The time that attempts took, added up."""
+    conflicts = _counter(at.CONFLICTS)
+    """Attempts at conditional writes that somebody else was faster than (409, 412)."""
+    payload_ns = _counter(at.PAYLOAD_NS)
+    """The time in which bytes were made or compared, added up."""
+    awake_ns = _counter(at.AWAKE_NS)
+    """Processor time of the functions, and their time in the queue for a processor."""
+    sampled_ns = _counter(at.SAMPLED_NS)
+    """The time of functions, added up, in which ``awake_ns`` was found."""
 
     def since(self, before: "BoardTotals") -> "BoardTotals":
         """Return what has been added since ``before``."""
@@ -104,49 +128,9 @@ class BoardTotals:
         return sum(self.words[at.GETS : at.FREE + 1])
 
     @property
-    def retries(self) -> int:
-        """Attempts that were not the first of their request."""
-        return self.words[at.RETRIES]
-
-    @property
-    def gets(self) -> int:
-        """Attempts that Amazon S3 charges for as it does for GET."""
-        return self.words[at.GETS]
-
-    @property
-    def puts(self) -> int:
-        """Attempts that Amazon S3 charges for as it does for PUT."""
-        return self.words[at.PUTS]
-
-    @property
-    def in_flight_ns(self) -> int:
-        """The time that attempts took, added up."""
-        return self.words[at.IN_FLIGHT_NS]
-
-    @property
-    def conflicts(self) -> int:
-        """Attempts at conditional writes that somebody else was faster than (409, 412)."""
-        return self.words[at.CONFLICTS]
-
-    @property
-    def payload_ns(self) -> int:
-        """The time in which bytes were made or compared, added up."""
-        return self.words[at.PAYLOAD_NS]
-
-    @property
     def lock_probes(self) -> tuple[int, int]:
         """How often a thread asked for the interpreter's lock, and had to wait for it."""
         return self.words[at.PROBES], self.words[at.DELAYED]
-
-    @property
-    def awake_ns(self) -> int:
-        """Processor time of the functions, and their time in the queue for a processor."""
-        return self.words[at.AWAKE_NS]
-
-    @property
-    def sampled_ns(self) -> int:
-        """The time of functions, added up, in which ``awake_ns`` was found."""
-        return self.words[at.SAMPLED_NS]
 
     @property
     def histogram(self) -> Sequence[int]:
@@ -297,8 +281,8 @@ class BoardWriter:
 
     def _add(self, measured: Iterable[MeasuredOperation]) -> None:
         # The rare is elsewhere: what nearly every operation does has to be cheap.
-        words, number_of, price_class = self._words, _KIND_NUMBER, _PRICE_CLASS
-        found = [0] * at.HISTOGRAM
+        words, number_of, price_class = self._words, KIND_NUMBER, _PRICE_CLASS
+        found = [0] * HISTOGRAM
         in_flight_ns = payload_ns = 0
         for done in measured:
             row, attempts, moved = done.row, done.attempt_rows, 0
@@ -309,15 +293,16 @@ class BoardWriter:
                 latency_ns = ended - (began if due is None else due)
                 bits = latency_ns.bit_length()
                 # ``bucket_of`` without the call, which would be a quarter of all this.
-                if _LOWEST_BITS <= bits <= _HIGHEST_BITS:
-                    octave = bits - _LOWEST_BITS
+                if LOWEST_BITS <= bits <= _HIGHEST_BITS:
+                    octave = bits - LOWEST_BITS
                     sub_bucket = latency_ns >> (octave + _SHIFT) & 7
-                    words[_HISTOGRAM + (octave << 3 | sub_bucket)] += 1
+                    words[HISTOGRAM + (octave << 3 | sub_bucket)] += 1
                 else:
-                    words[_HISTOGRAM + bucket_of(latency_ns)] += 1
+                    words[HISTOGRAM + bucket_of(latency_ns)] += 1
             else:
-                kind = _add_unusual(found, _WARM_UP if warmup else kind, error)
-            found[_OPERATIONS + kind] += 1
+                kind = _WARM_UP if warmup else kind
+                _add_failure(found, kind, error)
+            found[OPERATIONS + kind] += 1
             for attempt in attempts:
                 request, _, again, began, ended, _, status, code, _, _, _, _, _, count, _, _ = (
                     attempt
@@ -353,7 +338,9 @@ class BoardWriter:
     def add_record(self, record: InvocationRecord) -> None:
         """Count what stands in the record of a function that wrote on no board."""
         attempts = zip(*to_columns(Attempt, record.attempts).values(), strict=True)
-        of_operation = {n: [row[1:] for row in rows] for n, rows in groupby(attempts, _first)}
+        of_operation = {
+            n: [row[1:] for row in rows] for n, rows in groupby(attempts, itemgetter(0))
+        }
         columns = to_columns(OperationRecord, record.operations).values()
         self._add(
             MeasuredOperation(cast("OperationRow", row), of_operation.get(number, ()), ())
@@ -367,13 +354,11 @@ class BoardWriter:
         words[at.DELAYED] += record.lock_delayed or 0
 
 
-def _add_unusual(found: list[int], kind: int, error: str | None) -> int:
-    """Count an operation that failed, or does not count; return the number of its kind."""
-    if error is not None:
-        found[at.FAILED + kind] += 1
+def _add_failure(found: list[int], kind: int, error: str | None) -> None:
+    """Count an operation as failed, unless it succeeded and only does not count."""
+    found[at.FAILED + kind] += error is not None
     if error == "corrupt":
         found[at.FAILURE + at.FAILURE_NUMBER[error]] += 1
-    return kind
 
 
 def _add_unusual_attempt(
@@ -389,7 +374,3 @@ def _add_unusual_attempt(
         found[at.CONFLICTS] += 1
     is_free = status is not None and status >= FREE_STATUS
     found[at.FREE if is_free else _PRICE_CLASS[request]] += 1
-
-
-def _first(row: tuple[int, ...]) -> int:
-    return row[0]

@@ -35,24 +35,24 @@ HEADER_WORDS: Final = 8
 STOP: Final = 0
 """The word of the header that has functions with a duration end."""
 
-# The words of a slot, by their distance from its beginning.
-BYTES: Final = 0
-OPERATIONS: Final = BYTES + len(KINDS)
-FAILED: Final = OPERATIONS + len(KINDS)
-FAILURE: Final = FAILED + len(KINDS)
-RETRIES: Final = FAILURE + len(FAILURES)
-# Every attempt is in one of three: what Amazon S3 charges for as for GET, as for PUT, not at all.
-GETS: Final = RETRIES + 1
-PUTS: Final = GETS + 1
-FREE: Final = PUTS + 1
-IN_FLIGHT_NS: Final = FREE + 1
-CONFLICTS: Final = IN_FLIGHT_NS + 1
-PAYLOAD_NS: Final = CONFLICTS + 1
-AWAKE_NS: Final = PAYLOAD_NS + 1
-SAMPLED_NS: Final = AWAKE_NS + 1
-PROBES: Final = SAMPLED_NS + 1
-DELAYED: Final = PROBES + 1
-HISTOGRAM: Final = DELAYED + 1
+# The words of a slot, by their distance from its beginning: three by kind, one by class of failure,
+# single words, and the histogram.
+BYTES, OPERATIONS, FAILED, FAILURE = range(0, 4 * len(KINDS), len(KINDS))
+(
+    RETRIES,
+    # Every attempt is in one of three: what Amazon S3 charges for as for GET, for PUT, not at all.
+    GETS,
+    PUTS,
+    FREE,
+    IN_FLIGHT_NS,
+    CONFLICTS,
+    PAYLOAD_NS,
+    AWAKE_NS,
+    SAMPLED_NS,
+    PROBES,
+    DELAYED,
+    HISTOGRAM,
+) = range(FAILURE + len(FAILURES), FAILURE + len(FAILURES) + 12)
 
 SUB_BITS: Final = 3
 LOWEST_BITS: Final = 13

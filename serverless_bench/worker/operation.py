@@ -79,11 +79,6 @@ class MeasuredOperation:
         """Its attempts."""
         return Rows.numbered(Attempt, [self.attempt_rows])
 
-    @property
-    def steps(self) -> Sequence[Step]:
-        """Its steps."""
-        return Rows.numbered(Step, [self.step_rows])
-
 
 def to_tables(measured: Sequence[MeasuredOperation]) -> dict[str, Sequence[Any]]:
     """Return the tables of a record that hold these operations, numbered from 0."""

@@ -11,8 +11,8 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -65,31 +65,19 @@ class ProbeSpec:
         """The names of its claim and of its record."""
         return f"{PROBE_CLAIM}{self.number}", f"{PROBE_RECORD}{self.number}"
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ProbeSpec":
-        """Return the specification that ``asdict`` made ``data`` from."""
-        return described(cls, data, "probe")
-
-
-@dataclass(slots=True)
-class _Trials:
-    """What was tried so far."""
-
-    refused: str = ""
-    """What an attempt came to that did not succeed, after which nothing else is tried."""
-    requests: dict[str, Counter[str]] = field(default_factory=dict)
-    """Billed requests, of ``data`` and of ``control``, by kind."""
-
 
 def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return what this environment is, and what it may not do; JSON in and JSON out."""
-    spec = ProbeSpec.from_json(event[PROBE])
-    cold, trials = take_for_warm(), _Trials()
-    for what, attempt in _attempts(spec, trials):
+    spec = described(ProbeSpec, event[PROBE], PROBE)
+    cold, refused = take_for_warm(), ""
+    # Billed requests, of ``data`` and of ``control``, by kind.
+    requests: dict[str, Counter[str]] = {}
+    for what, attempt in _attempts(spec, requests):
         try:
             attempt()
         except SbenchError as exc:
-            trials.refused = f"{what}: {last_failure(exc)}"
+            # After which nothing else is tried.
+            refused = f"{what}: {last_failure(exc)}"
             break
     return {
         "worker_id": worker_id(),
@@ -101,8 +89,8 @@ def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
         "memory_mib": memory_mib(),
         "region": os.environ.get("AWS_REGION", ""),
         "allows_code": os.environ.get(ALLOW_CODE) == "1",
-        "refused": trials.refused,
-        "requests": trials.requests,
+        "refused": refused,
+        "requests": requests,
     }
 
 
@@ -114,7 +102,9 @@ def code_files() -> dict[str, str]:
     }
 
 
-def _attempts(spec: ProbeSpec, trials: _Trials) -> Iterator[tuple[str, Callable[[], object]]]:
+def _attempts(
+    spec: ProbeSpec, requests: dict[str, Counter[str]]
+) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is tried, in this order, and how."""
     if spec.workload:
         yield f"workload {spec.workload}", partial(WORKLOADS.load, spec.workload)
@@ -122,13 +112,13 @@ def _attempts(spec: ProbeSpec, trials: _Trials) -> Iterator[tuple[str, Callable[
         yield f"client {spec.target.client}", partial(CLIENTS.load, spec.target.client)
     if spec.control is not None:
         with closing(ObjectIO(for_run(spec.control, spec.run_id))) as store:
-            trials.requests["control"] = store.requests
+            requests["control"] = store.requests
             for what, attempt in _in_control(spec, store):
                 yield f"{what} in bucket {spec.control.bucket}", attempt
     if spec.target is not None and spec.needs:
         # Keys of objects to read have their prefix.
         with closing(ObjectIO(replace(spec.target, prefix=""))) as store:
-            trials.requests["data"] = store.requests
+            requests["data"] = store.requests
             for what, attempt in _in_data(spec, store):
                 yield f"{what} in bucket {spec.target.bucket}", attempt
 
@@ -145,14 +135,12 @@ def _in_data(spec: ProbeSpec, store: ObjectIO) -> Iterator[tuple[str, Callable[[
     if "put" in spec.needs:
         yield "put", partial(store.put, spec.mark, MARK, timeout_s=_TRIAL_S)
     if "get" in spec.needs:
-        yield "get", partial(_get, store, spec.key or spec.mark)
+        yield "get", partial(_look_at, store, spec.key or spec.mark)
     if "delete" in spec.needs:
         yield "delete", partial(store.delete, spec.mark, etag="", timeout_s=_TRIAL_S)
 
 
-def _get(store: ObjectIO, key: str) -> None:
+def _look_at(store: ObjectIO, key: str) -> None:
     """Read the first byte: an object that is not there is the job's affair."""
-    try:
+    with suppress(NotFound):
         store.head(key, 1, timeout_s=_TRIAL_S)
-    except NotFound:
-        return

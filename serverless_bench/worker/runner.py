@@ -17,7 +17,7 @@ from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.barrier import BarrierPass, pass_barrier
+from serverless_bench.worker.barrier import pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.live_board import BoardWriter
@@ -40,11 +40,8 @@ _LOOK_NS: Final = NS_PER_S // 4
 _DEADLINE: Final = "deadline: stopped before the last operation"
 _OTHER_THREAD: Final = "another thread failed"
 _clients: Final = Kept()
-
-
-def forget_clients() -> None:
-    """Close every connection that this process keeps for its next invocation."""
-    _clients.forget()
+forget_clients: Final = _clients.forget
+"""Closes every connection that this process keeps for its next invocation."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +54,8 @@ class InvocationRunner:
     """Where the driver reads what is going on; None where they share no memory."""
     measured: list[MeasuredOperation] = field(default_factory=list)
     """In the order in which they ended; appending is atomic, so threads share it."""
-    barrier: BarrierPass | None = None
+    barrier: dict[str, int] = field(default_factory=dict)
+    """How it passed the start barrier, as fields of its record; empty without one."""
     probe: LockProbe | None = None
     """Samples the interpreter's lock while several threads measure."""
     deadline_ns: int = 0

@@ -1,7 +1,7 @@
-"""Measured stretches of a user function, and the bytes that it can compare with."""
+"""Measured stretches of a user function."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import Corrupt
@@ -12,34 +12,6 @@ from serverless_bench.payload.verify import MAX_BAD_RANGES, RangeSink
 from serverless_bench.rundir.record import BadRange, OperationRow
 from serverless_bench.units import MIB
 from serverless_bench.worker.operation import MeasuredOperation
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-
-class KeyContent:
-    """The bytes that belong to a name: those of an object, or of anything that has a name.
-
-    Holds no position and no buffer, so threads may share it.
-
-    Parameters
-    ----------
-    key
-        An object's key, or any other text.
-    """
-
-    def __init__(self, key: str) -> None:
-        self._stream = content_of(key)
-
-    def readinto_at(self, offset: int, buffer: "WriteableBuffer") -> None:
-        """Fill ``buffer``, contiguous, with the bytes from ``offset`` on."""
-        self._stream.readinto_at(offset, buffer)
-
-    def read(self, offset: int, length: int) -> bytearray:
-        """Return ``length`` bytes from ``offset`` on; ``numpy.frombuffer`` takes them."""
-        room = bytearray(length)
-        self._stream.readinto_at(offset, room)
-        return room
 
 
 class Span:

@@ -14,15 +14,13 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from itertools import count
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from serverless_bench.errors import DeadlineExceeded
 from serverless_bench.process import environment
 from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.operation import plain
-
-if TYPE_CHECKING:
-    from serverless_bench.worker.runner import InvocationRunner
+from serverless_bench.worker.runner import InvocationRunner
 
 ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 """Environment variable; ``1`` lets a worker run code that comes with an invocation."""
@@ -40,7 +38,7 @@ def allowed_here() -> AbstractContextManager[None]:
     return environment({ALLOW_CODE: "1"})
 
 
-def run_function(runner: "InvocationRunner") -> str | None:
+def run_function(runner: InvocationRunner) -> str | None:
     """Call the function of an invocation, and return why it ended early, if it did.
 
     It is called once, or again and again for the job's duration; calls of the warm-up

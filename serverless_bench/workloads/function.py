@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, Stream, Workload
+from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
 
 
 class OwnFunction(Workload):
-    """Its operations are not known before; the objects that it may make are."""
+    """Its operations are not known before, as the body calls the function; its objects are."""
 
     settings = (*NEW_OBJECTS, "key_file", "code")
     load = (*CONTENT, "code")
@@ -30,10 +30,6 @@ class OwnFunction(Workload):
             return
         for number in range(invocation.objects):
             yield planned_object(invocation, number).key
-
-    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:  # noqa: ARG002
-        """Yield nothing: the body calls the function instead."""
-        yield from ()
 
 
 WORKLOAD = OwnFunction()

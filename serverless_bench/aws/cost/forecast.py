@@ -42,7 +42,7 @@ from typing import Final
 
 from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
-from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol

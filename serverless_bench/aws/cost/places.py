@@ -9,8 +9,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from serverless_bench.job.directory_bucket import is_directory_bucket
-from serverless_bench.job.endpoint import is_billed_by_aws
+from serverless_bench.job.endpoint import is_billed_by_aws, is_directory_bucket
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 

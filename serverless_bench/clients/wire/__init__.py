@@ -36,7 +36,7 @@ from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.clients.wire.session import CREATE_SESSION, OWN_KEYS, SERVICE, Sessions
 from serverless_bench.errors import AccessDenied, BadResponse
-from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.sizes import Fixed
+from serverless_bench.job.sizes import size_text
 from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.units import format_size, parse_size
@@ -250,7 +250,7 @@ def part_size(size_bytes: int, what: str) -> tuple[Settings, tuple[str, ...]]:
     """Return the setting for parts or ranges of a size, and a note if it is another one."""
     size = min(MAX_PART_BYTES, max(MIN_PART_BYTES, size_bytes))
     note = f"{what}: {size_bytes} bytes become {format_size(size)}; parts here have 5 MiB to 5 GiB"
-    return {"part-size": str(Fixed(size))}, () if size == size_bytes else (note,)
+    return {"part-size": size_text(size)}, () if size == size_bytes else (note,)
 
 
 def weights(mix: Mapping[str, float]) -> str:

@@ -25,7 +25,7 @@ from serverless_bench.formats.converters.base import (
 )
 from serverless_bench.formats.converters.reading import load_yaml
 from serverless_bench.job.keys import MAX_COMPRESSIBILITY, MAX_DUPLICATION
-from serverless_bench.job.sizes import Fixed, parse_sizes
+from serverless_bench.job.sizes import Fixed, parse_sizes, size_text
 from serverless_bench.settings.job_file import Stage
 from serverless_bench.units import MIB
 
@@ -227,7 +227,7 @@ def _sizes(fields: Fields, key: str) -> str | None:
 def _payload(sets: Sequence[_Set], notes: list[str]) -> Settings:
     """Return the settings for the sizes and the bytes of all sets together."""
     if not sets:
-        return {"size": str(Fixed(_SIZE))}
+        return {"size": size_text(_SIZE)}
     factors: Settings = {}
     for name in ("compressibility", "duplication"):
         values = list(dict.fromkeys(getattr(each, name) for each in sets))
@@ -278,7 +278,7 @@ def _ranges(fields: Fields, notes: list[str]) -> Settings:
     return {
         **parts,
         "connections": ranges,
-        "min-split-size": str(Fixed(least)),
+        "min-split-size": size_text(least),
         "stat": "before" if before else "each",
         "timeout": timeout or None,
     }

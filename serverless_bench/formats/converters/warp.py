@@ -25,7 +25,7 @@ from serverless_bench.formats.converters.base import (
     weights,
 )
 from serverless_bench.formats.converters.reading import load_yaml
-from serverless_bench.job.sizes import Fixed, parse_sizes
+from serverless_bench.job.sizes import parse_sizes, size_text
 from serverless_bench.settings.job_file import Stage
 from serverless_bench.units import MIB, format_size
 
@@ -180,7 +180,7 @@ def _ranges(name: str, fields: Fields, notes: list[str]) -> Settings:
     ranges = fields.flag("range")
     if fields.has("range-size"):
         size = fields.size("range-size", MIB)
-        return {"mix": "get_range=1", "range-size": str(Fixed(size))}
+        return {"mix": "get_range=1", "range-size": size_text(size)}
     if ranges:
         notes.append("range: warp draws offset and length; here the length is always 1 MiB")
         return {"mix": "get_range=1"}

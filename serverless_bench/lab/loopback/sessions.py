@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.lab.loopback.s3 import S3Error, S3Request
 from serverless_bench.units import NS_PER_S
 

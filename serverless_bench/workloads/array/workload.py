@@ -71,13 +71,11 @@ class Array(Workload):
         """Refuse what the library cannot do, or a library that is not installed."""
         from serverless_bench.workloads.array.libraries.check import check_array  # noqa: PLC0415
 
-        if load.array is not None:
-            check_array(load.array)
+        check_array(_array(load))
 
     def check_key(self, load: Load, key: str) -> None:
         """Refuse the key of an array of another shape."""
-        if load.array is not None:
-            shape_at(load.array, key)
+        shape_at(_array(load), key)
 
     def hidden_requests(
         self, load: Load, done: Iterable[tuple[OperationKind, int | None]]
@@ -99,7 +97,7 @@ class Array(Workload):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the key of every chunk and of the metadata; arrays in files have none."""
-        array = _array(invocation)
+        array = _array(invocation.load)
         if array.path is not None:
             return
         for key in new_arrays(invocation):
@@ -109,15 +107,23 @@ class Array(Workload):
         """Return what calls the library: it brings NumPy, which nothing else here needs."""
         from serverless_bench.workloads.array.operation import ArrayPerformer  # noqa: PLC0415
 
-        return ArrayPerformer(_array(invocation), invocation.target)
+        return ArrayPerformer(_array(invocation.load), invocation.target)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the operations, all to the first thread: a library has threads of its own."""
         if thread:
             return
-        array = _array(invocation)
+        array = _array(invocation.load)
         if array.operation == "append":
-            yield from _appends(invocation, array)
+            (key,), added = new_arrays(invocation), array_bytes(array)
+            for number in range(invocation.objects):
+                yield OperationSpec(
+                    kind=_kind(array),
+                    key=key,
+                    size=declared_size(key),
+                    offset=number * added,
+                    length=added,
+                )
             return
         reads = chain.from_iterable(repeat(invocation.keys, invocation.read_times))
         for key in reads if array.operation == "read" else new_arrays(invocation):
@@ -126,7 +132,7 @@ class Array(Workload):
 
 def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
     """Yield the keys of the arrays that an invocation makes: of each, all begins with it."""
-    array = _array(invocation)
+    array = _array(invocation.load)
     if array.operation == "read":
         return
     size, count = array_bytes(array), invocation.objects
@@ -137,27 +143,14 @@ def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
         yield planned_object(invocation, number, size=size).key
 
 
-def _appends(invocation: "InvocationSpec", array: ArraySpec) -> Iterator[OperationSpec]:
-    (key,) = new_arrays(invocation)
-    size = array_bytes(array)
-    for number in range(invocation.objects):
-        yield OperationSpec(
-            kind=OperationKind.APPEND_ARRAY,
-            key=key,
-            size=declared_size(key),
-            offset=number * size,
-            length=size,
-        )
-
-
 def _kind(array: ArraySpec) -> OperationKind:
     return OperationKind(f"{array.operation}_array")
 
 
-def _array(invocation: "InvocationSpec") -> ArraySpec:
-    if invocation.load.array is None:
+def _array(load: Load) -> ArraySpec:
+    if load.array is None:
         raise ValueError("the array workload needs an array")
-    return invocation.load.array
+    return load.array
 
 
 WORKLOAD = Array()

@@ -77,15 +77,7 @@ class Contender(Performer):
             If it failed; its write may have been performed all the same.
         """
         commit = _Commit(context, self)
-        match context.spec.kind:
-            case OperationKind.INCREMENT:
-                return _increment(commit)
-            case OperationKind.CLAIM:
-                return _claim(commit)
-            case OperationKind.APPEND:
-                return _append(commit)
-            case _:
-                return _observe(commit)
+        return _PERFORM[context.spec.kind](commit)
 
     def token(self) -> str:
         """Return the name of a new version; threads may ask at once."""
@@ -185,8 +177,13 @@ class _Commit:
         self._note(key, Act.WRITE, version.token, version.base, ending)
         if ending is Ending.UNKNOWN:
             self.unknown.add(version.token)
-        if failure is not None:
-            self._after(ending, failure)
+        if failure is not None and ending not in _REFUSALS.values():
+            # The outcome is unknown: wait as before any further attempt.
+            self._failures += 1
+            is_over = self._failures > self._retrier.retries
+            if ending is Ending.FAILED or not failure.retryable or is_over:
+                raise failure
+            self._wait_ns = self._retrier.wait_before(self._failures, failure)
         return ending
 
     def _note(
@@ -219,16 +216,6 @@ class _Commit:
             raise DeadlineExceeded(f"no time left after {self._conflicts} conflicts")
         if self._wait_ns:
             clock.sleep(wait_s)
-
-    def _after(self, ending: Ending, failure: OperationError) -> None:
-        """Wait after a write whose outcome is unknown, as before any further attempt."""
-        if ending in {Ending.REFUSED, Ending.CONFLICT}:
-            return
-        self._failures += 1
-        is_over = self._failures > self._retrier.retries
-        if ending is Ending.FAILED or not failure.retryable or is_over:
-            raise failure
-        self._wait_ns = self._retrier.wait_before(self._failures, failure)
 
 
 def _ending_of(failure: OperationError) -> Ending:
@@ -302,3 +289,11 @@ def _observe(commit: _Commit) -> OperationResult:
         contender.saw(key, number)
         number += 1
     return DONE
+
+
+_PERFORM: Final = {
+    OperationKind.INCREMENT: _increment,
+    OperationKind.CLAIM: _claim,
+    OperationKind.APPEND: _append,
+    OperationKind.OBSERVE: _observe,
+}

@@ -135,7 +135,7 @@ def test_what_may_pass_is_tried_again_and_counted(
     assert len(server.seen) == len(expected)
     if passes:
         assert done.operation.error is None
-        assert done.operation.bytes == sum(s.step_bytes for s in done.steps) == SIZE
+        assert done.operation.bytes == sum(moved for _, moved in done.step_rows) == SIZE
 
 
 def test_nonsense_is_no_response(client_name: str, opened: list[Client]) -> None:
@@ -257,7 +257,7 @@ class TestProgress:
         with FaultServer([fault.drips(SIZE // 40, 0.025)]) as server:
             done = Store(server, client_name, opened).run(GET)
         assert done.operation.bytes == SIZE
-        times = [0, *accumulate(step.step_ns for step in done.steps)]
+        times = [0, *accumulate(step_ns for step_ns, _ in done.step_rows)]
         span = times[-1]
         assert span > 0.9 * NS_PER_S
         if client_name == "wire":

@@ -178,8 +178,8 @@ def test_a_long_listing_keeps_its_mean_in_few_buckets(
     path.write_text("\n".join(map(str, sizes)))
     buckets = parse_sizes(f"listing:{path}")
     assert isinstance(buckets, Buckets)
-    assert len(buckets.sizes) <= MAX_BUCKETS
-    assert sum(buckets.weights) == len(sizes)
+    assert len(buckets.pairs) <= MAX_BUCKETS
+    assert sum(weight for _, weight in buckets.pairs) == len(sizes)
     assert buckets.mean() == pytest.approx(fmean(sizes), rel=1e-6, abs=1)
-    assert min(sizes) <= min(buckets.sizes)
+    assert min(sizes) <= min(size for size, _ in buckets.pairs)
     assert buckets.maximum() <= max(sizes)

@@ -202,7 +202,7 @@ def test_clients_have_the_knobs_that_are_set() -> None:
 @pytest.mark.parametrize("name", ["zarr-writers-append", "zarr-writers-write"])
 def test_what_a_library_cannot_do_is_marked(name: str) -> None:
     experiment = load_experiment(name)
-    features = import_module("serverless_bench.workloads.array.libraries.features")
+    features = import_module("serverless_bench.workloads.array.libraries.base")
     assert set(experiment.axis("library").values["small"]) == set(features.UNSUPPORTED)
     for cell in make_cells(experiment, "small"):
         refused = ""

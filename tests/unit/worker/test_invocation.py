@@ -92,7 +92,7 @@ def test_every_attempt_is_a_row_with_its_status_and_its_pause(waits: list[float]
     ]
     assert [a.wait_ns / 1e9 for a in done.attempts] == pytest.approx([0, *waits], abs=1e-9)
     assert [a.bytes for a in done.attempts] == [10, 10, SIZE]
-    assert done.operation.bytes == sum(s.step_bytes for s in done.steps) == SIZE
+    assert done.operation.bytes == sum(moved for _, moved in done.step_rows) == SIZE
 
 
 def test_pauses_are_jittered_below_a_doubling_bound(waits: list[float]) -> None:
@@ -222,7 +222,7 @@ def test_parts_are_moved_side_by_side_and_add_up() -> None:
     client = FlakyClient()
     done = run(client, transfer=PARTED, size=BIG)
     assert client.objects[KEY] == content(BIG)
-    assert done.operation.bytes == sum(s.step_bytes for s in done.steps) == BIG
+    assert done.operation.bytes == sum(moved for _, moved in done.step_rows) == BIG
     assert sorted(a.part for a in done.attempts if a.request == "upload_part") == [1, 2, 3]
     assert client.calls[0] == "create_multipart"
     assert client.calls[-1] == "complete_multipart"

@@ -10,15 +10,9 @@ from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
     # Help asks for the names alone.
-    from serverless_bench.job.load import ArraySpec
-    from serverless_bench.job.target import Target
-    from serverless_bench.job.transfer import Transfer
-    from serverless_bench.workloads.array.libraries.base import ArrayLibrary
-    from serverless_bench.workloads.array.libraries.base import (
-        ArrayLibraryClass as ArrayLibraryClass,
-    )
+    from serverless_bench.workloads.array.libraries.base import ArrayLibrary as ArrayLibrary
 
-ARRAYS: Final = Registry["ArrayLibraryClass"](
+ARRAYS: Final = Registry["type[ArrayLibrary]"](
     "arrays",
     {
         "cpp_zarr": "serverless_bench.workloads.array.libraries.cpp_zarr:CppZarr",
@@ -27,10 +21,3 @@ ARRAYS: Final = Registry["ArrayLibraryClass"](
         "zarr": "serverless_bench.workloads.array.libraries.zarr:ZarrPython",
     },
 )
-
-
-def open_array_library(
-    array: "ArraySpec", target: "Target", transfer: "Transfer"
-) -> "ArrayLibrary":
-    """Return the library that ``array`` names, ready to write to ``target`` or to files."""
-    return ARRAYS.load(array.library)(array, target, transfer)

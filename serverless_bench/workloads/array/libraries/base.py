@@ -1,7 +1,7 @@
 """What sbench asks of an array library, and what libraries share."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +26,27 @@ from serverless_bench.job.transfer import Transfer
 CLEVEL: Final = 1
 """Level of every codec. The published comparison of Zarr writers used Blosc's LZ4 at 1."""
 
+FEATURES: Final = (
+    *("write", "append", "read"),
+    *("s3", "file"),
+    *("zarr", "zarr3", "shards"),
+    *("codec:none", "codec:blosc-lz4", "codec:blosc-zstd", "codec:zstd"),
+    *("source:numpy", "source:jax"),
+)
+"""What an array can ask of a library."""
+
+UNSUPPORTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "cpp_zarr": {
+        "append": "it cannot make an array longer",
+        "s3": "it writes files only",
+        "codec:zstd": "it has Zstandard within Blosc only: blosc-zstd",
+    },
+    "ome_zarr": {"append": "it writes whole images only"},
+    "tensorstore": {},
+    "zarr": {},
+}
+"""By library, what it does not have, and why."""
+
 K = TypeVar("K")
 
 
@@ -40,9 +61,12 @@ class ArrayLibrary(Protocol):
     """
 
     supports: ClassVar[frozenset[str]]
-    """Of ``arrays.FEATURES``."""
+    """Of ``FEATURES``."""
     options: ClassVar[type]
     """What ``ArraySpec.options`` may set, as a dataclass (see ``clients.options``)."""
+
+    def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
+        """Get ready to write ``array`` to ``target`` or to files."""
 
     def create(self, where: str, shape: Sequence[int]) -> None:
         """Open the array for writing; make it if it is not there."""
@@ -61,14 +85,25 @@ class ArrayLibrary(Protocol):
         """Release what it holds."""
 
 
-class ArrayLibraryClass(Protocol):
-    """What stands in the table of array libraries."""
+def supported(library: str) -> frozenset[str]:
+    """Return what a library has, of ``FEATURES``."""
+    return frozenset(FEATURES).difference(UNSUPPORTED[library])
 
-    supports: ClassVar[frozenset[str]]
-    options: ClassVar[type]
 
-    def __call__(self, array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:
-        """Return the library, ready to write ``array`` to ``target`` or to files."""
+def features(array: ArraySpec) -> tuple[str, ...]:
+    """Return what ``array`` asks of its library, of ``FEATURES``."""
+    requested = [array.operation, "s3" if array.path is None else "file", array.driver]
+    requested += ["shards"] if array.shards else []
+    return (*requested, f"codec:{array.codec}", f"source:{array.source}")
+
+
+def unsupported(array: ArraySpec) -> str | None:
+    """Return why the library cannot do what is requested; None if it can.
+
+    Experiments print this in the place of a figure.
+    """
+    missing = UNSUPPORTED.get(array.library, {})
+    return next((missing[name] for name in features(array) if name in missing), None)
 
 
 def needs(*modules: str) -> None:

@@ -12,8 +12,13 @@ from serverless_bench.payload.array_layout import (
 )
 from serverless_bench.plugins import extra
 from serverless_bench.workloads.array.libraries import ARRAYS
-from serverless_bench.workloads.array.libraries.base import needs, parse_options
-from serverless_bench.workloads.array.libraries.features import FEATURES, features, unsupported
+from serverless_bench.workloads.array.libraries.base import (
+    FEATURES,
+    features,
+    needs,
+    parse_options,
+    unsupported,
+)
 
 _MAX_OBJECTS: Final = 100_000
 """Chunks of one array; each stands in the run's ledger."""

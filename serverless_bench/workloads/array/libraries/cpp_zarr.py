@@ -12,8 +12,8 @@ from serverless_bench.workloads.array.libraries.base import (
     ArrayLibrary,
     needs,
     parse_options,
+    supported,
 )
-from serverless_bench.workloads.array.libraries.features import supported
 
 needs("cppzarr")
 

@@ -9,8 +9,12 @@ from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import PYRAMID
-from serverless_bench.workloads.array.libraries.base import ArrayLibrary, needs, parse_options
-from serverless_bench.workloads.array.libraries.features import supported
+from serverless_bench.workloads.array.libraries.base import (
+    ArrayLibrary,
+    needs,
+    parse_options,
+    supported,
+)
 
 needs("ome_zarr", "obstore")
 

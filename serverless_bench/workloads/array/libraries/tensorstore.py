@@ -12,9 +12,13 @@ from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import ITEM_BYTES
-from serverless_bench.workloads.array.libraries.base import CLEVEL, needs, parse_options
+from serverless_bench.workloads.array.libraries.base import (
+    CLEVEL,
+    needs,
+    parse_options,
+    supported,
+)
 from serverless_bench.workloads.array.libraries.blocks import NUMPY_TYPES
-from serverless_bench.workloads.array.libraries.features import supported
 
 needs("tensorstore")
 

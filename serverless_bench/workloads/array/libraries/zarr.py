@@ -8,9 +8,12 @@ from serverless_bench.clients.options import option
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.workloads.array.libraries.base import needs, parse_options
+from serverless_bench.workloads.array.libraries.base import (
+    needs,
+    parse_options,
+    supported,
+)
 from serverless_bench.workloads.array.libraries.blocks import NUMPY_TYPES
-from serverless_bench.workloads.array.libraries.features import supported
 
 needs("zarr", "obstore")
 

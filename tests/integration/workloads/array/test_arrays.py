@@ -15,7 +15,7 @@ from serverless_bench.payload.array_layout import METADATA, array_bytes, array_k
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.invocation import forget_clients
 from serverless_bench.workloads.array.libraries import ARRAYS
-from serverless_bench.workloads.array.libraries.features import UNSUPPORTED
+from serverless_bench.workloads.array.libraries.base import UNSUPPORTED
 from tests.commands.command import Sbench
 from tests.data.arrays import Session, key_of
 from tests.stores.servers import Server, credentials

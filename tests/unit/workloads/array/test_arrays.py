@@ -30,10 +30,15 @@ from serverless_bench.process import peak_rss_bytes
 from serverless_bench.rundir.record import FoundBytes, OperationRecord
 from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.units import MIB
-from serverless_bench.workloads.array.libraries import ARRAYS, open_array_library, tensorstore
-from serverless_bench.workloads.array.libraries.base import as_operation_error
+from serverless_bench.workloads.array.libraries import ARRAYS, tensorstore
+from serverless_bench.workloads.array.libraries.base import (
+    FEATURES,
+    UNSUPPORTED,
+    as_operation_error,
+    unsupported,
+)
 from serverless_bench.workloads.array.libraries.check import check_array
-from serverless_bench.workloads.array.libraries.features import FEATURES, UNSUPPORTED, unsupported
+from serverless_bench.workloads.array.operation import open_array_library
 from serverless_bench.workloads.array.resource_usage import Watch
 from serverless_bench.workloads.array.workload import WORKLOAD
 from tests.data.arrays import NOWHERE, Session, files_of, key_of
