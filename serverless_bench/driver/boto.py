@@ -79,17 +79,12 @@ def configured_endpoint() -> str | None:
     Raises
     ------
     StoreError
-        If there is no such profile.
+        As ``configured_region``.
     """
-    session = Session()
-    try:
-        if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
-            return None
-        provider = ConfiguredEndpointProvider(
-            session.full_config, session.get_scoped_config(), "s3"
-        )
-    except boto.ProfileNotFound as exc:
-        raise no_profile(exc) from exc
+    session = _configured()
+    if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
+        return None
+    provider = ConfiguredEndpointProvider(session.full_config, session.get_scoped_config(), "s3")
     url: str | None = provider.provide()
     return url
 

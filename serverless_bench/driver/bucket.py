@@ -10,7 +10,7 @@ import ssl
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -233,18 +233,17 @@ class Bucket(ObjectIO):
             How many there are, their bytes, and whether these are all.
         """
         objects = size = 0
-        found: list[int] = []
 
         def page(after: str) -> tuple[list[str], bool]:
-            nonlocal found
+            nonlocal size
             call = partial(self._client.list_sizes, prefix, after)
-            keys, found, more = self._run("list", call)
+            keys, sizes, more = self._run("list", call)
+            size += sum(sizes)
             return keys, more
 
         for number, keys in enumerate(pages(page), start=1):
             on_keys(keys)
             objects += len(keys)
-            size += sum(found)
             if number == _MOST_SURVEYED:
                 return objects, size, False
         return objects, size, True
@@ -309,6 +308,13 @@ class Bucket(ObjectIO):
                 # Of an attempt before, which says more.
                 raise
             raise DeadlineExceeded(f"no whole answer came in {self._give_up_s:g} s") from None
+
+
+@contextmanager
+def open_bucket(target: Target, requests: Counter[str] | None = None) -> Iterator[Bucket]:
+    """Yield a bucket for the length of a block, whose errors are ``explained``."""
+    with explained(target), closing(Bucket(target, requests)) as bucket:
+        yield bucket
 
 
 @contextmanager

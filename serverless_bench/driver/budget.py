@@ -11,9 +11,9 @@ from serverless_bench.aws.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB, CostConditions
 from serverless_bench.aws.cost.prices import needed_prices, price, price_note
 from serverless_bench.driver.cost_limit import CostLimit
-from serverless_bench.driver.link import mean_declared
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import OnOutcome, RunProgress
+from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 
@@ -88,7 +88,13 @@ class Budget:
 
         def on_outcome(outcome: Outcome) -> None:
             then(outcome)
-            self._add(outcome)
+            self._arrived += 1
+            result = outcome.result
+            if not (isinstance(result, Lost) and result.never_began):
+                self._done.add(result.index)
+            memory, architecture = self._setting.memory_mib, self._setting.architecture
+            usage = outcome_usage(outcome, self._job, memory_mib=memory, architecture=architecture)
+            self.spent += price(usage, self._prices).total
             live.limit = self._may_fly()
             flying = max(live.in_flight, live.started - self._arrived)
             each = max(self.spent / self._arrived, self.estimate / self._job.number)
@@ -111,19 +117,6 @@ class Budget:
             f" more than {self.limit_text}",
             hint="the report has what had arrived; functions under way are billed, too",
         )
-
-    def _add(self, outcome: Outcome) -> None:
-        self._arrived += 1
-        result = outcome.result
-        if not (isinstance(result, Lost) and result.never_began):
-            self._done.add(result.index)
-        usage = outcome_usage(
-            outcome,
-            self._job,
-            memory_mib=self._setting.memory_mib,
-            architecture=self._setting.architecture,
-        )
-        self.spent += price(usage, self._prices).total
 
     def _check(self, function_s: float | None) -> None:
         limit = f"{self.limit_text}; nothing was started"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,12 +11,12 @@ import numpy as np
 
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
-from serverless_bench.driver.target import relocated, target_of
+from serverless_bench.driver.target import at_its_address, relocated
 from serverless_bench.driver.versions import KeptVersions, kept_versions
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.lock import locked, note_cleaning
@@ -50,8 +49,6 @@ class Cleaned(Printed):
         What the run directory lacks or contradicts: with any, objects of the run may be left.
     kept
         Versions that a bucket with versioning keeps.
-    kept_text
-        What these cost; empty if there are none.
 
     Examples
     --------
@@ -65,7 +62,6 @@ class Cleaned(Printed):
     has_control: bool = False
     problems: tuple[str, ...] = ()
     kept: KeptVersions = field(default_factory=KeptVersions)
-    kept_text: str = ""
 
     @property
     def complete(self) -> bool:
@@ -84,7 +80,7 @@ class Cleaned(Printed):
         if self.kept.deleted:
             versions = format_count(self.kept.deleted, "version")
             lines.append(f"deleted {versions} and delete markers for good")
-        return "\n".join([*lines, *filter(None, (self.kept_text, self.rest))])
+        return "\n".join([*lines, *filter(None, (self.kept.text, self.rest))])
 
 
 def clean(
@@ -157,7 +153,7 @@ def clean(
                 deleted=Deleted(objects=run.job.declared.remove_files(run)),
                 problems=found.problems,
             )
-        with target_of(run) as target:
+        with at_its_address(run.job.target) as target:
             in_arrays = run.job.load.library is not None
             remove = partial(
                 delete, target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
@@ -173,7 +169,7 @@ def clean(
                 in_arrays=in_arrays,
                 delete=versions,
             )
-            return replace(cleaned, kept=kept, kept_text=kept.text(target))
+            return replace(cleaned, kept=kept)
 
 
 def _clean_store(
@@ -221,7 +217,7 @@ def _look_around(
         What else lies below the prefix.
     """
     there, known = list[str](), frozenset(keys)
-    with explained(target), closing(Bucket(target)) as bucket:
+    with open_bucket(target) as bucket:
         objects, size, is_all = bucket.survey(target.prefix, there.extend)
         uploads = bucket.uploads(target.prefix)
     listed = set(there).difference(deleted.foreign, deleted.failed)

@@ -22,11 +22,11 @@ from serverless_bench.aws.cost.prices import (
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.link import mean_declared
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
 from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
 from serverless_bench.units import format_seconds, format_size

@@ -8,21 +8,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.driver.bucket import Bucket, explained
-from serverless_bench.driver.directory_bucket import check_zone
-from serverless_bench.driver.location import ENDPOINTS, IGNORED
+from serverless_bench.driver.bucket import open_bucket
+from serverless_bench.driver.location import ENDPOINTS, IGNORED, check_zone
 from serverless_bench.errors import UsageError
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import EMBEDDED, StoreProtocol, Target
-
-if TYPE_CHECKING:
-    # It loads NumPy, which a worker that looks for its bucket has no use for.
-    from serverless_bench.rundir.run import Run
 
 _FILES: Final = {
     "AWS_CONFIG_FILE": "~/.aws/config",
@@ -46,22 +41,18 @@ def resolve(target: Target) -> Target:
     UsageError
         If the endpoint is no URL, the bucket's name is none, or no account is named.
     """
+    zone = zone_of(target.bucket)
     if target.protocol is not StoreProtocol.S3:
         url = target.endpoint_url or CLOUDS[target.protocol].endpoint()
-        return _reached(replace(target, endpoint_url=url))
-    zone = zone_of(target.bucket)
-    if not target.endpoint_url and zone is None:
+        target = replace(target, endpoint_url=url)
+    elif not target.endpoint_url and zone is None:
         return _found_on_aws(target)
-    target = replace(target, region=target.region or _configured_region())
-    if not target.endpoint_url and zone is not None:
-        check_zone(target.bucket, target.region)
-        target = replace(target, endpoint_url=zonal_endpoint(zone, target.region))
-    return _reached(target)
-
-
-def _reached(target: Target) -> Target:
-    """Return a target once its bucket has answered."""
-    with explained(target), closing(Bucket(target)) as bucket:
+    else:
+        target = replace(target, region=target.region or _configured_region())
+        if not target.endpoint_url and zone is not None:
+            check_zone(target.bucket, target.region)
+            target = replace(target, endpoint_url=zonal_endpoint(zone, target.region))
+    with open_bucket(target) as bucket:
         bucket.ask()
     return target
 
@@ -77,7 +68,7 @@ def _found_on_aws(target: Target) -> Target:
         here = replace(
             target, endpoint_url=client.meta.endpoint_url, region=client.meta.region_name
         )
-        with explained(here), closing(Bucket(here)) as bucket:
+        with open_bucket(here) as bucket:
             return replace(here, region=bucket.region() or here.region)
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
@@ -137,7 +128,7 @@ def ensure(target: Target) -> None:
     StoreError
         If the store does not answer or refuses.
     """
-    with explained(target), closing(Bucket(target)) as bucket:
+    with open_bucket(target) as bucket:
         bucket.ensure()
 
 
@@ -181,15 +172,24 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
 
 @contextmanager
 def open_target(target: Target) -> Iterator[Target]:
-    """Yield a target at its address; an embedded store lives as long as the block.
+    """Yield a target whose bucket has answered, as ``at_its_address`` and ``resolve`` do."""
+    with at_its_address(target) as here:
+        yield resolve(here) if target.store is None else here
+
+
+@contextmanager
+def at_its_address(target: Target) -> Iterator[Target]:
+    """Yield a target at the address that it has now.
+
+    An embedded store lives as long as the block; of others nobody asks.
 
     Raises
     ------
-    UsageError, StoreError, PluginError
-        As ``resolve``, or ``embedded_target``.
+    PluginError, StoreError
+        As ``embedded_target``.
     """
     if target.store is None:
-        yield resolve(target)
+        yield target
         return
     with embedded_target() as here:
         yield replace(
@@ -197,37 +197,21 @@ def open_target(target: Target) -> Iterator[Target]:
         )
 
 
-def neighbours_noted(target: Target, notes: dict[str, Any]) -> AbstractContextManager[object]:
-    """Note which other commands load the embedded store while the block runs.
+def loading(target: Target, notes: dict[str, Any] | None = None) -> AbstractContextManager[object]:
+    """Count among the commands that load the embedded store while the block runs.
 
     Parameters
     ----------
     target
-        Of the run; of stores that sbench does not start, nobody knows.
+        Of the run; of stores that sbench does not start, nobody counts.
     notes
         As in ``stores.embedded.loading``.
     """
     if target.store is None:
         return nullcontext()
-    from serverless_bench.stores.embedded import loading  # noqa: PLC0415
+    from serverless_bench.stores import embedded  # noqa: PLC0415
 
-    return loading(notes)
-
-
-@contextmanager
-def target_of(run: "Run") -> Iterator[Target]:
-    """Yield the target that a saved run wrote to, at the address that it has now.
-
-    Raises
-    ------
-    PluginError, StoreError
-        As ``embedded_target``, if the run was on the embedded store.
-    """
-    if run.job.target.store is None:
-        yield run.job.target
-        return
-    with embedded_target() as here:
-        yield replace(here, prefix=run.job.target.prefix)
+    return embedded.loading(notes)
 
 
 @contextmanager
