@@ -328,7 +328,9 @@ def explained(target: Target) -> Iterator[None]:
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
             raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
-        raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
+        if exc.status is None:
+            raise credentials(exc.__cause__) from exc
+        raise refused(where, str(exc)) from exc
     except WrongRegion as exc:
         hint = "name where the bucket is: `endpoint_url`, `region`"
         raise StoreError(f"{where}: {exc}", hint=hint) from exc
@@ -357,24 +359,20 @@ def _no_access(where: str, exc: AccessDenied, hint: str) -> StoreError:
     return StoreError(f"{where}: {exc}", hint="" if hint in str(exc) else hint)
 
 
-def credentials(exc: AccessDenied) -> StoreError:
-    """Return why nobody can sign a request."""
-    if exc.__cause__ is None:
+def credentials(cause: BaseException | None) -> StoreError:
+    """Return why nobody can sign a request: what botocore says, if it has been asked."""
+    if cause is None:
         hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         return StoreError("there are no credentials", hint=hint)
-    # botocore has been asked, and is here.
+    # It is here, then.
     from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415
 
-    if not isinstance(exc.__cause__, CREDENTIALS):
-        return no_profile(exc.__cause__)
-    found = credentials_error(exc.__cause__)
-    return StoreError(str(found), hint=found.hint)
-
-
-def no_profile(exc: BaseException) -> StoreError:
-    """Return the error of a profile that is not there, or says nothing."""
+    if isinstance(cause, CREDENTIALS):
+        found = credentials_error(cause)
+        return StoreError(str(found), hint=found.hint)
+    # A profile is not there, or says nothing.
     hint = "check AWS_PROFILE, and what it says in ~/.aws"
-    return StoreError(f"there are no credentials: {exc}", hint=hint)
+    return StoreError(f"there are no credentials: {cause}", hint=hint)
 
 
 def unreachable(target: Target, why: str, *, is_tls: bool) -> StoreError:

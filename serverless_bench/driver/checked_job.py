@@ -68,14 +68,14 @@ class CheckedJob:
             yield self.job.target
             return
         # botocore takes a moment, which checking a job need not wait for.
-        from serverless_bench.driver.target import open_target  # noqa: PLC0415
+        from serverless_bench.driver.target import located, resolve  # noqa: PLC0415
 
         count, mean_bytes = self.new_objects()
         if self.job.target.store is not None and count:
             what = "arrays" if self.job.load.library is not None else "objects"
             check_room(count * mean_bytes, f"{count} {what} of {format_size(mean_bytes)}")
-        with open_target(self.job.target) as target:
-            yield target
+        with located(self.job) as job:
+            yield resolve(job.target) if job.target.store is None else job.target
 
     @contextmanager
     def placed(self, job: JobSpec) -> Iterator[JobSpec]:

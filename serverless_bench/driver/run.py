@@ -18,7 +18,7 @@ from serverless_bench.driver.pickling import OwnFunction, function_job, pack
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
-from serverless_bench.driver.target import at_its_address, loading, relocated, resolve
+from serverless_bench.driver.target import loading, located, resolve
 from serverless_bench.driver.until_stable import ended_when_stable
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
@@ -259,10 +259,10 @@ def resume_job(
         launch = False
         live.notes.append(reason)
     with (
-        at_its_address(before.job.target) as target,
+        located(job) as there,
         shown(job, missing, live, on_outcome, progress=progress) as tell,
     ):
-        return _resumed(relocated(job, target), path, live, tell, launch=launch)
+        return _resumed(there, path, live, tell, launch=launch)
 
 
 def _resumed(

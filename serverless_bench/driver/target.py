@@ -111,15 +111,6 @@ def _has_configuration() -> bool:
     return any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files)
 
 
-def relocated(job: JobSpec, target: Target) -> JobSpec:
-    """Return a saved job with the address that its store has now."""
-    there: dict[str, Any] = {"endpoint_url": target.endpoint_url, "region": target.region}
-    control = job.control
-    if control is not None and control.endpoint_url == job.target.endpoint_url:
-        control = replace(control, **there)
-    return replace(job, target=replace(job.target, **there), control=control)
-
-
 def ensure(target: Target) -> None:
     """Make the bucket unless it is there.
 
@@ -171,15 +162,8 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
 
 
 @contextmanager
-def open_target(target: Target) -> Iterator[Target]:
-    """Yield a target whose bucket has answered, as ``at_its_address`` and ``resolve`` do."""
-    with at_its_address(target) as here:
-        yield resolve(here) if target.store is None else here
-
-
-@contextmanager
-def at_its_address(target: Target) -> Iterator[Target]:
-    """Yield a target at the address that it has now.
+def located(job: JobSpec) -> Iterator[JobSpec]:
+    """Yield a job with the address that its store has now.
 
     An embedded store lives as long as the block; of others nobody asks.
 
@@ -188,13 +172,16 @@ def at_its_address(target: Target) -> Iterator[Target]:
     PluginError, StoreError
         As ``embedded_target``.
     """
-    if target.store is None:
-        yield target
+    if job.target.store is None:
+        yield job
         return
     with embedded_target() as here:
-        yield replace(
-            target, bucket=here.bucket, endpoint_url=here.endpoint_url, region=here.region
-        )
+        there: dict[str, Any] = {"endpoint_url": here.endpoint_url, "region": here.region}
+        control = job.control
+        if control is not None and control.endpoint_url == job.target.endpoint_url:
+            control = replace(control, **there)
+        target = replace(job.target, bucket=here.bucket, **there)
+        yield replace(job, target=target, control=control)
 
 
 def loading(target: Target, notes: dict[str, Any] | None = None) -> AbstractContextManager[object]:

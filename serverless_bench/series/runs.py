@@ -14,7 +14,7 @@ from serverless_bench.driver.cost_limit import CostLimit, cost_limit
 from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.remarks import remarks
 from serverless_bench.driver.run import CutShort, new_directory, run_job
-from serverless_bench.driver.target import open_target, relocated, store_kept_up
+from serverless_bench.driver.target import located, store_kept_up
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
@@ -88,14 +88,7 @@ def task_of(
         If costs are limited where there are none.
     """
     cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory, arch=job.arch)
-    place = nullcontext if job.target.store is None else _on_the_embedded_store
-    return Task(job=job, keys=keys, place=place, cost=cost)
-
-
-@contextmanager
-def _on_the_embedded_store(job: JobSpec) -> Iterator[JobSpec]:
-    with open_target(job.target) as target:
-        yield relocated(job, target)
+    return Task(job=job, keys=keys, place=located, cost=cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
