@@ -215,24 +215,15 @@ class Bucket(ObjectIO):
 
         yield from chain.from_iterable(pages(page))
 
-    def survey(
-        self, prefix: str, on_keys: Callable[[list[str]], object] = lambda _: None
-    ) -> tuple[int, int, bool]:
-        """Count the objects whose keys begin with ``prefix``.
-
-        Parameters
-        ----------
-        prefix
-            As it stands in keys.
-        on_keys
-            Called with the keys of each page.
+    def survey(self, prefix: str) -> tuple[list[str], int, bool]:
+        """Look at the objects whose keys begin with ``prefix``.
 
         Returns
         -------
-        int, int, bool
-            How many there are, their bytes, and whether these are all.
+        list of str, int, bool
+            Their keys, how many bytes they have, and whether these are all.
         """
-        objects = size = 0
+        found, size = list[str](), 0
 
         def page(after: str) -> tuple[list[str], bool]:
             nonlocal size
@@ -242,11 +233,10 @@ class Bucket(ObjectIO):
             return keys, more
 
         for number, keys in enumerate(pages(page), start=1):
-            on_keys(keys)
-            objects += len(keys)
+            found += keys
             if number == _MOST_SURVEYED:
-                return objects, size, False
-        return objects, size, True
+                return found, size, False
+        return found, size, True
 
     def uploads(self, prefix: str) -> list[OpenUpload] | None:
         """Return the open uploads below ``prefix``; None if the store lists none."""

@@ -53,7 +53,7 @@ class Budget:
         self._limit = flags.limit - flags.spent
         self._earlier = flags.spent
         self._prices = needed_prices(job, flags.prices)
-        self._setting = setting_of(job, flags, keys)
+        self._setting = _setting_of(job, keys)
         foreseen = expected(job, self._setting)
         self._probe = price(probe_at_most(job, self._setting), self._prices).total
         """What asking the functions can cost before any is launched."""
@@ -167,7 +167,7 @@ class Budget:
         return f"`max_cost` {limit}{earlier}{price_note(self._prices, self._job)}"
 
 
-def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostConditions:
+def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
     """Return what is known of the functions, and of what they read.
 
     Memory and processor are as the user says, as the function has them, or the dearer ones.
@@ -177,7 +177,7 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostCondi
     UsageError
         If what the job reads is of unknown size.
     """
-    memory, architecture, timeout_s = flags.memory_mib, flags.architecture, None
+    memory, architecture, timeout_s = job.memory, job.arch, None
     if job.function and (memory is None or architecture is None):
         with suppress(ExecutorError):
             setup = read_function(job.function[0], region=job.functions_region)

@@ -214,11 +214,11 @@ def _look_around(
     str
         What else lies below the prefix.
     """
-    target, there, known = run.job.target, list[str](), frozenset(keys)
+    target, known = run.job.target, frozenset(keys)
     with open_bucket(target) as bucket:
-        objects, size, is_all = bucket.survey(target.prefix, there.extend)
+        there, size, is_all = bucket.survey(target.prefix)
         uploads = bucket.uploads(target.prefix)
-    listed = set(there).difference(deleted.foreign, deleted.failed)
+    objects, listed = len(there), set(there).difference(deleted.foreign, deleted.failed)
     again = listed.intersection(known)
     later = later_keys(run, listed.difference(known))
     if again or later:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.driver.bucket import open_bucket
-from serverless_bench.driver.location import ENDPOINTS, IGNORED, check_zone
+from serverless_bench.driver.location import check_zone
 from serverless_bench.errors import UsageError
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.endpoint import is_aws
@@ -81,7 +81,8 @@ def _found_on_aws(target: Target) -> Target:
 
 def _configured_region() -> str:
     """Return the region of the AWS configuration; botocore is asked only if there is one."""
-    if _has_configuration():
+    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
+    if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
         from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
 
         return configured_region()
@@ -97,18 +98,11 @@ def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
     if protocol in CLOUDS:
         with suppress(UsageError):
             found.append(CLOUDS[protocol].endpoint())
-    elif _has_configuration():
+    else:
         from serverless_bench.driver.boto import configured_endpoint  # noqa: PLC0415
 
         found.append(configured_endpoint() or "")
-    elif os.environ.get(IGNORED, "").lower() != "true":
-        found.append(next(filter(None, map(os.environ.get, ENDPOINTS)), ""))
     return frozenset(url.strip().rstrip("/") for url in found) - {""}
-
-
-def _has_configuration() -> bool:
-    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
-    return any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files)
 
 
 def ensure(target: Target) -> None:

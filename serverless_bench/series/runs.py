@@ -21,7 +21,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB
 
-_UNLIMITED: Final = CostLimit(limit=None, prices=None, memory_mib=None, architecture=None)
+_UNLIMITED: Final = CostLimit()
 
 
 def _ignore(*_: object) -> None:
@@ -87,7 +87,7 @@ def task_of(
     UsageError
         If costs are limited where there are none.
     """
-    cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory, arch=job.arch)
+    cost = cost_limit(job.executor, max_cost=max_cost)
     return Task(job=job, keys=keys, place=located, cost=cost)
 
 
