@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from botocore.session import Session
 
 DEFAULT_REGION: Final = "us-east-1"
-_CONFIG: Final[Mapping[str, Any]] = {
+CONFIG: Final[Mapping[str, Any]] = {
     "connect_timeout": 5,
     "read_timeout": 30,
     "retries": {"mode": "standard", "total_max_attempts": 3},
@@ -95,7 +95,7 @@ def open_client(
             service,
             region_name=region or session.get_config_variable("region") or DEFAULT_REGION,
             endpoint_url=endpoint_url,
-            config=Config(**{**_CONFIG, **config}),
+            config=Config(**{**CONFIG, **config}),
         )
     refuse_password(client.meta.endpoint_url)
     return client

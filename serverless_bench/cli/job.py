@@ -134,13 +134,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     from serverless_bench.driver.cost_limit import cost_limit
     from serverless_bench.reporters import open_reporter
 
-    cost = cost_limit(
-        found.settings.executor,
-        max_cost=output.max_cost,
-        prices=output.prices,
-        memory=found.settings.memory,
-        arch=found.settings.arch,
-    )
+    cost = cost_limit(found.job.executor, max_cost=output.max_cost, prices=output.prices)
     check_writable("--pickle", output.pickle)
     output.display.check()
     reporter = None if output.format is None else open_reporter(output.format)

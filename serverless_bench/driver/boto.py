@@ -12,8 +12,8 @@ from botocore.config import Config
 from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.session import Session
 
-from serverless_bench.aws.client import CREDENTIALS, UNREADABLE, credentials_error, open_session
-from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
+from serverless_bench.aws.client import CONFIG, CREDENTIALS, UNREADABLE, open_session
+from serverless_bench.driver.bucket import credentials, missing, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
@@ -28,7 +28,7 @@ def _configured() -> Session:
     try:
         session.get_scoped_config()
     except UNREADABLE as exc:
-        raise no_profile(exc) from exc
+        raise credentials(exc) from exc
     return session
 
 
@@ -41,17 +41,12 @@ def open_s3(target: Target) -> "S3Client":
             region_name=target.region or configured_region(),
             endpoint_url=target.endpoint_url or None,
             config=Config(
-                connect_timeout=5,
-                read_timeout=30,
-                retries={"mode": "standard", "total_max_attempts": 3},
+                **CONFIG,
                 # Without the latter us-east-1 is measured through a host of all regions.
                 s3={
                     "addressing_style": target.addressing.value,
                     "us_east_1_regional_endpoint": "regional",
                 },
-                # Many S3-compatible stores do not take the newer checksums.
-                request_checksum_calculation="when_required",
-                response_checksum_validation="when_required",
             ),
         )
     except ValueError as exc:
@@ -79,17 +74,12 @@ def configured_endpoint() -> str | None:
     Raises
     ------
     StoreError
-        If there is no such profile.
+        As ``configured_region``.
     """
-    session = Session()
-    try:
-        if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
-            return None
-        provider = ConfiguredEndpointProvider(
-            session.full_config, session.get_scoped_config(), "s3"
-        )
-    except boto.ProfileNotFound as exc:
-        raise no_profile(exc) from exc
+    session = _configured()
+    if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
+        return None
+    provider = ConfiguredEndpointProvider(session.full_config, session.get_scoped_config(), "s3")
     url: str | None = provider.provide()
     return url
 
@@ -109,8 +99,7 @@ def explained(target: Target) -> Iterator[None]:
             raise refused(where, code) from exc
         raise StoreError(f"{where}: the store answered {status} {code}") from exc
     except CREDENTIALS as exc:
-        found = credentials_error(exc)
-        raise StoreError(str(found), hint=found.hint) from exc
+        raise credentials(exc) from exc
     except boto.ParamValidationError as exc:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
     except boto.BotoCoreError as exc:

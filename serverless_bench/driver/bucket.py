@@ -10,7 +10,7 @@ import ssl
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -195,39 +195,28 @@ class Bucket(ObjectIO):
 
         yield from chain.from_iterable(pages(page))
 
-    def survey(
-        self, prefix: str, on_keys: Callable[[list[str]], object] = lambda _: None
-    ) -> tuple[int, int, bool]:
-        """Count the objects whose keys begin with ``prefix``.
-
-        Parameters
-        ----------
-        prefix
-            As it stands in keys.
-        on_keys
-            Called with the keys of each page.
+    def survey(self, prefix: str) -> tuple[list[str], int, bool]:
+        """Look at the objects whose keys begin with ``prefix``.
 
         Returns
         -------
-        int, int, bool
-            How many there are, their bytes, and whether these are all.
+        list of str, int, bool
+            Their keys, how many bytes they have, and whether these are all.
         """
-        objects = size = 0
-        found: list[int] = []
+        found, size = list[str](), 0
 
         def page(after: str) -> tuple[list[str], bool]:
-            nonlocal found
+            nonlocal size
             call = partial(self._client.list_sizes, prefix, after)
-            keys, found, more = self._run("list", call)
+            keys, sizes, more = self._run("list", call)
+            size += sum(sizes)
             return keys, more
 
         for number, keys in enumerate(pages(page), start=1):
-            on_keys(keys)
-            objects += len(keys)
-            size += sum(found)
+            found += keys
             if number == _MOST_SURVEYED:
-                return objects, size, False
-        return objects, size, True
+                return found, size, False
+        return found, size, True
 
     def uploads(self, prefix: str) -> list[OpenUpload] | None:
         """Return the open uploads below ``prefix``; None if the store lists none."""
@@ -292,6 +281,13 @@ class Bucket(ObjectIO):
 
 
 @contextmanager
+def open_bucket(target: Target, requests: Counter[str] | None = None) -> Iterator[Bucket]:
+    """Yield a bucket for the length of a block, whose errors are ``explained``."""
+    with explained(target), closing(Bucket(target, requests)) as bucket:
+        yield bucket
+
+
+@contextmanager
 def explained(target: Target) -> Iterator[None]:
     """Turn what a bucket's request raises into one line for the user."""
     where = f"bucket {target.bucket_name!r}"
@@ -302,7 +298,9 @@ def explained(target: Target) -> Iterator[None]:
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
             raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
-        raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
+        if exc.status is None:
+            raise credentials(exc.__cause__) from exc
+        raise refused(where, str(exc)) from exc
     except WrongRegion as exc:
         hint = "name where the bucket is: `endpoint_url`, `region`"
         raise StoreError(f"{where}: {exc}", hint=hint) from exc
@@ -331,24 +329,20 @@ def _no_access(where: str, exc: AccessDenied, hint: str) -> StoreError:
     return StoreError(f"{where}: {exc}", hint="" if hint in str(exc) else hint)
 
 
-def credentials(exc: AccessDenied) -> StoreError:
-    """Return why nobody can sign a request."""
-    if exc.__cause__ is None:
+def credentials(cause: BaseException | None) -> StoreError:
+    """Return why nobody can sign a request: what botocore says, if it has been asked."""
+    if cause is None:
         hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         return StoreError("there are no credentials", hint=hint)
-    # botocore has been asked, and is here.
+    # It is here, then.
     from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415
 
-    if not isinstance(exc.__cause__, CREDENTIALS):
-        return no_profile(exc.__cause__)
-    found = credentials_error(exc.__cause__)
-    return StoreError(str(found), hint=found.hint)
-
-
-def no_profile(exc: BaseException) -> StoreError:
-    """Return the error of a profile that is not there, or says nothing."""
+    if isinstance(cause, CREDENTIALS):
+        found = credentials_error(cause)
+        return StoreError(str(found), hint=found.hint)
+    # A profile is not there, or says nothing.
     hint = "check AWS_PROFILE, and what it says in ~/.aws"
-    return StoreError(f"there are no credentials: {exc}", hint=hint)
+    return StoreError(f"there are no credentials: {cause}", hint=hint)
 
 
 def unreachable(target: Target, why: str, *, is_tls: bool) -> StoreError:

@@ -11,9 +11,9 @@ from serverless_bench.aws.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB, CostConditions
 from serverless_bench.aws.cost.prices import needed_prices, price, price_note
 from serverless_bench.driver.cost_limit import CostLimit
-from serverless_bench.driver.link import mean_declared
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import OnOutcome, RunProgress
+from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 
@@ -53,7 +53,7 @@ class Budget:
         self._limit = flags.limit - flags.spent
         self._earlier = flags.spent
         self._prices = needed_prices(job, flags.prices)
-        self._setting = setting_of(job, flags, keys)
+        self._setting = _setting_of(job, keys)
         foreseen = expected(job, self._setting)
         self._probe = price(probe_at_most(job, self._setting), self._prices).total
         """What asking the functions can cost before any is launched."""
@@ -88,7 +88,13 @@ class Budget:
 
         def on_outcome(outcome: Outcome) -> None:
             then(outcome)
-            self._add(outcome)
+            self._arrived += 1
+            result = outcome.result
+            if not (isinstance(result, Lost) and result.never_began):
+                self._done.add(result.index)
+            memory, architecture = self._setting.memory_mib, self._setting.architecture
+            usage = outcome_usage(outcome, self._job, memory_mib=memory, architecture=architecture)
+            self.spent += price(usage, self._prices).total
             live.limit = self._may_fly()
             flying = max(live.in_flight, live.started - self._arrived)
             each = max(self.spent / self._arrived, self.estimate / self._job.number)
@@ -111,19 +117,6 @@ class Budget:
             f" more than {self.limit_text}",
             hint="the report has what had arrived; functions under way are billed, too",
         )
-
-    def _add(self, outcome: Outcome) -> None:
-        self._arrived += 1
-        result = outcome.result
-        if not (isinstance(result, Lost) and result.never_began):
-            self._done.add(result.index)
-        usage = outcome_usage(
-            outcome,
-            self._job,
-            memory_mib=self._setting.memory_mib,
-            architecture=self._setting.architecture,
-        )
-        self.spent += price(usage, self._prices).total
 
     def _check(self, function_s: float | None) -> None:
         limit = f"{self.limit_text}; nothing was started"
@@ -174,7 +167,7 @@ class Budget:
         return f"`max_cost` {limit}{earlier}{price_note(self._prices, self._job)}"
 
 
-def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostConditions:
+def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
     """Return what is known of the functions, and of what they read.
 
     Memory and processor are as the user says, as the function has them, or the dearer ones.
@@ -184,7 +177,7 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> CostCondi
     UsageError
         If what the job reads is of unknown size.
     """
-    memory, architecture, timeout_s = flags.memory_mib, flags.architecture, None
+    memory, architecture, timeout_s = job.memory, job.arch, None
     if job.function and (memory is None or architecture is None):
         with suppress(ExecutorError):
             setup = read_function(job.function[0], region=job.functions_region)

@@ -13,8 +13,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ALL_OPERATIONS
 from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
-from serverless_bench.driver.directory_bucket import check_express
-from serverless_bench.driver.location import check_meant, check_room
+from serverless_bench.driver.location import check_express, check_meant, check_room
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, endpoints_of, locate
 from serverless_bench.errors import UsageError
@@ -69,14 +68,14 @@ class CheckedJob:
             yield self.job.target
             return
         # botocore takes a moment, which checking a job need not wait for.
-        from serverless_bench.driver.target import open_target  # noqa: PLC0415
+        from serverless_bench.driver.target import located, resolve  # noqa: PLC0415
 
         count, mean_bytes = self.new_objects()
         if self.job.target.store is not None and count:
             what = "arrays" if self.job.load.library is not None else "objects"
             check_room(count * mean_bytes, f"{count} {what} of {format_size(mean_bytes)}")
-        with open_target(self.job.target) as target:
-            yield target
+        with located(self.job) as job:
+            yield resolve(job.target) if job.target.store is None else job.target
 
     @contextmanager
     def placed(self, job: JobSpec) -> Iterator[JobSpec]:
@@ -121,10 +120,6 @@ def check_job(
         If the stack cannot be used.
     """
     settings = given if isinstance(given, JobSettings) else make_settings(given)
-    return _checked(settings, keys)
-
-
-def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     size = size_of(settings)
     load = load_of(settings)
     _check_ends(settings, load)

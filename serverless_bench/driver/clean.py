@@ -1,8 +1,7 @@
 """Delete the objects of a run, when none of its functions can write any more."""
 
 import math
-from collections.abc import Callable, Collection, Iterable
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Sized
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,12 +11,12 @@ import numpy as np
 
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
-from serverless_bench.driver.target import relocated, target_of
+from serverless_bench.driver.target import located
 from serverless_bench.driver.versions import KeptVersions, kept_versions
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.lock import locked, note_cleaning
@@ -50,8 +49,6 @@ class Cleaned(Printed):
         What the run directory lacks or contradicts: with any, objects of the run may be left.
     kept
         Versions that a bucket with versioning keeps.
-    kept_text
-        What these cost; empty if there are none.
 
     Examples
     --------
@@ -65,7 +62,6 @@ class Cleaned(Printed):
     has_control: bool = False
     problems: tuple[str, ...] = ()
     kept: KeptVersions = field(default_factory=KeptVersions)
-    kept_text: str = ""
 
     @property
     def complete(self) -> bool:
@@ -84,7 +80,7 @@ class Cleaned(Printed):
         if self.kept.deleted:
             versions = format_count(self.kept.deleted, "version")
             lines.append(f"deleted {versions} and delete markers for good")
-        return "\n".join([*lines, *filter(None, (self.kept_text, self.rest))])
+        return "\n".join([*lines, *filter(None, (self.kept.text, self.rest))])
 
 
 def clean(
@@ -157,28 +153,27 @@ def clean(
                 deleted=Deleted(objects=run.job.declared.remove_files(run)),
                 problems=found.problems,
             )
-        with target_of(run) as target:
-            in_arrays = run.job.load.library is not None
+        with located(run.job) as job:
+            here, in_arrays = replace(run, job=job), job.load.library is not None
             remove = partial(
-                delete, target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
+                delete, job.target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
             )
-            cleaned = _clean_store(run, target, remove, found, died_ns, on_message, survey=survey)
+            cleaned = _clean_store(here, remove, found, died_ns, on_message, survey=survey)
             if not (versions or cleaned.deleted.kept):
                 return cleaned
             kept = kept_versions(
-                target,
-                relocated(run.job, target).control,
+                job.target,
+                job.control,
                 run.run_id,
                 found.keys,
                 in_arrays=in_arrays,
                 delete=versions,
             )
-            return replace(cleaned, kept=kept, kept_text=kept.text(target))
+            return replace(cleaned, kept=kept)
 
 
 def _clean_store(
     run: Run,
-    target: Target,
     remove: Callable[[Iterable[str]], Deleted],
     found: RunKeys,
     died_ns: int | None,
@@ -188,12 +183,12 @@ def _clean_store(
 ) -> Cleaned:
     """Delete objects, then claims and records, then what no file of the run tells of."""
     deleted, problems, rest = remove(found.keys), [*found.problems], ""
-    control = relocated(run.job, target).control
+    control = run.job.control
     if control is not None:
         _outwait(run, died_ns, on_message)
         deleted.add(delete_control(control, run.run_id))
     if survey or problems or died_ns is not None:
-        rest = _look_around(run, target, remove, deleted, problems, found.keys)
+        rest = _look_around(run, remove, deleted, problems, found.keys)
     return Cleaned(
         deleted=deleted,
         rest=rest if survey else "",
@@ -204,7 +199,6 @@ def _clean_store(
 
 def _look_around(
     run: Run,
-    target: Target,
     remove: Callable[[Iterable[str]], Deleted],
     deleted: Deleted,
     problems: list[str],
@@ -220,11 +214,11 @@ def _look_around(
     str
         What else lies below the prefix.
     """
-    there, known = list[str](), frozenset(keys)
-    with explained(target), closing(Bucket(target)) as bucket:
-        objects, size, is_all = bucket.survey(target.prefix, there.extend)
+    target, known = run.job.target, frozenset(keys)
+    with open_bucket(target) as bucket:
+        there, size, is_all = bucket.survey(target.prefix)
         uploads = bucket.uploads(target.prefix)
-    listed = set(there).difference(deleted.foreign, deleted.failed)
+    objects, listed = len(there), set(there).difference(deleted.foreign, deleted.failed)
     again = listed.intersection(known)
     later = later_keys(run, listed.difference(known))
     if again or later:
@@ -237,8 +231,7 @@ def _look_around(
     if not is_all and problems:
         looked = format_count(objects, "object")
         problems.append(f"only the first {looked} below {target.url} were looked at")
-    open_uploads = None if uploads is None else len(uploads)
-    return _rest(target, objects, size, open_uploads, is_all=is_all)
+    return _rest(target, objects, size, uploads, is_all=is_all)
 
 
 def _is_unfinished(run: Run) -> bool:
@@ -264,11 +257,11 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
         sleep(left_s)
 
 
-def _rest(target: Target, objects: int, size: int, uploads: int | None, *, is_all: bool) -> str:
+def _rest(target: Target, objects: int, size: int, uploads: Sized | None, *, is_all: bool) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
     if not objects and not uploads:
         return ""
-    number = "" if uploads is None else f", {format_count(uploads, 'open upload')}"
+    number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
     embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
     least = "" if is_all else "at least "
     return (

@@ -10,13 +10,14 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Final, Literal
 
-from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.bucket import open_bucket
+from serverless_bench.driver.target import loading
 from serverless_bench.errors import NotFound, OperationError, StoreError
 from serverless_bench.job.keys import declared_size, hash_key
 from serverless_bench.job.shared_keys import is_of_key, is_shared_key
@@ -29,7 +30,7 @@ from serverless_bench.payload.array_layout import (
 )
 from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
-from serverless_bench.stores.embedded import Lease, default_directory, loading
+from serverless_bench.stores.embedded import Lease, default_directory
 from serverless_bench.worker.barrier import is_gate_key
 from serverless_bench.worker.claims import (
     for_events,
@@ -123,8 +124,7 @@ def delete(
     is_ours = ownership(mine, in_arrays=in_arrays)
     # Asked first: it says in one request whether the store answers and lets us in.
     asked = Counter[str]()
-    load = nullcontext() if target.store is None else loading()
-    with explained(target), closing(Bucket(target, asked)) as bucket, load:
+    with open_bucket(target, asked) as bucket, loading(target):
         uploads = bucket.uploads(target.prefix) if mine else []
         deleted.lists_uploads = uploads is not None
         on_begin()

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Final, Self
 
 from serverless_bench.clock import Clock, http_date_s
-from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.bucket import Bucket, explained, open_bucket
 from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
@@ -42,26 +41,16 @@ class Coordinator:
     """
 
     def __init__(self, job: JobSpec, run_id: str, clock: Clock) -> None:
-        self._gate_keys: Sequence[str] = ()
-        self._job = job
+        self.job = job
+        """As it will run, once that is known."""
+        self.gate_keys: Sequence[str] = ()
+        """What the gate may create; deleted at the end."""
         self._run_id = run_id
         self._clock = clock
         self._over = threading.Event()
         self._report: dict[str, Any] = {"probes": []}
         self._requests: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
-
-    def settle(self, job: JobSpec, gate_keys: Sequence[str]) -> None:
-        """Take the job as it will run, once that is known.
-
-        Parameters
-        ----------
-        job
-            With the concurrency that it will have.
-        gate_keys
-            What the gate may create; deleted at the end.
-        """
-        self._job, self._gate_keys = job, gate_keys
 
     def reach(self) -> None:
         """Ask the store for the time once, before anything is launched or written.
@@ -71,18 +60,15 @@ class Coordinator:
         StoreError
             If the store does not answer, or the bucket is missing or not ours to use.
         """
-        if uses_store(self._job):
-            with explained(self._job.target), closing(self._open()) as bucket:
+        if uses_store(self.job):
+            with open_bucket(self.job.target, self._requests) as bucket:
                 self._probe(bucket)
 
-    def _open(self) -> Bucket:
-        return Bucket(self._job.target, self._requests)
-
     def __enter__(self) -> Self:
-        if uses_store(self._job):
+        if uses_store(self.job):
             # Here, not in the thread: botocore, if it is asked for credentials, goes through all
             # variables of the environment, and a client under test may set one meanwhile.
-            bucket = self._open()
+            bucket = Bucket(self.job.target, self._requests)
             self._thread = threading.Thread(target=self._run, args=(bucket,), daemon=True)
             try:
                 self._thread.start()
@@ -92,23 +78,18 @@ class Coordinator:
                 raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         if self._thread is not None:
             self._thread.join(_JOIN_S)
-        if self._job.gate is not None:
+        if self.job.gate is not None:
             # The gate's own objects, which stand in the ledger. What cannot be deleted
             # now is left to `sbench clean`.
             with suppress(SbenchError):
                 # It looks for open uploads, with botocore.
                 from serverless_bench.driver.cleanup import delete  # noqa: PLC0415
 
-                done = delete(replace(self._job.target, store=None), self._gate_keys)
+                done = delete(replace(self.job.target, store=None), self.gate_keys)
                 self._requests.update({n: done.requests[n] for n in ("get", "list")})
 
     def report(self) -> Mapping[str, Any]:
@@ -119,12 +100,12 @@ class Coordinator:
         clock) and ``waited_s`` of the first.
         """
         counted = {"store_requests": dict(self._requests)} if self._requests else {}
-        return {**self._report, **counted}
+        return self._report | counted
 
     def _run(self, bucket: Bucket) -> None:
         # Without a store that answers, nothing is reported.
-        with suppress(SbenchError), explained(self._job.target), closing(bucket):
-            job = self._job
+        with suppress(SbenchError), explained(self.job.target), closing(bucket):
+            job = self.job
             batches = range(0, job.number, job.concurrency) if job.gate is not None else ()
             for first in batches[:1]:
                 self._open_gate(bucket, first)
@@ -146,7 +127,8 @@ class Coordinator:
 
     def _open_gate(self, bucket: Bucket, first: int) -> None:
         """Open the gate of the batch that begins with an index, once it is there."""
-        job, prefix = self._job, self._job.target.prefix
+        job, prefix = self.job, self.job.target.prefix
+        place = folder(prefix, self._run_id)
         batch = range(first, min(first + job.concurrency, job.number))
         expected = max(1, -(-round(len(batch) * (job.gate or 0.0) * 1000) // 1000))
         began_ns = self._clock.now_ns()
@@ -156,7 +138,8 @@ class Coordinator:
         while announced < expected and (deadline_ns is None or self._clock.now_ns() < deadline_ns):
             if self._over.wait(_LOOK_LATER_S if deadline_ns is None else _LOOK_EVERY_S):
                 return
-            announced = _count(bucket, folder(prefix, self._run_id), batch)
+            names = (key.removeprefix(place) for key in bucket.keys(place))
+            announced = sum(name.isdigit() and int(name) in batch for name in names)
             if announced and deadline_ns is None:
                 deadline_ns = self._deadline_ns()
         bucket.put(start_key(prefix, self._run_id, first), b"+")
@@ -173,10 +156,4 @@ class Coordinator:
             gate[name] += count
 
     def _deadline_ns(self) -> int:
-        return self._clock.now_ns() + round(self._job.gate_timeout * NS_PER_S)
-
-
-def _count(bucket: Bucket, prefix: str, batch: range) -> int:
-    """Return how many of a batch are there."""
-    names = (key.removeprefix(prefix) for key in bucket.keys(prefix))
-    return sum(1 for name in names if name.isdigit() and int(name) in batch)
+        return self._clock.now_ns() + round(self.job.gate_timeout * NS_PER_S)

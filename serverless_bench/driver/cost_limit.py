@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from serverless_bench.aws.stack.template import MEMORY_MIB
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.types import wrong
 
@@ -16,22 +15,15 @@ if TYPE_CHECKING:
 class CostLimit:
     """What a job may cost, and what decides what it costs."""
 
-    limit: float | None
-    prices: "Prices | None"
+    limit: float | None = None
+    prices: "Prices | None" = None
     """None for those that come with sbench."""
-    memory_mib: int | None
-    architecture: str | None
     spent: float = 0.0
     """Bill of earlier runs, which the limit is for, too."""
 
 
 def cost_limit(
-    executor: str,
-    *,
-    max_cost: float | None = None,
-    prices: Path | None = None,
-    memory: int | None = None,
-    arch: str | None = None,
+    executor: str, *, max_cost: float | None = None, prices: Path | None = None
 ) -> CostLimit:
     """Return what the user says of costs, checked.
 
@@ -43,8 +35,6 @@ def cost_limit(
         In the currency of the prices; None for no limit.
     prices
         A price file; None for the prices that come with sbench.
-    memory, arch
-        Of a function, in MB and as AWS calls it; None for what it really has.
 
     Raises
     ------
@@ -62,28 +52,10 @@ def cost_limit(
         )
     if max_cost is not None and not max_cost > 0:
         raise wrong("max_cost", f"must be positive, got {max_cost:g}")
-    check_memory(memory)
     known = None
     if prices is not None:
         # Few jobs have prices of their own, and most have none.
         from serverless_bench.aws.cost.prices import load_prices  # noqa: PLC0415
 
         known = load_prices(prices)
-    return CostLimit(
-        limit=max_cost,
-        prices=known,
-        memory_mib=memory,
-        architecture=arch,
-    )
-
-
-def check_memory(mib: int | None) -> None:
-    """Refuse a memory size that no function can have.
-
-    Raises
-    ------
-    UsageError
-        If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
-    """
-    if mib is not None and mib not in MEMORY_MIB:
-        raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {mib}")
+    return CostLimit(limit=max_cost, prices=known)

@@ -35,12 +35,10 @@ _SHOWN: Final = 3
 
 def sealed(stage: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is noted of a new run with this user's seal."""
-    path = _key_path()
     with suppress(OSError):
-        if _stored_key(path) is None:
-            _store_key(path)
-    key = _stored_key(path) or _fleeting_key()
-    return {**stage, SEAL: _seal(stage, key)}
+        if _stored_key() is None:
+            _store_key()
+    return {**stage, SEAL: _seal(stage, _stored_key() or _fleeting_key())}
 
 
 def is_sealed(stage: Mapping[str, Any]) -> bool:
@@ -49,7 +47,7 @@ def is_sealed(stage: Mapping[str, Any]) -> bool:
     seal = fields.pop(SEAL, None)
     if not isinstance(seal, str) or not seal.isascii():
         return False
-    keys = (_stored_key(_key_path()), _fleeting_key())
+    keys = (_stored_key(), _fleeting_key())
     # What is nested deeper than can be written was not written by us.
     with suppress(orjson.JSONEncodeError):
         return any(key and hmac.compare_digest(_seal(fields, key), seal) for key in keys)
@@ -151,14 +149,15 @@ def _fleeting_key() -> bytes:
     return secrets.token_bytes(_KEY_BYTES)
 
 
-def _stored_key(path: Path) -> bytes | None:
+def _stored_key() -> bytes | None:
     """Return the user's key; None if there is none, or somebody else may know it."""
-    key = read_private(path, _KEY_BYTES)
+    key = read_private(_key_path(), _KEY_BYTES)
     return key if key is not None and len(key) == _KEY_BYTES else None
 
 
-def _store_key(path: Path) -> None:
+def _store_key() -> None:
     """Make the user's key; of several processes that do so at once, one wins."""
+    path = _key_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with private_draft(path, secrets.token_bytes(_KEY_BYTES)) as draft:
         try:
@@ -166,5 +165,5 @@ def _store_key(path: Path) -> None:
             path.hardlink_to(draft)
         except OSError:
             # One that somebody else may know does not, nor is there a link on every file system.
-            if _stored_key(path) is None:
+            if _stored_key() is None:
                 draft.replace(path)

@@ -22,11 +22,11 @@ from serverless_bench.aws.cost.prices import (
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.link import mean_declared
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
 from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
 from serverless_bench.units import format_seconds, format_size
@@ -244,7 +244,9 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         operations = _succeeding(workload, workload.operations, invocation)
         for operation in () if endless else operations:
             kinds[operation.kind.value] += 1
-            moved += _bytes(operation)
+            if operation.kind in _MOVING:
+                length = operation.length
+                moved += (operation.size if length is None else length) or 0
             looked += 1
         seen += 1
         if looked >= _ENOUGH:
@@ -291,8 +293,3 @@ def _succeeding(
     """Yield what a workload makes for an invocation, as if each operation succeeded."""
     for thread in range(invocation.load.threads):
         yield from succeeding(workload, make(invocation, thread))
-
-
-def _bytes(operation: OperationSpec) -> int:
-    moved = operation.size if operation.length is None else operation.length
-    return (moved or 0) if operation.kind in _MOVING else 0

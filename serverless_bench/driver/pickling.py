@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn
@@ -105,11 +104,6 @@ def pack(function: OwnFunction) -> str:
 def name_of(function: object) -> str:
     """Return what a function is called."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
-
-
-def digest(code: str) -> str:
-    """Return what is kept of a function in a run directory, where code does not belong."""
-    return f"sha256:{sha256(code.encode()).hexdigest()}"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from serverless_bench.aws.stack.template import check_memory
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
@@ -53,6 +54,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         parse_endpoint(url)
     for key in keys:
         check_key(key)
+    check_memory(job.memory)
     _check_stable(job)
     split = job.load.split
     if split is None:

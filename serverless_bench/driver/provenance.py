@@ -3,13 +3,13 @@
 import os
 import platform
 import subprocess
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.driver.pickling import digest
 from serverless_bench.executors import info_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload import keystream, shaped
@@ -26,7 +26,8 @@ _LIBRARIES: Final = (
 
 def provenance(job: JobSpec) -> dict[str, Any]:
     """Return what the figures depend on besides the job itself; no names of people or keys."""
-    code = job.load.code
+    # A run directory has no place for the code itself.
+    code = job.load.code and f"sha256:{sha256(job.load.code.encode()).hexdigest()}"
     declared = job.load.compressibility != 1 or job.load.duplication != 1
     return {
         "sbench": __version__,
@@ -37,7 +38,7 @@ def provenance(job: JobSpec) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "payload": f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION,
         "client": _client(job),
-        **({} if code is None else {"function": digest(code)}),
+        **({} if code is None else {"function": code}),
         **({"polled": True} if info_of(job.executor).polled else {}),
     }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.aws.stack.template import DeployedFunction, choose
-from serverless_bench.driver.directory_bucket import standard_endpoint
+from serverless_bench.driver.location import standard_endpoint
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX

@@ -18,7 +18,7 @@ from serverless_bench.driver.pickling import OwnFunction, function_job, pack
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
-from serverless_bench.driver.target import neighbours_noted, relocated, resolve, target_of
+from serverless_bench.driver.target import loading, located, resolve
 from serverless_bench.driver.until_stable import ended_when_stable
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
@@ -183,19 +183,18 @@ def _launched(
     }
     planned = partial(invocation_specs, job, run_id=run_id, created_ns=created_ns, keys=keys)
     gated = () if job.gate is None else planned()
-    coordinator.settle(job, [key for invocation in gated for key in gate_keys(invocation)])
+    coordinator.job = job
+    coordinator.gate_keys = [key for invocation in gated for key in gate_keys(invocation)]
     left = () if ready is None else ready.left
     made = chain(left, ledger(job, planned()))
     with Archive(directory, header=header, ledger=made, keys=keys, seal=sealed) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
-        stable = ended_when_stable(job, live, archive.closing)
-        neighbours = neighbours_noted(job.target, archive.closing)
         with (
             archive.beating(lambda: live.started),
             fanout.surviving(coordinator),
             coordinator,
-            stable,
-            neighbours,
+            ended_when_stable(job, live, archive.closing),
+            loading(job.target, archive.closing),
         ):
             fanout.launch(planned())
             fanout.launch_again()
@@ -260,10 +259,10 @@ def resume_job(
         launch = False
         live.notes.append(reason)
     with (
-        target_of(before) as target,
+        located(job) as there,
         shown(job, missing, live, on_outcome, progress=progress) as tell,
     ):
-        return _resumed(relocated(job, target), path, live, tell, launch=launch)
+        return _resumed(there, path, live, tell, launch=launch)
 
 
 def _resumed(
@@ -281,12 +280,11 @@ def _resumed(
         )
         fanout.wave = max((wave.number for wave in before.waves), default=0)
         coordinator = Coordinator(fanout.job, before.run_id, live.clock)
-        neighbours = neighbours_noted(job.target, archive.closing)
         with (
             archive.beating(lambda: live.started),
             fanout.surviving(coordinator),
             coordinator,
-            neighbours,
+            loading(job.target, archive.closing),
         ):
             fanout.recover(before)
             if launch:
@@ -341,6 +339,7 @@ class _Fanout:
     @contextmanager
     def surviving(self, coordinator: Coordinator) -> Iterator[None]:
         """Keep what has arrived when the block ends early, and what the coordinator reports."""
+        archive, live = self._archive, self._live
         try:
             yield
         except (SbenchError, OSError, MemoryError, RuntimeError) as exc:
@@ -351,9 +350,9 @@ class _Fanout:
             self._cause = exc
         finally:
             self._note_suspensions()
-            self._archive.closing.update(coordinator.report(), ended_ns=wall_ns())
-            if self._live.requests:
-                self._archive.closing["requests"] = self._live.requests
+            archive.closing.update(coordinator.report(), ended_ns=wall_ns())
+            if live.requests:
+                archive.closing["requests"] = live.requests
 
     def launch(self, invocations: Iterable[InvocationSpec]) -> None:
         """Run invocations and save their outcomes."""
@@ -415,18 +414,15 @@ class _Fanout:
     def _collect(self, outcomes: Generator[Outcome, None, None]) -> None:
         with closing(outcomes):
             for outcome in outcomes:
-                self._take(outcome)
-
-    def _take(self, outcome: Outcome) -> None:
-        self._arrived += 1
-        self._note_suspensions()
-        self._archive.append(outcome)
-        self._on_outcome(outcome)
-        result = outcome.result
-        if isinstance(result, Lost) and result.never_began:
-            self._again.add(result.index)
-        elif not isinstance(result, Lost) and not result.duplicate:
-            self._again.discard(result.index)
+                self._arrived += 1
+                self._note_suspensions()
+                self._archive.append(outcome)
+                self._on_outcome(outcome)
+                result = outcome.result
+                if isinstance(result, Lost) and result.never_began:
+                    self._again.add(result.index)
+                elif not isinstance(result, Lost) and not result.duplicate:
+                    self._again.discard(result.index)
 
     def _note_suspensions(self) -> None:
         """Save when this machine was suspended, as far as it is not saved yet."""

@@ -8,20 +8,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.driver.bucket import Bucket, explained
-from serverless_bench.driver.directory_bucket import check_zone
-from serverless_bench.driver.location import ENDPOINTS, IGNORED
+from serverless_bench.driver.bucket import open_bucket
+from serverless_bench.driver.location import check_zone
 from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import is_aws, zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import EMBEDDED, StoreProtocol, Target
-
-if TYPE_CHECKING:
-    # It loads NumPy, which a worker that looks for its bucket has no use for.
-    from serverless_bench.rundir.run import Run
 
 _FILES: Final = {
     "AWS_CONFIG_FILE": "~/.aws/config",
@@ -45,22 +40,18 @@ def resolve(target: Target) -> Target:
     UsageError
         If the endpoint is no URL, the bucket's name is none, or no account is named.
     """
+    zone = zone_of(target.bucket)
     if target.protocol is not StoreProtocol.S3:
         url = target.endpoint_url or CLOUDS[target.protocol].endpoint()
-        return _reached(replace(target, endpoint_url=url))
-    zone = zone_of(target.bucket)
-    if not target.endpoint_url and zone is None:
+        target = replace(target, endpoint_url=url)
+    elif not target.endpoint_url and zone is None:
         return _found_on_aws(target)
-    target = replace(target, region=target.region or _configured_region())
-    if not target.endpoint_url and zone is not None:
-        check_zone(target.bucket, target.region)
-        target = replace(target, endpoint_url=zonal_endpoint(zone, target.region))
-    return _reached(target)
-
-
-def _reached(target: Target) -> Target:
-    """Return a target once its bucket has answered."""
-    with explained(target), closing(Bucket(target)) as bucket:
+    else:
+        target = replace(target, region=target.region or _configured_region())
+        if not target.endpoint_url and zone is not None:
+            check_zone(target.bucket, target.region)
+            target = replace(target, endpoint_url=zonal_endpoint(zone, target.region))
+    with open_bucket(target) as bucket:
         bucket.ask()
     return target
 
@@ -76,7 +67,7 @@ def _found_on_aws(target: Target) -> Target:
         here = replace(
             target, endpoint_url=client.meta.endpoint_url, region=client.meta.region_name
         )
-        with explained(here), closing(Bucket(here)) as bucket:
+        with open_bucket(here) as bucket:
             return replace(here, region=bucket.region() or here.region)
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
@@ -89,7 +80,8 @@ def _found_on_aws(target: Target) -> Target:
 
 def _configured_region() -> str:
     """Return the region of the AWS configuration; botocore is asked only if there is one."""
-    if _has_configuration():
+    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
+    if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
         from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
 
         return configured_region()
@@ -105,27 +97,11 @@ def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
     if protocol in CLOUDS:
         with suppress(UsageError):
             found.append(CLOUDS[protocol].endpoint())
-    elif _has_configuration():
+    else:
         from serverless_bench.driver.boto import configured_endpoint  # noqa: PLC0415
 
         found.append(configured_endpoint() or "")
-    elif os.environ.get(IGNORED, "").lower() != "true":
-        found.append(next(filter(None, map(os.environ.get, ENDPOINTS)), ""))
     return frozenset(url.strip().rstrip("/") for url in found) - {""}
-
-
-def _has_configuration() -> bool:
-    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
-    return any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files)
-
-
-def relocated(job: JobSpec, target: Target) -> JobSpec:
-    """Return a saved job with the address that its store has now."""
-    there: dict[str, Any] = {"endpoint_url": target.endpoint_url, "region": target.region}
-    control = job.control
-    if control is not None and control.endpoint_url == job.target.endpoint_url:
-        control = replace(control, **there)
-    return replace(job, target=replace(job.target, **there), control=control)
 
 
 def ensure(target: Target) -> None:
@@ -136,7 +112,7 @@ def ensure(target: Target) -> None:
     StoreError
         If the store does not answer or refuses.
     """
-    with explained(target), closing(Bucket(target)) as bucket:
+    with open_bucket(target) as bucket:
         bucket.ensure()
 
 
@@ -179,54 +155,43 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
 
 
 @contextmanager
-def open_target(target: Target) -> Iterator[Target]:
-    """Yield a target at its address; an embedded store lives as long as the block.
+def located(job: JobSpec) -> Iterator[JobSpec]:
+    """Yield a job with the address that its store has now.
+
+    An embedded store lives as long as the block; of others nobody asks.
 
     Raises
     ------
-    UsageError, StoreError, PluginError
-        As ``resolve``, or ``embedded_target``.
+    PluginError, StoreError
+        As ``embedded_target``.
     """
-    if target.store is None:
-        yield resolve(target)
+    if job.target.store is None:
+        yield job
         return
     with embedded_target() as here:
-        yield replace(
-            target, bucket=here.bucket, endpoint_url=here.endpoint_url, region=here.region
-        )
+        there: dict[str, Any] = {"endpoint_url": here.endpoint_url, "region": here.region}
+        control = job.control
+        if control is not None and control.endpoint_url == job.target.endpoint_url:
+            control = replace(control, **there)
+        target = replace(job.target, bucket=here.bucket, **there)
+        yield replace(job, target=target, control=control)
 
 
-def neighbours_noted(target: Target, notes: dict[str, Any]) -> AbstractContextManager[object]:
-    """Note which other commands load the embedded store while the block runs.
+def loading(target: Target, notes: dict[str, Any] | None = None) -> AbstractContextManager[object]:
+    """Count among the commands that load the embedded store while the block runs.
 
     Parameters
     ----------
     target
-        Of the run; of stores that sbench does not start, nobody knows.
+        Of the run; of stores that sbench does not start, nobody counts.
     notes
         As in ``stores.embedded.loading``.
     """
     if target.store is None:
         return nullcontext()
-    from serverless_bench.stores.embedded import loading  # noqa: PLC0415
+    from serverless_bench.stores import embedded  # noqa: PLC0415
 
-    return loading(notes)
-
-
-@contextmanager
-def target_of(run: "Run") -> Iterator[Target]:
-    """Yield the target that a saved run wrote to, at the address that it has now.
-
-    Raises
-    ------
-    PluginError, StoreError
-        As ``embedded_target``, if the run was on the embedded store.
-    """
-    if run.job.target.store is None:
-        yield run.job.target
-        return
-    with embedded_target() as here:
-        yield replace(here, prefix=run.job.target.prefix)
+    return embedded.loading(notes)
 
 
 @contextmanager

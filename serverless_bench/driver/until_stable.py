@@ -53,9 +53,8 @@ class _StabilityWatch:
         self._stopping = stopping
         self._live = live
         self._duration_s = duration_s
-        self._at_ns: list[int] = []
-        self._bytes: list[int] = []
-        self._operations: list[int] = []
+        self._looks: list[tuple[int, int, int]] = []
+        """When, and how many bytes and operations there were."""
         self._looked_ns = 0
         self._reached_s: float | None = None
 
@@ -64,9 +63,7 @@ class _StabilityWatch:
         totals, now_ns = self._live.totals(), monotonic_ns()
         if totals is None or self._reached_s is not None:
             return
-        self._at_ns.append(now_ns)
-        self._bytes.append(totals.moved - totals.bytes[WARM_UP])
-        self._operations.append(totals.measured)
+        self._looks.append((now_ns, totals.moved - totals.bytes[WARM_UP], totals.measured))
         if now_ns - self._looked_ns < LOOK_S * NS_PER_S:
             return
         self._looked_ns = now_ns
@@ -76,11 +73,9 @@ class _StabilityWatch:
             self._live.stop()
 
     @property
-    def _counts(self) -> tuple[str, list[int]]:
-        moved, done = sum(self._bytes[-1:]), sum(self._operations[-1:])
-        if moved and moved >= _LARGE_BYTES * done:
-            return "bytes", self._bytes
-        return "operations", self._operations
+    def _counts_bytes(self) -> bool:
+        _, moved, done = self._looks[-1] if self._looks else (0, 0, 0)
+        return moved >= max(1, _LARGE_BYTES * done)
 
     def _samples(self, *, over: bool = False) -> Floats:
         """Return what each stretch of equal length had, from the first one that had anything.
@@ -88,12 +83,13 @@ class _StabilityWatch:
         Functions that have nothing to show are stalled, as long as they are to work; what it takes
         to end them after the run is ``over`` is not theirs.
         """
-        counts = np.array(self._counts[1], dtype=np.float64)
+        at_ns, moved, done = np.array(self._looks, dtype=np.int64).reshape(-1, 3).T
+        counts = moved if self._counts_bytes else done
         busy = np.flatnonzero(np.diff(counts))
         if not len(busy):
             return np.zeros(0)
         # A thread wakes up late, so counts are read between two of its looks.
-        at_s = (np.array(self._at_ns) - self._at_ns[busy[0]]) / NS_PER_S
+        at_s = (at_ns - at_ns[busy[0]]) / NS_PER_S
         end_s = max(at_s[busy[-1] + 1], min(at_s[-1], self._duration_s)) if over else at_s[-1]
         grid = np.arange(int(end_s / SAMPLE_S) + 1) * SAMPLE_S
         return np.asarray(np.diff(np.interp(grid, at_s, counts)), dtype=np.float64)
@@ -111,7 +107,7 @@ class _StabilityWatch:
             "reached": self._reached_s is not None,
             "after_s": self._reached_s,
             "looked_s": self._reached_s or len(samples) * SAMPLE_S,
-            "of": self._counts[0],
+            "of": "bytes" if self._counts_bytes else "operations",
             **{name: found.get(name) for name in ("mean_per_s", "low_per_s", "high_per_s")},
             **{name: found.get(name) for name in ("half_width", "trend", "block_s")},
             "blocks": 0 if latest is None else latest.blocks,

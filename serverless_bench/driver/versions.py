@@ -7,12 +7,11 @@ guide, "Deleting object versions from a versioning-enabled bucket").
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
 from serverless_bench.clients.listings import ObjectVersion
-from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.bucket import Bucket, open_bucket
 from serverless_bench.driver.cleanup import (
     HEAD_BYTES,
     THREADS,
@@ -37,26 +36,16 @@ class KeptVersions:
         Versions that hold bytes: what is deleted and what was overwritten.
     size
         Bytes of these.
+    text
+        A line that says what is kept and what it costs; empty if nothing is.
     deleted
         Versions and delete markers that were deleted for good.
     """
 
     count: int = 0
     size: int = 0
+    text: str = ""
     deleted: int = 0
-
-    def text(self, target: Target) -> str:
-        """Return a line that says what is kept and what it costs; empty if nothing is."""
-        if not self.count:
-            return ""
-        cost = ""
-        if is_aws(target.endpoint_url):
-            from serverless_bench.aws.cost.prices import load_prices  # noqa: PLC0415
-
-            dollars = self.size / GIB * load_prices().s3_storage_gb_month
-            cost = f", about ${dollars:,.2f} a month"
-        versions = format_count(self.count, "version")
-        return f"{versions} of its objects still cost ({format_size(self.size)}{cost})"
 
 
 def kept_versions(
@@ -93,28 +82,33 @@ def kept_versions(
     StoreError
         If they cannot be listed.
     """
-    places: list[tuple[Target, Callable[[str], bool], Callable[[str, Head], bool]]]
-    places = [(target, set(keys).__contains__, ownership(keys, in_arrays=in_arrays))]
+    places: list[tuple[Target, str, Callable[[str], bool], Callable[[str, Head], bool]]]
+    places = [(target, "", set(keys).__contains__, ownership(keys, in_arrays=in_arrays))]
     for where, folder, is_named in () if control is None else control_folders(control, run_id):
         prefix = where.prefix + folder
-        is_mine = partial(_is_in_folder, prefix=prefix, is_named=is_named)
-        places.append((replace(where, prefix=prefix), is_mine, partial(names_run, run_id=run_id)))
+        below = replace(where, prefix=prefix)
+        places.append((below, prefix, is_named, partial(names_run, run_id=run_id)))
     left, deleted = list[ObjectVersion](), 0
-    for where, is_named, is_ours in places:
-        with explained(where), closing(Bucket(where)) as bucket:
-            there = [one for one in bucket.versions(where.prefix) if is_named(one.key)]
+    for where, folder, is_named, is_ours in places:
+        with open_bucket(where) as bucket:
+            listed = bucket.versions(where.prefix)
+            there = [one for one in listed if is_named(one.key.removeprefix(folder))]
             stay = _delete_all(bucket, there, is_ours) if delete else there
         left += stay
         deleted += len(there) - len(stay)
-    return KeptVersions(
-        count=sum(not version.is_marker for version in left),
-        size=sum(version.size for version in left),
-        deleted=deleted,
-    )
+    count, size = sum(not one.is_marker for one in left), sum(one.size for one in left)
+    text = _text(target, count, size) if count else ""
+    return KeptVersions(count=count, size=size, text=text, deleted=deleted)
 
 
-def _is_in_folder(key: str, *, prefix: str, is_named: Callable[[str], bool]) -> bool:
-    return is_named(key.removeprefix(prefix))
+def _text(target: Target, count: int, size: int) -> str:
+    cost = ""
+    if is_aws(target.endpoint_url):
+        from serverless_bench.aws.cost.prices import load_prices  # noqa: PLC0415
+
+        dollars = size / GIB * load_prices().s3_storage_gb_month
+        cost = f", about ${dollars:,.2f} a month"
+    return f"{format_count(count, 'version')} of its objects still cost ({format_size(size)}{cost})"
 
 
 def _delete_all(

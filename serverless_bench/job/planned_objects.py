@@ -4,13 +4,15 @@ So the driver can list them before anything is launched, and nobody has to send 
 """
 
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from serverless_bench.job.keys import object_key
+from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.sizes import parse_sizes
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec, Work
+    from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
 
 
 class Planned(NamedTuple):
@@ -69,3 +71,24 @@ def mean_size(work: "Work") -> float | None:
     if work.size is not None or work.load.sizes is None:
         return work.size
     return parse_sizes(work.load.sizes).mean()
+
+
+def mean_declared(keys: Sequence[str]) -> int | None:
+    """Return the mean size of objects that say theirs; None if none does."""
+    sizes = [size for key in keys if (size := declared_size(key)) is not None]
+    return sum(sizes) // len(sizes) if sizes else None
+
+
+def mean_bytes(job: "JobSpec", keys: Sequence[str]) -> float:
+    """Return what an operation moves on average, as far as it is known."""
+    load = job.load
+    if keys:
+        return sum(declared_size(key) or 0 for key in keys) / len(keys) / (load.split or 1)
+    size = float(mean_size(job) or 0)
+    if not load.is_drawn:
+        return size
+    kinds = job.declared.kinds(load)
+    whole = kinds.get(OperationKind.PUT, 0.0) + kinds.get(OperationKind.GET, 0.0)
+    ranges = kinds.get(OperationKind.GET_RANGE, 0.0)
+    moved = whole * size + ranges * min(load.range_size, size)
+    return moved / sum(kinds.values())

@@ -10,18 +10,17 @@ import numpy as np
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
-from serverless_bench.driver.link import beyond_the_link
 from serverless_bench.driver.live.display import Display
+from serverless_bench.driver.remarks import remarks
 from serverless_bench.driver.run import CutShort, new_directory, run_job
-from serverless_bench.driver.target import open_target, relocated, store_kept_up
-from serverless_bench.driver.versioning import keeps_versions
+from serverless_bench.driver.target import located, store_kept_up
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.job.spec import JobSpec, idle_words
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB
 
-_UNLIMITED: Final = CostLimit(limit=None, prices=None, memory_mib=None, architecture=None)
+_UNLIMITED: Final = CostLimit()
 
 
 def _ignore(*_: object) -> None:
@@ -87,15 +86,8 @@ def task_of(
     UsageError
         If costs are limited where there are none.
     """
-    cost = cost_limit(job.executor, max_cost=max_cost, memory=job.memory, arch=job.arch)
-    place = nullcontext if job.target.store is None else _on_the_embedded_store
-    return Task(job=job, keys=keys, place=place, cost=cost)
-
-
-@contextmanager
-def _on_the_embedded_store(job: JobSpec) -> Iterator[JobSpec]:
-    with open_target(job.target) as target:
-        yield relocated(job, target)
+    cost = cost_limit(job.executor, max_cost=max_cost)
+    return Task(job=job, keys=keys, place=located, cost=cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +146,7 @@ def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SIL
         budget = Budget(job, replace(task.cost, spent=task.spending.total), task.keys)
         how["on_outcome"] = budget.watch(live, _ignore)
     if listener.note is not _ignore:
-        listener.note(_remarks(task, job))
+        listener.note(remarks(job, task.keys))
     listener.begin()
     try:
         run = run_job(job, directory, keys=task.keys, progress=task.display, live=live, **how)
@@ -165,14 +157,6 @@ def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SIL
             task.spending.total += budget.billed
     listener.note(live.notes)
     return FinishedRun(run=run, problem=problem)
-
-
-def _remarks(task: Task, job: JobSpec) -> Iterator[str]:
-    yield from beyond_the_link(job, task.keys)
-    if kept := keeps_versions(job):
-        yield kept
-    if job.idle_threads:
-        yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
 
 
 T = TypeVar("T")

@@ -105,10 +105,21 @@ def _filled(text: str, mark: str, block: str) -> str:
     return before.removesuffix(margin) + indent(f"{block.strip()}\n", margin) + after
 
 
+def check_memory(mib: int | None) -> None:
+    """Refuse a memory size that no function can have.
+
+    Raises
+    ------
+    UsageError
+        If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
+    """
+    if mib is not None and mib not in MEMORY_MIB:
+        raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {mib}")
+
+
 def _check(memory: Sequence[int], arch: Sequence[str], copies: int) -> None:
     for size in memory:
-        if size not in MEMORY_MIB:
-            raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {size}")
+        check_memory(size)
     for processor in arch:
         if processor not in ARCHITECTURES:
             raise wrong("arch", f"must be {' or '.join(ARCHITECTURES)}, got {processor}")

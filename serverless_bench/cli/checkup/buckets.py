@@ -9,8 +9,8 @@ from typing import Final
 from serverless_bench.cli.checkup.base import Patient
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import Bucket, Setting, explained
+from serverless_bench.driver.remarks import VERSIONING
 from serverless_bench.driver.target import resolve
-from serverless_bench.driver.versioning import VERSIONING
 from serverless_bench.errors import (
     AccessDenied,
     OperationError,

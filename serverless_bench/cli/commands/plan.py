@@ -35,7 +35,7 @@ from serverless_bench.aws.cost.prices import (
     price_text,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.template import DeployedFunction, choose
+from serverless_bench.aws.stack.template import DeployedFunction, check_memory, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
@@ -205,7 +205,6 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
     from serverless_bench.cli.plan_job import check_flags, plan_command
-    from serverless_bench.driver.cost_limit import check_memory
 
     check_flags(words)
     _check_simulation(words, flags)

@@ -1,10 +1,12 @@
 """A run's counters for Prometheus, as its own library writes them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
+from serverless_bench.clock import repeated
 from serverless_bench.driver.live.bound_now import UNKNOWN
+from serverless_bench.driver.live.display import Display
 from serverless_bench.driver.live.view import Look, RunView
 from serverless_bench.errors import ArchiveError, PluginError
 from serverless_bench.job.spec import JobSpec
@@ -29,17 +31,36 @@ except ImportError as exc:
     ) from exc
 
 
+_EVERY_S: Final = 5.0
+"""So often a file is written."""
 _CONNECTIONS: Final = 8
 _REST_S: Final = 0.1
 """After connections of other users: a flood of them takes a tenth of a processor at most."""
 
 
+def measured(
+    view: RunView, job: JobSpec, display: Display, notes: list[str]
+) -> AbstractContextManager[None]:
+    """Have metrics where Prometheus finds them as long as the block lasts.
+
+    Raises
+    ------
+    ArchiveError
+        If the file for them cannot be written at first; what goes wrong later is noted.
+    """
+    registry, address = CollectorRegistry(), display.address
+    registry.register(RunCollector(view, job))
+    if address is None:
+        return _file(registry, display.metrics, notes)
+    return _port(registry, address, notes)
+
+
 @contextmanager
-def metrics_port(
-    view: RunView, job: JobSpec, address: tuple[str, int], notes: list[str]
+def _port(
+    registry: CollectorRegistry, address: tuple[str, int], notes: list[str]
 ) -> Iterator[None]:
-    """Answer Prometheus as long as the block lasts; what keeps it from that is noted."""
-    handler = _Handler.factory(_registry(view, job))
+    """Answer Prometheus; what keeps it from that is noted."""
+    handler = _Handler.factory(registry)
     try:
         server = ThreadedServer(address, handler, connections=_CONNECTIONS, rest_s=_REST_S)
     except OSError as exc:
@@ -49,6 +70,35 @@ def metrics_port(
         return
     with server.running():
         yield
+
+
+@contextmanager
+def _file(registry: CollectorRegistry, path: str, notes: list[str]) -> Iterator[None]:
+    """Write them into a file; who reads it sees all of them or the last ones."""
+
+    def write() -> None:
+        try:
+            write_to_textfile(path, registry)
+        except OSError as exc:
+            raise ArchiveError(
+                f"cannot write {path}: {exc.strerror}",
+                hint="name a file in a directory of yours",
+            ) from exc
+
+    def again() -> None:
+        # What it has begun the run brings to an end, metrics or not.
+        try:
+            write()
+        except ArchiveError as exc:
+            if str(exc) not in notes:
+                notes.append(str(exc))
+
+    write()
+    try:
+        with repeated(again, _EVERY_S, name="metrics"):
+            yield
+    finally:
+        again()
 
 
 class _Handler(MetricsHandler):
@@ -65,41 +115,12 @@ class _Handler(MetricsHandler):
             super().do_GET()
 
 
-def metrics_file(view: RunView, job: JobSpec, path: str) -> Callable[[], None]:
-    """Return what writes the metrics into a file; who reads it sees all of them or the last ones.
-
-    What is called raises ``ArchiveError`` if the file cannot be written.
-    """
-    registry = _registry(view, job)
-
-    def write() -> None:
-        try:
-            write_to_textfile(path, registry)
-        except OSError as exc:
-            raise ArchiveError(
-                f"cannot write {path}: {exc.strerror}",
-                hint="name a file in a directory of yours",
-            ) from exc
-
-    return write
-
-
-def _registry(view: RunView, job: JobSpec) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    registry.register(RunCollector(view, job))
-    return registry
-
-
 class RunCollector(Collector):
     """Looks at the run when it is asked."""
 
     def __init__(self, view: RunView, job: JobSpec) -> None:
         self._view = view
         self._job = job
-
-    def describe(self) -> Iterator[Metric]:
-        """Return nothing: to ask would be a look before the run has begun."""
-        return iter(())
 
     def collect(self) -> Iterator[Metric]:
         """Yield what the library writes."""

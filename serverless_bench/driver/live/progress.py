@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clock import repeated
 from serverless_bench.driver.live.display import Display
-from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Outcome
@@ -20,7 +19,6 @@ _REFRESHES_PER_S: Final = 2
 _LINE_S: Final = 5.0
 _UNASKED_S: Final = 10.0
 """Of a run that takes longer a log has a line each time, though nobody asked for it."""
-_METRICS_S: Final = 5.0
 
 
 @contextmanager
@@ -63,7 +61,9 @@ def shown(
 
     with ExitStack() as stack:
         if progress.metrics:
-            stack.enter_context(_measured(view, job, progress, live.notes))
+            from serverless_bench.driver.live.metrics import measured  # noqa: PLC0415 - an extra
+
+            stack.enter_context(measured(view, job, progress, live.notes))
         if style == "bar":
             stack.enter_context(_drawn(view))
         elif style != "none":
@@ -84,13 +84,11 @@ def _is_notebook() -> bool:
 
 def _drawn(view: "RunView") -> AbstractContextManager[object]:
     """Draw the live view as long as the block lasts."""
-    if not _is_terminal():
-        from serverless_bench.driver.live.notebook import live_notebook  # noqa: PLC0415
+    from serverless_bench.driver.live.screen import live_notebook, live_screen  # noqa: PLC0415
 
-        return live_notebook(view, seconds=1 / _REFRESHES_PER_S)
-    from serverless_bench.driver.live.screen import live_screen  # noqa: PLC0415
-
-    return live_screen(view, refresh_per_second=_REFRESHES_PER_S)
+    if _is_terminal():
+        return live_screen(view, refresh_per_second=_REFRESHES_PER_S)
+    return live_notebook(view, seconds=1 / _REFRESHES_PER_S)
 
 
 @contextmanager
@@ -108,30 +106,3 @@ def _logged(view: "RunView", *, asked: bool) -> Iterator[None]:
         yield
     if asked:
         write()
-
-
-@contextmanager
-def _measured(view: "RunView", job: JobSpec, display: Display, notes: list[str]) -> Iterator[None]:
-    """Have metrics where Prometheus finds them."""
-    from serverless_bench.driver.live.metrics import metrics_file, metrics_port  # noqa: PLC0415
-
-    if display.address is not None:
-        with metrics_port(view, job, display.address, notes):
-            yield
-        return
-    write = metrics_file(view, job, display.metrics)
-    write()
-
-    def again() -> None:
-        # What it has begun the run brings to an end, metrics or not.
-        try:
-            write()
-        except ArchiveError as exc:
-            if str(exc) not in notes:
-                notes.append(str(exc))
-
-    try:
-        with repeated(again, _METRICS_S, name="metrics"):
-            yield
-    finally:
-        again()

@@ -1,13 +1,17 @@
-"""The live view of a run, as lines, and on a terminal."""
+"""The live view of a run: as lines, on a terminal, and below the cell of a notebook."""
 
+import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
+from rich.color import Color
 from rich.console import Console
 from rich.live import Live
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from serverless_bench.clock import repeated
 from serverless_bench.driver.live.text import (
     REMOTE,
     duration_text,
@@ -19,6 +23,7 @@ from serverless_bench.driver.live.text import (
     sparkline,
 )
 from serverless_bench.driver.live.view import WINDOW_NS, Look, RunView
+from serverless_bench.palette import LIGHT
 from serverless_bench.process import paused_by_prompts
 from serverless_bench.units import NS_PER_S, format_per_s
 
@@ -29,6 +34,8 @@ _LABEL: Final = 11
 _BAR_WIDTH: Final = 20
 _MANY_S: Final = 120
 """From here on minutes are told, not seconds."""
+_NOTEBOOK_WIDTH: Final = 100
+_HTML: Final = '<pre style="line-height: 1.3; overflow-x: auto">{code}</pre>'
 
 
 @contextmanager
@@ -56,6 +63,49 @@ def live_screen(
 
     with live, paused_by_prompts(taken_away):
         yield live
+
+
+@contextmanager
+def live_notebook(view: RunView, *, seconds: float) -> Iterator[None]:
+    """Show the view below the cell, anew every so many seconds, as long as the block lasts."""
+    handle = None
+    # Whoever cannot show it (a kernel on its way out, or one of another make) runs the job.
+    with suppress(Exception):
+        # Where there is a kernel there is IPython.
+        from IPython.display import HTML, display  # noqa: PLC0415
+
+        handle = display(HTML(_html_of(view.look())), display_id=True)  # type: ignore[no-untyped-call]
+
+    def draw(html: str) -> None:
+        with suppress(Exception):
+            handle.update(HTML(html))  # type: ignore[union-attr,no-untyped-call]
+
+    if handle is None:
+        yield
+        return
+    try:
+        with repeated(lambda: draw(_html_of(view.look())), seconds, name="progress"):
+            yield
+    finally:
+        draw("")
+
+
+def _html_of(look: Look) -> str:
+    """Return the live view as HTML, whose colours are told apart on light and on dark."""
+    console = Console(
+        record=True,
+        file=io.StringIO(),
+        width=_NOTEBOOK_WIDTH,
+        force_jupyter=False,
+        force_terminal=True,
+        color_system="standard",
+    )
+    console.print(view_lines(look, _NOTEBOOK_WIDTH))
+    names = (LIGHT.surface, LIGHT.ink, LIGHT.failed, LIGHT.hues["green"])
+    surface, ink, red, green = (Color.parse(name).get_truecolor() for name in names)
+    # The eight colours of a terminal begin with black, red and green.
+    theme = TerminalTheme(surface, ink, [ink, red, green, *[ink] * 5])
+    return console.export_html(theme=theme, code_format=_HTML, inline_styles=True)
 
 
 def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:

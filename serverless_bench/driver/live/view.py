@@ -8,11 +8,11 @@ from typing import Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.link import mean_bytes
 from serverless_bench.driver.live.bound_now import KEPT_PACE, bound_now
 from serverless_bench.driver.live.cost_so_far import CostSoFar, Spent
 from serverless_bench.executors import info_of
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.job.planned_objects import mean_bytes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.units import NS_PER_S, bytes_per_second

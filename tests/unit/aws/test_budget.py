@@ -7,6 +7,7 @@ import pytest
 
 from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
+from serverless_bench.driver.plan import check
 from serverless_bench.driver.run import CutShort, run_job
 from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress
@@ -29,14 +30,16 @@ from tests.house.members import uses
 MIB = 1 << 20
 
 
-def flags(limit: float, memory_mib: int = 1024) -> CostLimit:
-    return CostLimit(limit=limit, prices=None, memory_mib=memory_mib, architecture="arm64")
+def flags(limit: float) -> CostLimit:
+    return CostLimit(limit=limit)
 
 
 def write(functions: int = 10) -> JobSpec:
     return replace(
         job(number=functions, size=MIB),
         executor=executor_that(lambda info: info.billed),
+        memory=1024,
+        arch="arm64",
     )
 
 
@@ -200,17 +203,15 @@ def test_reads_need_sizes() -> None:
 
 
 @uses("executor lambda")
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("max_cost", 0.0, "positive"),
-        ("max_cost", float("nan"), "positive"),
-        ("memory", 64, "must be 128 to 10240"),
-    ],
-)
-def test_flags_are_checked(name: str, value: float, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        cost_limit("lambda", **{name: value})  # type: ignore[arg-type]
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_a_limit_is_checked(value: float) -> None:
+    with pytest.raises(UsageError, match="positive"):
+        cost_limit("lambda", max_cost=value)
+
+
+def test_a_size_that_no_function_can_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="must be 128 to 10240"):
+        check(replace(write(), memory=64), ())
 
 
 @pytest.mark.parametrize(("remote", "says"), [(False, "nothing"), (True, "what its machines cost")])

@@ -44,6 +44,8 @@ def big(target: Target, **changed: object) -> JobSpec:
         function=("f",),
         function_region="us-east-1",
         probe=False,
+        memory=1769,
+        arch="arm64",
         target=target,
         control=NEAR,
         deadline=60.0,
@@ -53,7 +55,7 @@ def big(target: Target, **changed: object) -> JobSpec:
 
 def limit(dollars: float, prices: Path | None = None) -> CostLimit:
     known = None if prices is None else load_prices(prices)
-    return CostLimit(limit=dollars, prices=known, memory_mib=1769, architecture="arm64")
+    return CostLimit(limit=dollars, prices=known)
 
 
 def on_lambda(*attempts: Attempt) -> Outcome:

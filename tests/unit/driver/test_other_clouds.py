@@ -86,7 +86,7 @@ def test_what_a_run_costs_there_nobody_says(call: Call) -> None:
     job = replace(checked.job, target=target, control=target)
     assert not is_on_s3(job)
     with pytest.raises(UsageError, match="no prices for az://mine") as caught:
-        Budget(job, cost_limit("lambda", max_cost=1.0, memory=1769, arch="arm64"))
+        Budget(job, cost_limit("lambda", max_cost=1.0))
     assert "`prices` FILE" in caught.value.hint
     with pytest.raises(UsageError, match="no prices for az://mine"):
         plan(job)

@@ -1,5 +1,4 @@
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pytest
@@ -27,12 +26,7 @@ class OnEntry(Coordinator):
 class OnExit(Coordinator):
     """Ctrl-C arrives while the coordinator's thread is awaited."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         raise KeyboardInterrupt
 
 

@@ -16,7 +16,7 @@ from serverless_bench.analysis.latency import Latencies, Latency
 from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import variability
-from serverless_bench.driver.link import beyond_the_link
+from serverless_bench.driver.remarks import beyond_the_link
 from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load

@@ -1,0 +1,63 @@
+"""Remarks about a job, told before anything of it is written."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from serverless_bench.clients.s3_http import texts
+from serverless_bench.driver.bucket import Setting, open_bucket
+from serverless_bench.driver.plan import uses_store
+from serverless_bench.errors import SbenchError
+from serverless_bench.job.planned_objects import mean_bytes
+from serverless_bench.job.spec import JobSpec, idle_words
+from serverless_bench.job.target import StoreProtocol
+from serverless_bench.units import format_rate, format_size
+
+VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
+
+
+def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
+    """Yield what the user should know of a job that reads these keys, where its store is there."""
+    yield from beyond_the_link(job, keys)
+    if _keeps_versions(job):
+        yield (
+            f"bucket {job.target.bucket_name!r} keeps versions: what sbench clean deletes goes on"
+            " costing, unless it is told to delete --versions"
+        )
+    if job.idle_threads:
+        yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
+
+
+def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
+    """Yield a note for a job whose rate is more than its link carries.
+
+    Parameters
+    ----------
+    job
+        With a rate and a link, or there is nothing to say.
+    keys
+        Of the objects that it reads.
+    """
+    rate, link = job.load.rate, job.link
+    each = mean_bytes(job, keys)
+    if rate is not None and link is not None and rate * each > link:
+        yield (
+            f"{rate:g} operations per second of {format_size(round(each))} are"
+            f" {format_rate(rate * each)}, and the link carries {format_rate(link)}:"
+            " some will be overdue"
+        )
+
+
+def _keeps_versions(job: JobSpec) -> bool:
+    """Tell whether what a job writes will be kept after its deletion.
+
+    A store that does not say so is taken for one that keeps nothing.
+    """
+    target = job.target
+    is_asked = target.protocol is StoreProtocol.S3 and target.store is None and uses_store(job)
+    if not is_asked or not job.declared.creates_objects:
+        return False
+    try:
+        with open_bucket(target) as bucket:
+            return "Enabled" in texts(bucket.read_setting(VERSIONING), "Status")
+    except SbenchError:
+        return False
