@@ -5,7 +5,7 @@ flight on; an attempt that has not begun in time is taken back by claiming it; o
 went silent is lost when its own time is over.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -59,8 +59,6 @@ class RemoteMap:
         When the earliest of the invocations may have been launched, on the driver's clock.
     seen
         What an earlier wave of the same driver has found.
-    refusals
-        Returns what functions have said since its last call about events that they did not run.
     polled
         Whether another worker may run what one has refused: it is taken back in its time.
     """
@@ -73,7 +71,6 @@ class RemoteMap:
         *,
         since_ns: int | None = None,
         seen: RequestedRecords | None = None,
-        refusals: Callable[[], Iterable[Refusal]] = tuple,
         polled: bool = False,
     ) -> None:
         self._job = job
@@ -88,7 +85,6 @@ class RemoteMap:
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
         self._ahead_ns = 0
-        self._new_refusals = refusals
         self._is_final = not polled
         self._refusals: dict[int, Refusal] = {}
         """By index."""
@@ -148,8 +144,7 @@ class RemoteMap:
             # What another driver may have launched is taken back, if possible.
             for spec in waiting:
                 self._in_flight[spec.index] = Pending(
-                    index=spec.index,
-                    launch=spec.launch,
+                    spec=spec,
                     submitted_ns=self._since_ns,
                     check_ns=0,
                     problem="the driver that launched it has ended",
@@ -161,41 +156,34 @@ class RemoteMap:
             wanted = min(wanted, self._progress.limit - len(self._in_flight))
         room = launcher.admit(wanted, len(self._in_flight))
         while room > 0:
-            batch = list(islice(waiting, min(room, launcher.batch)))
-            if not batch:
+            batch = islice(waiting, min(room, launcher.batch))
+            sent = [Pending(spec=spec, submitted_ns=self._clock.now_ns()) for spec in batch]
+            if not sent:
                 return False
-            room -= len(batch)
-            sent = [
-                Pending(index=spec.index, launch=spec.launch, submitted_ns=self._clock.now_ns())
-                for spec in batch
-            ]
-            self._in_flight |= {pending.index: pending for pending in sent}
+            room -= len(sent)
+            self._in_flight |= {pending.spec.index: pending for pending in sent}
             self._launching += len(sent)
             self._launchers.submit(
-                partial(self._launch, launcher, batch, sent),
+                partial(self._launch, launcher, sent),
                 partial(self._on_launched, sent),
                 NotLaunchedError,
                 partial(self._on_refused, sent),
             )
         return True
 
-    def _launch(
-        self, launcher: Launcher, batch: Sequence[InvocationSpec], sent: Sequence[Pending]
-    ) -> int:
+    def _launch(self, launcher: Launcher, sent: Sequence[Pending]) -> int:
         now_ns = self._clock.now_ns()
         for pending in sent:
             pending.submitted_ns = now_ns
-        return launcher.launch(partial(self._events, batch, sent))
+        return launcher.launch(partial(self._events, sent))
 
-    def _events(
-        self, batch: Sequence[InvocationSpec], sent: Sequence[Pending]
-    ) -> Iterator[InvocationSpec]:
+    def _events(self, sent: Sequence[Pending]) -> Iterator[InvocationSpec]:
         """Yield the events of one attempt, which may begin late by its own time."""
         late_ns = self._clock.now_ns() + round(self._job.start_timeout * NS_PER_S)
-        for pending, spec in zip(sent, batch, strict=True):
+        for pending in sent:
             pending.late_ns = late_ns
             # By the store's clock, which workers' clocks are nearer to than ours may be.
-            yield replace(spec, not_after_ns=late_ns - self._ahead_ns)
+            yield replace(pending.spec, not_after_ns=late_ns - self._ahead_ns)
 
     def _on_launched(self, sent: Sequence[Pending], refusals: int) -> None:
         # One that has begun may be silent for its whole time; only then it is checked.
@@ -204,7 +192,7 @@ class RemoteMap:
         for pending in sent:
             pending.refusals = refusals
             # Its function may have been quicker than the answer to its launch.
-            is_refused = pending.index in self._refusals and self._is_final
+            is_refused = pending.spec.index in self._refusals and self._is_final
             pending.check_ns = 0 if is_refused else min(pending.late_ns, over_ns)
         self._progress.started += len(sent)
 
@@ -216,8 +204,9 @@ class RemoteMap:
     # Finding records
 
     def _poll(self) -> None:
-        for refusal in self._new_refusals():
-            self._note(refusal)
+        if self._launcher is not None:
+            for refusal in self._launcher.refusals():
+                self._note(refusal)
         now_ns = self._clock.now_ns()
         if not self._listing and now_ns >= self._next_list_ns and self._in_flight:
             targets = sorted(i for i, pending in self._in_flight.items() if not pending.busy)
@@ -234,7 +223,7 @@ class RemoteMap:
 
     def _note(self, refusal: Refusal) -> None:
         pending = self._in_flight.get(refusal.index)
-        if pending is not None and pending.launch == refusal.launch:
+        if pending is not None and pending.spec.launch == refusal.launch:
             self._refusals[refusal.index] = refusal
             if self._is_final:
                 pending.problem, pending.check_ns = refusal.cause, 0
@@ -289,7 +278,7 @@ class RemoteMap:
             return None
         now_ns = self._clock.now_ns()
         pending = self._in_flight.get(key.index)
-        if pending is not None and pending.launch != key.launch:
+        if pending is not None and pending.spec.launch != key.launch:
             pending = None
         if isinstance(result, Lost):
             return None if pending is None else self._report_lost(pending, result.cause)
@@ -319,17 +308,18 @@ class RemoteMap:
         """Find out why an attempt is silent, and take it back if it has not begun."""
         again = partial(self._on_unknown, pending)
         if pending.began:
-            records = partial(self._view.records_of, pending.index)
+            records = partial(self._view.records_of, pending.spec.index)
             self._fetchers.ask(records, partial(self._on_silent, pending), again)
         else:
             holder = partial(self._find_holder, pending)
             self._fetchers.ask(holder, partial(self._on_holder, pending), again)
 
     def _find_holder(self, pending: Pending) -> Mapping[str, Any] | None:
-        holder = self._view.holder(pending.index, pending.launch)
+        index, launch = pending.spec.index, pending.spec.launch
+        holder = self._view.holder(index, launch)
         now_ns = self._clock.now_ns()
         if holder is None and (pending.problem or now_ns >= pending.late_ns):
-            holder = self._view.take_back(pending.index, pending.launch, now_ns)
+            holder = self._view.take_back(index, launch, now_ns)
         return holder
 
     def _on_holder(self, pending: Pending, holder: Mapping[str, Any] | None) -> Outcome | None:
@@ -370,7 +360,7 @@ class RemoteMap:
     def _on_silent(self, pending: Pending, keys: Sequence[RecordKey]) -> Outcome | None:
         pending.busy = False
         now_ns = self._clock.now_ns()
-        mine = (pending.index, pending.launch)
+        mine = (pending.spec.index, pending.spec.launch)
         if any((key.index, key.launch) == mine for key in keys) and (
             self._take(keys) or self._fetching
         ):
@@ -382,9 +372,10 @@ class RemoteMap:
     def _report_lost(
         self, pending: Pending, cause: str, *, never_began: bool = False
     ) -> Outcome | None:
-        if self._in_flight.pop(pending.index, None) is None:
+        index = pending.spec.index
+        if self._in_flight.pop(index, None) is None:
             return None
-        refusal = self._refusals.get(pending.index)
+        refusal = self._refusals.get(index)
         self._hopeless.add(refusal is not None and refusal.permanent)
         if refusal is not None and (never_began or self._is_final):
             cause = refusal.cause
@@ -392,7 +383,7 @@ class RemoteMap:
             submitted_ns=pending.submitted_ns,
             collected_ns=self._clock.now_ns(),
             result=Lost(
-                index=pending.index, launch=pending.launch, cause=cause, never_began=never_began
+                index=index, launch=pending.spec.launch, cause=cause, never_began=never_began
             ),
             refusals=pending.refusals,
         )
