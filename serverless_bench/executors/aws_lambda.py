@@ -122,7 +122,7 @@ class LambdaExecutor(RemoteExecutor):
         settings=frozenset(
             {"stack", "function", "function_region", "memory", "arch", "probe", "control_prefix"}
         ),
-        try_out="serverless_bench.executors.aws_lambda_checkup:answers",
+        try_out="serverless_bench.executors.aws_lambda_probe:answers",
     )
 
     def __init__(self, job: JobSpec) -> None:

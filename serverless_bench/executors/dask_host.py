@@ -38,7 +38,6 @@ from serverless_bench.errors import ExecutorError, one_line
 from serverless_bench.executors.dask_worker import (
     answer_probe,
     describe,
-    end_idle,
     run_event,
 )
 from serverless_bench.executors.remote.host_process import Driver, pickled_error, told
@@ -47,7 +46,6 @@ T = TypeVar("T")
 _CONNECT_S: Final = 15.0
 _END_S: Final = 20.0
 """A cluster that does not end in this time is left: its workers end when they miss us."""
-_TELL_S: Final = 2.0
 _DESCRIBED_AT_ONCE: Final = 8
 """Few, because of the clocks: a worker's is known as closely as its answer is quick."""
 _PROBED_AT_ONCE: Final = 64
@@ -92,7 +90,6 @@ def _serve(driver: Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
     cluster = {"workers": _describe(client), "scheduler": client.scheduler.address}
     driver.send(cluster={**cluster, "distributed": version("distributed")})
     tasks = _Tasks(driver, client)
-    rehearsal = ""
     while order := driver.receive():
         rehearsal = order["rehearsal"]
         if "probe" in order:
@@ -106,11 +103,6 @@ def _serve(driver: Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
         else:
             tasks.submit(order["submit"], rehearsal)
             driver.send(submitted=len(order["submit"]))
-    if rehearsal and client.status == "running":
-        # A worker that hangs is not waited for.
-        ending = threading.Thread(target=client.run, args=(end_idle, rehearsal), daemon=True)
-        ending.start()
-        ending.join(_TELL_S)
 
 
 class _Tasks:

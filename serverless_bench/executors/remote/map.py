@@ -111,8 +111,9 @@ class RemoteMap:
             self._ahead_ns = self._view.reach(self._clock)
             if self._ahead_ns:
                 seconds = self._ahead_ns / NS_PER_S
-                note = f"this machine's clock is {seconds:+.0f} s off the store's; allowed for"
-                self._progress.notes.append(note)
+                self._progress.note(
+                    f"this machine's clock is {seconds:+.0f} s off the store's; allowed for"
+                )
             waiting = chain((first,), waiting)
             while self._launch_more(waiting) or self._in_flight or self._fetching:
                 self._poll()
@@ -227,8 +228,8 @@ class RemoteMap:
             self._refusals[refusal.index] = refusal
             if self._is_final:
                 pending.problem, pending.check_ns = refusal.cause, 0
-            elif (note := f"a worker cannot claim: {refusal.cause}") not in self._progress.notes:
-                self._progress.notes.append(note)
+            else:
+                self._progress.note(f"a worker cannot claim: {refusal.cause}")
 
     def _on_listed(self, keys: Iterable[RecordKey]) -> None:
         self._pause_listing()
