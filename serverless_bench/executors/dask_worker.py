@@ -124,7 +124,6 @@ class _Parent:
         self._idle: list[_Function] = []
         self._taken = 0
         self._timer: threading.Timer | None = None
-        self._ended = False
         self._control, theirs = socket.socketpair()
         self._messages = self._control.makefile("rb")
         fd = theirs.fileno()
@@ -143,11 +142,11 @@ class _Parent:
         """Keep it for a task; return False if it has ended. With ``_lock`` of the module."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if not self._ended and self._process.poll() is not None:
+        if self._process.poll() is not None:
             self._end()
-        self._taken += not self._ended
-        return not self._ended
+            return False
+        self._taken += 1
+        return True
 
     def give_back(self) -> None:
         """End it some time after the last task."""
@@ -197,11 +196,10 @@ class _Parent:
 
     def _end_if_idle(self) -> None:
         with _lock:
-            if not self._taken and not self._ended:
+            if not self._taken:
                 self._end()
 
     def _end(self) -> None:
-        self._ended = True
         if _parents.get(self._rehearsal) is self:
             del _parents[self._rehearsal]
         # It ends with this connection, and its processes with it.

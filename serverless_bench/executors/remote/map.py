@@ -74,7 +74,8 @@ class RemoteMap:
         polled: bool = False,
     ) -> None:
         self._job = job
-        self._launcher = launcher
+        self._follows = launcher is None
+        self._launcher = launcher or Launcher(0)
         self._progress = progress
         self._clock = progress.clock
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
@@ -104,9 +105,8 @@ class RemoteMap:
         if first is None or self._job.control is None:
             return
         self._view = ControlView(self._job.control, first.run_id)
-        launcher = self._launcher
         self._fetchers = PatientPool(_FETCHERS, self._completions, self._progress, self._view.renew)
-        self._launchers = ThreadPool(0 if launcher is None else launcher.threads, self._completions)
+        self._launchers = ThreadPool(self._launcher.threads, self._completions)
         try:
             self._ahead_ns = self._view.reach(self._clock)
             if self._ahead_ns:
@@ -124,8 +124,7 @@ class RemoteMap:
         finally:
             self._launchers.shut_down()
             self._fetchers.shut_down()
-            if launcher is not None:
-                launcher.close()
+            self._launcher.close()
             self._view.close()
             self._progress.requests.update(self._view.requests)
         if self._hopeless == {True} and not self._seen.any_ran:
@@ -140,8 +139,7 @@ class RemoteMap:
 
     def _launch_more(self, waiting: Iterator[InvocationSpec]) -> bool:
         """Launch what there is room for; return whether there is more to launch."""
-        launcher = self._launcher
-        if launcher is None:
+        if self._follows:
             # What another driver may have launched is taken back, if possible.
             for spec in waiting:
                 self._in_flight[spec.index] = Pending(
@@ -151,6 +149,7 @@ class RemoteMap:
                     problem="the driver that launched it has ended",
                 )
             return False
+        launcher = self._launcher
         # What waits for a thread only takes memory.
         wanted = _AHEAD * launcher.threads * launcher.batch - self._launching
         if self._progress.limit is not None:
@@ -165,18 +164,18 @@ class RemoteMap:
             self._in_flight |= {pending.spec.index: pending for pending in sent}
             self._launching += len(sent)
             self._launchers.submit(
-                partial(self._launch, launcher, sent),
+                partial(self._launch, sent),
                 partial(self._on_launched, sent),
                 NotLaunchedError,
                 partial(self._on_refused, sent),
             )
         return True
 
-    def _launch(self, launcher: Launcher, sent: Sequence[Pending]) -> int:
+    def _launch(self, sent: Sequence[Pending]) -> int:
         now_ns = self._clock.now_ns()
         for pending in sent:
             pending.submitted_ns = now_ns
-        return launcher.launch(partial(self._events, sent))
+        return self._launcher.launch(partial(self._events, sent))
 
     def _events(self, sent: Sequence[Pending]) -> Iterator[InvocationSpec]:
         """Yield the events of one attempt, which may begin late by its own time."""
@@ -205,9 +204,8 @@ class RemoteMap:
     # Finding records
 
     def _poll(self) -> None:
-        if self._launcher is not None:
-            for refusal in self._launcher.refusals():
-                self._note(refusal)
+        for refusal in self._launcher.refusals():
+            self._note(refusal)
         now_ns = self._clock.now_ns()
         if not self._listing and now_ns >= self._next_list_ns and self._in_flight:
             targets = sorted(i for i, pending in self._in_flight.items() if not pending.busy)
