@@ -15,7 +15,8 @@ from dataclasses import asdict
 
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
-from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.executors.remote.launcher import Launcher
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import Outcome
 
 FUNCTION = """
@@ -32,22 +33,15 @@ class ProcessesExecutor(RemoteExecutor):
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         """Yield one outcome per invocation."""
-        return self.run_with(Starter(self.job), invocations, progress)
+        return self.run_with(Starter(self.job.concurrency), invocations, progress)
 
 
-class Starter:
-    """Hands events over; ``serverless_bench.executors.remote.launcher.Launcher`` says how."""
+class Starter(Launcher):
+    """Hands events over, one at a time."""
 
-    batch = 1
-    threads = 1
-
-    def __init__(self, job: JobSpec) -> None:
-        self.most = job.concurrency
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
         self.processes: list[subprocess.Popen[str]] = []
-
-    def admit(self, wanted: int, in_flight: int) -> int:
-        """Return how many more functions may start now."""
-        return min(wanted, self.most - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         """Start a function, and return how often that was refused before."""

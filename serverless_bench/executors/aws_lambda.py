@@ -21,6 +21,7 @@ from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.aws_lambda_probe import ANSWER_S, ask, check_functions
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
+from serverless_bench.executors.remote.launcher import Launcher
 from serverless_bench.executors.remote.probing import PROBES_AT_ONCE, probe_spec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
@@ -121,7 +122,7 @@ class LambdaExecutor(RemoteExecutor):
         settings=frozenset(
             {"stack", "function", "function_region", "memory", "arch", "probe", "control_prefix"}
         ),
-        try_out="serverless_bench.executors.aws_lambda_checkup:answers",
+        try_out="serverless_bench.executors.aws_lambda_probe:answers",
     )
 
     def __init__(self, job: JobSpec) -> None:
@@ -184,10 +185,9 @@ class LambdaExecutor(RemoteExecutor):
         return self.job
 
 
-class _Invoker:
-    """Sends events; see ``remote.launcher``."""
+class _Invoker(Launcher):
+    """Sends events."""
 
-    batch = 1
     threads = _THREADS
 
     def __init__(self, job: JobSpec, progress: RunProgress, most: int | None) -> None:
@@ -197,13 +197,13 @@ class _Invoker:
         if most is None:
             asked = min(job.concurrency, job.number)
             most = read_limits(self._client.api, job.function, asked, progress).effective
-        self._most = most
+        super().__init__(most)
         names = len(job.function)
         self._bucket = TokenBucket(PER_S * names, BURST * names, monotonic_ns())
 
     def admit(self, wanted: int, in_flight: int) -> int:
         now_ns = monotonic_ns()
-        number = max(0, min(wanted, self._most - in_flight, self._bucket.available(now_ns)))
+        number = max(0, min(super().admit(wanted, in_flight), self._bucket.available(now_ns)))
         self._bucket.take(now_ns, number)
         return number
 

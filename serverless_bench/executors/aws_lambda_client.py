@@ -182,6 +182,6 @@ class LambdaClient:
                 self.api = self._open()
             except ExecutorError as exc:
                 what = f"lost ({exc})"
-            note = f"the credentials were {what}; tried again with what the profile has"
-            if note not in self._progress.notes:
-                self._progress.notes.append(note)
+            self._progress.note(
+                f"the credentials were {what}; tried again with what the profile has"
+            )

@@ -104,6 +104,11 @@ class RunProgress:
         found = [board.totals() for board in self.boards]
         return reduce(add, found) if found else None
 
+    def note(self, note: str) -> None:
+        """Tell the user something, once."""
+        if note not in self.notes:
+            self.notes.append(note)
+
     def begin(self, board: LiveBoard) -> LiveBoard:
         """Have functions write on a board from now on, and return it."""
         self.boards.append(board)

@@ -23,7 +23,7 @@ from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readine
 from serverless_bench.executors.dask_worker import code_digest
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
-from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError, Refusal
 from serverless_bench.executors.remote.probing import NO_PROBE, probe_spec, tidy
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.types import at_least, check_types, wrong
@@ -192,9 +192,7 @@ class DaskExecutor(RemoteExecutor):
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         # As long as outcomes are awaited the executor lives, and its cluster with it.
-        connection = self._connected()
-        launcher = _Submitter(self.job, connection)
-        yield from self.run_with(launcher, invocations, progress, refusals=connection.refusals)
+        yield from self.run_with(_Submitter(self.job, self._connected()), invocations, progress)
 
     def _probed(self, ready: Readiness, spec: ProbeSpec) -> Readiness:
         """Have a process of each worker try what the job needs."""
@@ -317,7 +315,8 @@ class DaskConnection(LaunchingHost):
         env = None if scheduler is None else without_credentials()
         super().__init__(_HOST, "no Dask cluster", _START_S, env)
         slots = slots or _SLOTS_PER_CPU * (os.cpu_count() or 1)
-        self._submitted = 0
+        self.submitted = 0
+        """Tasks so far; ``finished`` of them are over."""
         try:
             found = self.ask("cluster", scheduler=scheduler, slots=slots)
             self.cluster = DaskCluster(
@@ -328,11 +327,6 @@ class DaskConnection(LaunchingHost):
         except BaseException:
             self.close()
             raise
-
-    @property
-    def unfinished(self) -> int:
-        """Tasks that Dask has not said to be over."""
-        return self._submitted - self.finished
 
     def probe(self, events: Mapping[str, str], rehearsal: str) -> dict[str, ProbeAnswer]:
         """Return what a process of each worker answers to the probe.
@@ -358,42 +352,32 @@ class DaskConnection(LaunchingHost):
         except msgspec.DecodeError as exc:
             raise self._failed(f"a worker answers the probe with something else: {exc}") from exc
 
-    def submit(self, events: Sequence[str], rehearsal: str) -> None:
-        """Submit a task for each event.
 
-        Raises
-        ------
-        NotLaunchedError
-            If there is no cluster any more.
-        """
-        self._submitted += len(events)
-        try:
-            self.ask("submitted", submit=events, rehearsal=rehearsal)
-        except ExecutorError as exc:
-            self._submitted -= len(events)
-            raise NotLaunchedError(str(exc), 1) from exc
-
-
-class _Submitter:
-    """Submits tasks; see ``remote.launcher``."""
+class _Submitter(Launcher):
+    """Submits tasks, and leaves the cluster to the next wave: it ends with the executor."""
 
     batch = 1_000
-    threads = 1
 
     def __init__(self, job: JobSpec, connection: DaskConnection) -> None:
-        self._most = min(job.concurrency, job.number, connection.cluster.slots)
+        super().__init__(min(job.concurrency, job.number, connection.cluster.slots))
         self._rehearsal = json.dumps(rehearsal(job))
         self._connection = connection
 
     def admit(self, wanted: int, in_flight: int) -> int:
         # A task is over before its record is found. One that never is, on a worker that hangs,
         # takes no slot any more when its function has been given up.
-        return min(wanted, self._most - min(self._connection.unfinished, in_flight))
+        unfinished = self._connection.submitted - self._connection.finished
+        return super().admit(wanted, min(unfinished, in_flight))
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         made = [json.dumps(asdict(event)) for event in events()]
-        self._connection.submit(made, self._rehearsal)
+        self._connection.submitted += len(made)
+        try:
+            self._connection.ask("submitted", submit=made, rehearsal=self._rehearsal)
+        except ExecutorError as exc:
+            self._connection.submitted -= len(made)
+            raise NotLaunchedError(str(exc), 1) from exc
         return 0
 
-    def close(self) -> None:
-        """Leave the cluster to the next wave; it ends with the executor."""
+    def refusals(self) -> Iterator[Refusal]:
+        return self._connection.refusals()

@@ -15,7 +15,6 @@ A cluster that was there before is not trusted: this process has no credentials 
 pickle that names code, and what workers say is text. What a task returned is never fetched.
 """
 
-import json
 import logging
 import os
 import pickle
@@ -30,26 +29,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
-from queue import SimpleQueue
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import dask.config
 
-from serverless_bench.clock import wall_ns
-from serverless_bench.errors import ExecutorError, SbenchError, one_line
+from serverless_bench.clock import sleep, wall_ns
+from serverless_bench.errors import ExecutorError, one_line
 from serverless_bench.executors.dask_worker import (
     answer_probe,
     describe,
-    end_idle,
     run_event,
 )
-from serverless_bench.executors.remote.host_process import pickled_error
+from serverless_bench.executors.remote.host_process import Driver, pickled_error, told
 
 T = TypeVar("T")
 _CONNECT_S: Final = 15.0
 _END_S: Final = 20.0
 """A cluster that does not end in this time is left: its workers end when they miss us."""
-_TELL_S: Final = 2.0
 _DESCRIBED_AT_ONCE: Final = 8
 """Few, because of the clocks: a worker's is known as closely as its answer is quick."""
 _PROBED_AT_ONCE: Final = 64
@@ -68,57 +64,32 @@ _SETTINGS: Final = {
 
 def main() -> None:
     """Serve one driver."""
-    # Whatever a library prints is not for the driver.
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    driver = Driver()
+    threading.Thread(target=_end_late, args=(driver,), daemon=True).start()
     # Dask says at length what the driver says in a line.
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    driver = _Driver(out)
     try:
         with _cluster(driver.receive()) as client:
             _serve(driver, client)
-    except SbenchError as exc:
-        _fail(driver, str(exc), exc.hint)
     except Exception as exc:  # noqa: BLE001 - whatever Dask raises is the answer
-        _fail(driver, _told(exc), "")
+        driver.fail(exc)
+        # Dask's client would wait for half a minute for what it never had.
+        os._exit(1)
 
 
-class _Driver:
-    """What the driver says, and what it is told; threads may tell it."""
-
-    def __init__(self, out: Any) -> None:  # noqa: ANN401 - a text stream
-        self._out = out
-        self._lock = threading.Lock()
-        self._orders: SimpleQueue[dict[str, Any]] = SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def receive(self) -> dict[str, Any]:
-        """Return what the driver wants next; nothing when it is gone."""
-        return self._orders.get()
-
-    def _read(self) -> None:
-        for line in sys.stdin.buffer:
-            self._orders.put(json.loads(line))
-        self._orders.put({})
-        # Wherever this process is: it may wait for a worker that hangs.
-        timer = threading.Timer(_END_S, os._exit, [1])
-        timer.daemon = True
-        timer.start()
-
-    def send(self, **message: Any) -> None:  # noqa: ANN401 - JSON
-        """Say something; the driver may be gone, and then nobody reads it."""
-        with self._lock, suppress(OSError):
-            self._out.write(json.dumps(message) + "\n")
-            self._out.flush()
+def _end_late(driver: Driver) -> None:
+    """End wherever this process is: it may wait for a worker that hangs."""
+    driver.gone.wait()
+    sleep(_END_S)
+    os._exit(1)
 
 
-def _serve(driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
+def _serve(driver: Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
     """Describe the cluster, and do what the driver wants."""
     cluster = {"workers": _describe(client), "scheduler": client.scheduler.address}
     driver.send(cluster={**cluster, "distributed": version("distributed")})
     tasks = _Tasks(driver, client)
-    rehearsal = ""
     while order := driver.receive():
         rehearsal = order["rehearsal"]
         if "probe" in order:
@@ -132,17 +103,12 @@ def _serve(driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
         else:
             tasks.submit(order["submit"], rehearsal)
             driver.send(submitted=len(order["submit"]))
-    if rehearsal and client.status == "running":
-        # A worker that hangs is not waited for.
-        ending = threading.Thread(target=client.run, args=(end_idle, rehearsal), daemon=True)
-        ending.start()
-        ending.join(_TELL_S)
 
 
 class _Tasks:
     """Tasks that are not over; the driver is told what becomes of them."""
 
-    def __init__(self, driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
+    def __init__(self, driver: Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
         self._driver = driver
         self._client = client
         self._futures: dict[str, Any] = {}
@@ -243,7 +209,7 @@ def _call(
             on_error="return_pickle",
         )
     except (TypeError, pickle.UnpicklingError) as exc:
-        answers = {address: {"exception_text": _told(exc)}}
+        answers = {address: {"exception_text": told(exc)}}
     match answers.get(address):
         case {"status": "OK", "result": str() | int() as result}:
             return str(result)[:_LONGEST_ANSWER]
@@ -323,16 +289,6 @@ def _check_certificate(address: str, security: Any) -> None:  # noqa: ANN401 - D
             f"{address} wants a certificate, and Dask's settings name none",
             hint="distributed.comm.tls in ~/.config/dask: ca-file, client.cert, client.key",
         )
-
-
-def _fail(driver: _Driver, problem: str, hint: str) -> NoReturn:
-    driver.send(problem=problem, hint=hint)
-    # Dask's client would wait for half a minute for what it never had.
-    os._exit(1)
-
-
-def _told(error: BaseException) -> str:
-    return one_line(f"{type(error).__name__}: {error}")[:_LONGEST]
 
 
 if __name__ == "__main__":

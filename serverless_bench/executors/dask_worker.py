@@ -33,7 +33,6 @@ from serverless_bench.worker.user_function import ALLOW_CODE
 _MODULE: Final = "serverless_bench.executors.dask_worker"
 _IDLE_S: Final = 10.0
 """After so long without a task nothing of ours is left in a Dask worker."""
-_MAX_READ: Final = 1 << 16
 _PROBE_S: Final = 20.0
 _MOST_S: Final = 10.0**7
 """A socket waits for no longer than fits into its clock."""
@@ -87,17 +86,6 @@ def _answer(event: str, rehearsal: str) -> str:
         parent.give_back()
 
 
-def end_idle(rehearsal: str) -> None:
-    """End what has run such events and is idle: its driver wants no more.
-
-    A driver that dies does not say so; then it ends by itself.
-    """
-    with _lock:
-        parent = _parents.get(rehearsal)
-        if parent is not None:
-            parent.end_if_idle()
-
-
 def describe() -> str:
     """Return what there is where this Dask worker runs, as JSON."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -136,8 +124,8 @@ class _Parent:
         self._idle: list[_Function] = []
         self._taken = 0
         self._timer: threading.Timer | None = None
-        self._ended = False
         self._control, theirs = socket.socketpair()
+        self._messages = self._control.makefile("rb")
         fd = theirs.fileno()
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", _MODULE, str(fd), rehearsal],
@@ -154,18 +142,18 @@ class _Parent:
         """Keep it for a task; return False if it has ended. With ``_lock`` of the module."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if not self._ended and self._process.poll() is not None:
+        if self._process.poll() is not None:
             self._end()
-        self._taken += not self._ended
-        return not self._ended
+            return False
+        self._taken += 1
+        return True
 
     def give_back(self) -> None:
         """End it some time after the last task."""
         with _lock:
             self._taken -= 1
             if not self._taken:
-                self._timer = threading.Timer(_IDLE_S, end_idle, [self._rehearsal])
+                self._timer = threading.Timer(_IDLE_S, self._end_if_idle)
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -198,27 +186,24 @@ class _Parent:
 
     def _read_pid(self) -> int:
         """Return the id of the process that is being forked."""
-        unread = b""
         # What was sent before says which processes have ended; their sockets have said so, too.
-        while data := self._control.recv(_MAX_READ):
-            *lines, unread = (unread + data).split(b"\n")
-            for message in map(json.loads, lines):
-                if "error" in message:
-                    raise OSError(message["error"])
-                if "fork" in message:
-                    return int(message["pid"])
+        for message in map(json.loads, self._messages):
+            if "error" in message:
+                raise OSError(message["error"])
+            if "fork" in message:
+                return int(message["pid"])
         raise ConnectionResetError("their parent has ended")
 
-    def end_if_idle(self) -> None:
-        """End it unless it has a task. With ``_lock`` of the module."""
-        if not self._taken and not self._ended:
-            self._end()
+    def _end_if_idle(self) -> None:
+        with _lock:
+            if not self._taken:
+                self._end()
 
     def _end(self) -> None:
-        self._ended = True
         if _parents.get(self._rehearsal) is self:
             del _parents[self._rehearsal]
         # It ends with this connection, and its processes with it.
+        self._messages.close()
         self._control.close()
         for function in self._idle:
             function.stream.close()
@@ -235,15 +220,11 @@ class _Function:
     def ask(self, event: str, limit_s: float) -> str:
         """Return what it says when it is through; nothing if it dies or is silent."""
         self.stream.settimeout(limit_s)
-        answer = b""
-        with suppress(OSError):
+        with suppress(OSError), self.stream.makefile("rb") as answers:
             self.stream.sendall(event.encode() + b"\n")
-            while not answer.endswith(b"\n"):
-                data = self.stream.recv(_MAX_READ)
-                if not data:
-                    return ""
-                answer += data
-            return answer.decode()
+            answer = answers.readline()
+            if answer.endswith(b"\n"):
+                return answer.decode()
         return ""
 
 

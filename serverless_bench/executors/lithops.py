@@ -12,12 +12,12 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Final
-from weakref import finalize
 
 from serverless_bench.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
+from serverless_bench.executors.remote.launcher import Launcher
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process.trust import LITHOPS, doubt
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
@@ -54,7 +54,6 @@ class LithopsExecutor(RemoteExecutor):
             )
         _check_configuration()
         super().__init__(job)
-        self._waiting: _Host | None = None
         self._backend = ""
 
     def map(
@@ -64,7 +63,7 @@ class LithopsExecutor(RemoteExecutor):
             if self._backend == _LOCAL or self.job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
-                yield from self.run_with(host, invocations, progress, refusals=host.refusals)
+                yield from self.run_with(host, invocations, progress)
 
     def recover(
         self,
@@ -74,17 +73,13 @@ class LithopsExecutor(RemoteExecutor):
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
         """Recover in the cloud; functions on this machine have died with their driver."""
-        self._waiting = self._host()
-        # Whether or not there is anything to launch after this, it ends with the executor.
-        finalize(self, self._waiting.close)
+        # Only a host knows which backend Lithops' configuration names.
+        self._host().close()
         if self._backend != _LOCAL and self.job.control is not None:
             yield from super().recover(invocations, progress, since_ns, known)
 
     def _host(self) -> "_Host":
-        """Return a host that waits for what there is to do; one that did nothing yet is used."""
-        if self._waiting is not None:
-            host, self._waiting = self._waiting, None
-            return host
+        """Return a host that waits for what there is to do."""
         job = self.job
         most = min(job.concurrency, job.number)
         host = _Host(most)
@@ -130,8 +125,8 @@ class LithopsExecutor(RemoteExecutor):
             yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=lost)
 
 
-class _Host(LaunchingHost):
-    """The process that runs Lithops; launches, see ``remote.launcher``.
+class _Host(LaunchingHost, Launcher):
+    """The process that runs Lithops, and launches.
 
     Lithops is believed about nothing after that but that a function refused its event: a call that
     it lost is one that has not begun in time.
@@ -143,14 +138,10 @@ class _Host(LaunchingHost):
     """
 
     batch = 10_000
-    threads = 1
 
     def __init__(self, most: int) -> None:
         super().__init__(_HOST, "Lithops could not start", _DEPLOY_S)
-        self._most = most
-
-    def admit(self, wanted: int, in_flight: int) -> int:
-        return min(wanted, self._most - in_flight)
+        self.most = most
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         self.ask("launched", launch=[asdict(spec) for spec in events()])

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final, NoReturn
@@ -19,7 +19,7 @@ from botocore import exceptions as boto
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ExecutorError, UsageError, one_line
-from serverless_bench.executors.remote.host_process import pickled_error, pickled_texts
+from serverless_bench.executors.remote.host_process import Driver, pickled_error, pickled_texts
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.delivery import answer_delivery
 from serverless_bench.worker.user_function import ALLOW_CODE
@@ -105,9 +105,7 @@ def launch_all(
     executor: Any,  # noqa: ANN401 - Lithops is untyped
     message: dict[str, Any],
     order: Mapping[str, Any],
-    *,
-    receive: Callable[[], dict[str, Any]],
-    send: Callable[[dict[str, Any]], None],
+    driver: Driver,
 ) -> None:
     """Launch batches until the driver wants no more, and delete what Lithops stored.
 
@@ -119,8 +117,8 @@ def launch_all(
         The first batch.
     order
         The driver's first message.
-    receive, send
-        From and to the driver.
+    driver
+        Sends the others, and is told what comes of them.
     """
     # A call that is refused raises in a thread of Lithops' own, which only its
     # log shows, with a traceback. What it was for is found by its silence.
@@ -134,7 +132,7 @@ def launch_all(
     calls: SimpleQueue[tuple[Mapping[str, Any], Any]] = SimpleQueue()
     _forget_deleted_function(executor)
     check_runtime(executor)
-    threading.Thread(target=_tell_refusals, args=(calls, send), daemon=True).start()
+    threading.Thread(target=_tell_refusals, args=(calls, driver), daemon=True).start()
     try:
         while message:
             batch = message["launch"]
@@ -151,8 +149,8 @@ def launch_all(
             futures += made
             for call in zip(batch, made, strict=True):
                 calls.put(call)
-            send({"launched": len(batch)})
-            message = receive()
+            driver.send(launched=len(batch))
+            message = driver.receive()
     finally:
         _delete_all(executor, futures)
 
@@ -162,9 +160,7 @@ def has_ended(future: Any) -> bool:  # noqa: ANN401 - Lithops is untyped
     return bool(future.ready or future.success or future.done)
 
 
-def _tell_refusals(
-    calls: "SimpleQueue[tuple[Mapping[str, Any], Any]]", send: Callable[[dict[str, Any]], None]
-) -> NoReturn:
+def _tell_refusals(calls: "SimpleQueue[tuple[Mapping[str, Any], Any]]", driver: Driver) -> NoReturn:
     """Tell the driver, as long as this process lives, which events were not run, and why."""
     waiting: list[tuple[Mapping[str, Any], Any]] = []
     while True:
@@ -175,9 +171,7 @@ def _tell_refusals(
             if not has_ended(future):
                 waiting.append((event, future))
             elif said := _refusal(future):
-                # The driver may be gone, and this process about to end.
-                with suppress(OSError):
-                    send({"refused": {"index": event["index"], "launch": event["launch"], **said}})
+                driver.send(refused={"index": event["index"], "launch": event["launch"], **said})
         sleep(_LOOK_S)
 
 

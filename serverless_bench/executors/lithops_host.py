@@ -17,17 +17,14 @@ a call has reported that it runs, and results of failed calls are dropped. So no
 here waits for Lithops: ten times a second it looks at what has arrived.
 """
 
-import json
 import os
 import shutil
 import sys
 import tempfile
 import threading
-from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.errors import SbenchError
 from serverless_bench.executors.lithops_cloud import (
     MAX_TIMEOUT_S,
     check_runtime,
@@ -35,32 +32,25 @@ from serverless_bench.executors.lithops_cloud import (
     launch_all,
     refuse_keys,
 )
+from serverless_bench.executors.remote.host_process import Driver
 from serverless_bench.worker.invocation import handle
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _POLL_S: Final = 0.1
-_LONGEST: Final = 300
-"""Characters of an error: some name every file that could not be copied."""
 
 
 def main() -> None:
     """Run one job."""
+    driver = Driver()
     ending = _ProcessEnd()
-    problem = {}
     try:
-        order = _receive()
+        order = driver.receive()
         # Job files, logs and local storage go with the job; two jobs never share them.
         ending.scratch = tempfile.mkdtemp(prefix="sbench-lithops-")
         os.environ["TMPDIR"] = tempfile.tempdir = ending.scratch
-        _run(order, ending)
-    except SbenchError as exc:
-        problem = {"problem": str(exc), "hint": exc.hint}
+        _run(driver, order, ending)
     except Exception as exc:  # noqa: BLE001 - whatever Lithops raises is the answer
-        problem = {"problem": f"{type(exc).__name__}: {exc}"[:_LONGEST], "hint": ""}
-    # The driver may be gone, and then nobody reads it.
-    with suppress(OSError):
-        if problem:
-            _send(problem)
+        driver.fail(exc)
     ending.now(0)
 
 
@@ -73,11 +63,9 @@ class _ProcessEnd:
         """The directory that goes with the job; empty as long as there is none."""
         self.executor: Any = None
 
-    def with_driver(self) -> None:
-        """Wait until the driver closes our standard input, then end."""
-        # Below Python's reader, whose lock would be held when the interpreter ends.
-        while os.read(sys.stdin.fileno(), 1):
-            pass
+    def with_driver(self, driver: Driver) -> None:
+        """Wait until the driver is gone, then end."""
+        driver.gone.wait()
         self.now(1)
 
     def now(self, status: int) -> NoReturn:
@@ -92,7 +80,7 @@ class _ProcessEnd:
                 os._exit(status)
 
 
-def _run(order: dict[str, Any], ending: _ProcessEnd) -> None:
+def _run(driver: Driver, order: dict[str, Any], ending: _ProcessEnd) -> None:
     # Imported here: its constants read TMPDIR when they are imported.
     import lithops  # noqa: PLC0415
     from lithops.config import load_config  # noqa: PLC0415
@@ -101,21 +89,26 @@ def _run(order: dict[str, Any], ending: _ProcessEnd) -> None:
     backend = config["lithops"].get("backend", "localhost")
     if backend != "localhost":
         refuse_keys(config)
-    _send({"backend": backend})
+    driver.send(backend=backend)
     # It may take its time before it wants something, or want nothing but this.
-    message = _receive()
+    message = driver.receive()
     if not message:
         return
     executor = lithops.FunctionExecutor(config=config, log_level=None, **options)
     ending.executor = executor
     if "invocations" in message:
-        threading.Thread(target=ending.with_driver, daemon=True).start()
-        _follow(executor, message["invocations"], order["timeout_s"])
+        threading.Thread(target=ending.with_driver, args=(driver,), daemon=True).start()
+        _follow(driver, executor, message["invocations"], order["timeout_s"])
     else:
-        launch_all(executor, message, order, receive=_receive, send=_send)
+        launch_all(executor, message, order, driver)
 
 
-def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) -> None:  # noqa: ANN401
+def _follow(
+    driver: Driver,
+    executor: Any,  # noqa: ANN401 - untyped
+    invocations: list[dict[str, Any]],
+    timeout_s: int,
+) -> None:
     check_runtime(executor)
     submitted_ns = wall_ns()
     futures = executor.map(
@@ -133,10 +126,10 @@ def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) ->
         now = sum(not (f.new or f.invoked) for f in futures)
         if now > started:
             started = now
-            _send({"started": started})
+            driver.send(started=started)
         for index in [i for i, f in waiting.items() if has_ended(f)]:
             outcome = _outcome(index, waiting.pop(index), executor.internal_storage)
-            _send({"submitted_ns": submitted_ns, **outcome})
+            driver.send(submitted_ns=submitted_ns, **outcome)
         sleep(_POLL_S)
 
 
@@ -173,21 +166,6 @@ def _outcome(index: int, future: Any, storage: Any) -> dict[str, Any]:  # noqa: 
     if record is None:
         return {"index": index, "lost": "Lithops returned nothing"}
     return {"index": index, "record": record}
-
-
-def _receive() -> dict[str, Any]:
-    """Return what the driver wants next; nothing when it is gone."""
-    line = sys.stdin.buffer.readline()
-    return dict(json.loads(line)) if line else {}
-
-
-_sending: Final = threading.Lock()
-
-
-def _send(message: dict[str, Any]) -> None:
-    with _sending:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -73,20 +73,27 @@ class LocalExecutor:
     ) -> Generator[Outcome, None, None]:
         size = min(self._job.concurrency, self._job.number)
         allow_files_of(self._job, size)
+        rehearsed = json.dumps(rehearsal(self._job))
         with (
             keys_for_children() as keys,
-            closing(_WorkerPool(size, json.dumps(rehearsal(self._job)), progress, keys)) as pool,
+            closing(_WorkerPool(size, rehearsed, iter(invocations), progress, keys)) as pool,
         ):
-            yield from pool.run(iter(invocations), self._job.deadline + GRACE_S)
+            yield from pool.run(self._job.deadline + GRACE_S)
 
 
 class _WorkerPool:
     """The driver's end of one fork server and its workers."""
 
     def __init__(
-        self, size: int, rehearsal: str, progress: RunProgress, keys: Mapping[str, str]
+        self,
+        size: int,
+        rehearsal: str,
+        invocations: Iterator[InvocationSpec],
+        progress: RunProgress,
+        keys: Mapping[str, str],
     ) -> None:
         self._size = size
+        self._invocations = invocations
         self._progress = progress
         self._clock = progress.clock
         self._selector = selectors.DefaultSelector()
@@ -123,7 +130,7 @@ class _WorkerPool:
         self._fork_server.wait()
         self._selector.close()
 
-    def run(self, invocations: Iterator[InvocationSpec], timeout_s: float) -> Iterator[Outcome]:
+    def run(self, timeout_s: float) -> Iterator[Outcome]:
         """Yield one outcome per invocation."""
         self._progress.begin(self._board)
         for slot in range(self._size):
@@ -141,14 +148,14 @@ class _WorkerPool:
                 f"{len(self._workers)} of {self._size} workers started: {self._failure}"
             )
         for worker in list(self._workers.values()):
-            self._hand_out(worker, invocations)
+            self._hand_out(worker)
         while any(worker.task for worker in self._workers.values()):
-            yield from self._listen(invocations)
+            yield from self._listen()
             self._end_overdue(timeout_s)
 
     def _await_starts(self, fewer_than: int) -> Iterator[Outcome]:
         while sum(not worker.pid for worker in self._workers.values()) >= fewer_than:
-            yield from self._listen(None)
+            yield from self._listen()
 
     def _fork(self, slot: int) -> None:
         ours, theirs = socket.socketpair()
@@ -162,8 +169,8 @@ class _WorkerPool:
             theirs.close()
         self._selector.register(ours, selectors.EVENT_READ, self._workers[slot])
 
-    def _hand_out(self, worker: _Worker, invocations: Iterator[InvocationSpec]) -> None:
-        worker.task = task = next(invocations, None)
+    def _hand_out(self, worker: _Worker) -> None:
+        worker.task = task = next(self._invocations, None)
         if task is None:
             return
         worker.submitted_ns, worker.heard_ns = self._clock.now_ns(), monotonic_ns()
@@ -172,14 +179,14 @@ class _WorkerPool:
         with suppress(OSError):
             worker.stream.sendall(json.dumps(asdict(task)).encode() + b"\n")
 
-    def _listen(self, invocations: Iterator[InvocationSpec] | None) -> Iterator[Outcome]:
+    def _listen(self) -> Iterator[Outcome]:
         for key, _ in self._selector.select(_TICK_S):
             worker: _Worker | None = key.data
             if worker is None:
                 # What made it ready may have been read while another worker had ended.
                 self._read_fork_server(socket.MSG_DONTWAIT)
             elif self._workers.get(worker.slot) is worker:
-                yield from self._read_worker(worker, invocations)
+                yield from self._read_worker(worker)
 
     def _read_fork_server(self, flags: int = 0) -> None:
         try:
@@ -199,15 +206,13 @@ class _WorkerPool:
             else:
                 self._exits[message["pid"]] = _describe_exit(message["status"])
 
-    def _read_worker(
-        self, worker: _Worker, invocations: Iterator[InvocationSpec] | None
-    ) -> Iterator[Outcome]:
+    def _read_worker(self, worker: _Worker) -> Iterator[Outcome]:
         try:
             data = worker.stream.recv(1 << 18)
         except ConnectionResetError:
             data = b""
         if not data:
-            yield from self._on_worker_exit(worker, invocations)
+            yield from self._on_worker_exit(worker)
             return
         worker.received += data
         worker.heard_ns = monotonic_ns()
@@ -216,12 +221,9 @@ class _WorkerPool:
             return
         line, worker.received = bytes(worker.received), bytearray()
         yield self._outcome(worker, read_record(line, task.index, task.launch))
-        if invocations is not None:
-            self._hand_out(worker, invocations)
+        self._hand_out(worker)
 
-    def _on_worker_exit(
-        self, worker: _Worker, invocations: Iterator[InvocationSpec] | None
-    ) -> Iterator[Outcome]:
+    def _on_worker_exit(self, worker: _Worker) -> Iterator[Outcome]:
         task, slot = worker.task, worker.slot
         while worker.pid not in self._exits:
             self._read_fork_server()
@@ -229,16 +231,15 @@ class _WorkerPool:
                 return  # it never started, and has been dropped for that
         died = self._exits.pop(worker.pid)
         self._drop(worker)
-        if task is not None:
-            lost = Lost(index=task.index, launch=task.launch, cause=worker.killed_for or died)
-            yield self._outcome(worker, lost)
-        if invocations is None:
-            return
+        if task is None:
+            return  # the first ones are not handed out yet, or no other is left
+        lost = Lost(index=task.index, launch=task.launch, cause=worker.killed_for or died)
+        yield self._outcome(worker, lost)
         self._fork(slot)
         while slot in self._workers and not self._workers[slot].pid:
             self._read_fork_server()
         if slot in self._workers:
-            self._hand_out(self._workers[slot], invocations)
+            self._hand_out(self._workers[slot])
 
     def _drop(self, worker: _Worker) -> None:
         self._selector.unregister(worker.stream)

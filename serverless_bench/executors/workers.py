@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from serverless_bench.errors import ExecutorError, OperationError, UsageError
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
-from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Outcome
@@ -58,20 +58,16 @@ class WorkersExecutor(RemoteExecutor):
         return self.run_with(_EventWriter(job, job.control, progress), invocations, progress)
 
 
-class _EventWriter:
-    """Writes events; see ``remote.launcher``."""
+class _EventWriter(Launcher):
+    """Writes events."""
 
-    batch = 1
     threads = _THREADS
 
     def __init__(self, job: JobSpec, control: Target, progress: RunProgress) -> None:
-        self._most = min(job.concurrency, job.number)
+        super().__init__(min(job.concurrency, job.number))
         self._progress = progress
         self._events = ObjectIO(for_events(control))
         self._run_id = ""
-
-    def admit(self, wanted: int, in_flight: int) -> int:
-        return min(wanted, self._most - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         (invocation,) = events()

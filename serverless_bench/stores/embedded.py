@@ -58,6 +58,7 @@ class Lease:
 
     def __init__(self, line: socket.socket, keeper: subprocess.Popen[bytes] | None) -> None:
         self._line = line
+        self._answers = line.makefile("rb")
         self.address = Address(**self._read())
         if keeper is not None and keeper.pid != self.address.keeper_pid:
             # Another command was faster. Ours would wait until that store ends, and then
@@ -126,24 +127,20 @@ class Lease:
             last = self.ask("status")["last"]
         except StoreError:
             last = True
-        with suppress(OSError), self._line:
+        with suppress(OSError), self._line, self._answers:
             self._line.shutdown(socket.SHUT_WR)
             # The other end closes at once, or with the store if nobody else is left. Not so
             # the keeper's number: it is taken until whoever started it has looked.
-            while self._line.recv(1 << 12):
-                pass
+            self._answers.read()
         if last and self._keeper is not None:
             self._keeper.wait()
 
     def _read(self) -> dict[str, Any]:
-        data = b""
-        while not data.endswith(b"\n"):
-            with _ended_if_broken():
-                piece = self._line.recv(1 << 12)
-                if not piece:
-                    raise BrokenPipeError
-            data += piece
-        return dict(json.loads(data))
+        with _ended_if_broken():
+            answer = self._answers.readline()
+            if not answer.endswith(b"\n"):
+                raise BrokenPipeError
+        return dict(json.loads(answer))
 
 
 @contextmanager

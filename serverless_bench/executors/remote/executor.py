@@ -1,10 +1,10 @@
 """What executors share whose functions leave everything below the control prefix."""
 
-from collections.abc import Callable, Collection, Generator, Iterable
-from typing import Any, ClassVar
+from collections.abc import Collection, Generator, Iterable
+from typing import ClassVar
 
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
-from serverless_bench.executors.remote.launcher import Launcher, Refusal
+from serverless_bench.executors.remote.launcher import Launcher
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.view import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -36,14 +36,13 @@ class RemoteExecutor:
     ) -> Generator[Outcome, None, None]:
         for index, delivery in known:
             self._seen.add(RecordKey(index, 0, delivery))
-        return self._map(None, progress, since_ns=since_ns).run(invocations)
+        following = RemoteMap(
+            self.job, None, progress, since_ns=since_ns, seen=self._seen, polled=self.info.polled
+        )
+        return following.run(invocations)
 
     def run_with(
-        self,
-        launcher: Launcher,
-        invocations: Iterable[InvocationSpec],
-        progress: RunProgress,
-        refusals: Callable[[], Iterable[Refusal]] = tuple,
+        self, launcher: Launcher, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         """Launch invocations and yield their outcomes.
 
@@ -53,11 +52,8 @@ class RemoteExecutor:
             Hands them over, and is closed in the end.
         invocations, progress
             As in ``map``.
-        refusals
-            As in ``RemoteMap``.
         """
-        return self._map(launcher, progress, refusals=refusals).run(invocations)
-
-    def _map(self, launcher: Launcher | None, progress: RunProgress, **how: Any) -> RemoteMap:  # noqa: ANN401
-        polled = self.info.polled
-        return RemoteMap(self.job, launcher, progress, seen=self._seen, polled=polled, **how)
+        launching = RemoteMap(
+            self.job, launcher, progress, seen=self._seen, polled=self.info.polled
+        )
+        return launching.run(invocations)

@@ -14,11 +14,11 @@ from contextlib import ExitStack, suppress
 from io import BufferedReader, BufferedWriter
 from itertools import takewhile
 from queue import Empty, SimpleQueue
-from threading import TIMEOUT_MAX, Thread
+from threading import TIMEOUT_MAX, Event, Lock, Thread
 from typing import Any, Final, cast
 
 from serverless_bench.clients.parent_keys import keys_for_children
-from serverless_bench.errors import ExecutorError, one_line
+from serverless_bench.errors import ExecutorError, SbenchError, one_line
 from serverless_bench.executors.remote.launcher import Refusal
 
 _PLUMBING: Final = frozenset(
@@ -28,6 +28,8 @@ _PLUMBING: Final = frozenset(
     }
 )
 """Texts in a pickled exception that are no part of its type and message (tblib's, Lithops')."""
+_LONGEST: Final = 300
+"""Characters of an error: some name every file that could not be copied."""
 
 
 class LaunchingHost:
@@ -138,6 +140,48 @@ class LaunchingHost:
 
     def _failed(self, problem: str, hint: str = "") -> ExecutorError:
         return ExecutorError(f"{self._failure}: {problem}", hint=hint)
+
+
+class Driver:
+    """The host's end: what the driver wants, and what it is told; threads may tell it."""
+
+    def __init__(self) -> None:
+        # Whatever a library prints is not for the driver.
+        self._out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        self._lock = Lock()
+        self._orders: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self.gone = Event()
+        """Set when the driver has closed the connection."""
+        Thread(target=self._read, daemon=True).start()
+
+    def receive(self) -> dict[str, Any]:
+        """Return what the driver wants next; nothing when it is gone."""
+        return self._orders.get()
+
+    def _read(self) -> None:
+        for line in sys.stdin.buffer:
+            self._orders.put(json.loads(line))
+        self._orders.put({})
+        self.gone.set()
+
+    def send(self, **message: Any) -> None:  # noqa: ANN401 - JSON
+        """Say something; the driver may be gone, and then nobody reads it."""
+        with self._lock, suppress(OSError):
+            self._out.write(json.dumps(message) + "\n")
+            self._out.flush()
+
+    def fail(self, error: Exception) -> None:
+        """Say why the host ends: an error of ours, or whatever its library raises."""
+        if isinstance(error, SbenchError):
+            self.send(problem=str(error), hint=error.hint)
+        else:
+            self.send(problem=told(error), hint="")
+
+
+def told(error: BaseException) -> str:
+    """Return an error in a short line, with its type."""
+    return one_line(f"{type(error).__name__}: {error}")[:_LONGEST]
 
 
 def pickled_texts(data: bytes) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import InvocationSpec
@@ -41,8 +41,7 @@ class Refusal:
 class Pending:
     """One attempt in flight."""
 
-    index: int
-    launch: int
+    spec: InvocationSpec
     submitted_ns: int
     late_ns: int = 0
     """When the latest event that was sent for it may begin no more; 0 if none was sent."""
@@ -58,16 +57,26 @@ class Pending:
     """Times that its claim could not be looked at, or made."""
 
 
-class Launcher(Protocol):
-    """Hands invocations over to whatever runs functions, and is believed about nothing."""
+class Launcher:
+    """Hands invocations over to whatever runs functions, and is believed about nothing.
 
-    batch: int
+    Parameters
+    ----------
+    most
+        Invocations that may be in flight at once.
+    """
+
+    batch: int = 1
     """How many invocations one ``launch`` takes at most."""
-    threads: int
+    threads: int = 1
     """How many calls of ``launch`` may be under way at once."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
 
     def admit(self, wanted: int, in_flight: int) -> int:
         """Return how many of ``wanted`` more are launched now, with ``in_flight`` under way."""
+        return min(wanted, self.most - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         """Hand over a batch and return how often it was refused before.
@@ -84,6 +93,11 @@ class Launcher(Protocol):
         ExecutorError
             If nothing can ever be launched like this.
         """
+        raise NotImplementedError
+
+    def refusals(self) -> Iterable[Refusal]:
+        """Return what functions have said since the last call about events that did not run."""
+        return ()
 
     def close(self) -> None:
         """End; what was handed over goes on."""

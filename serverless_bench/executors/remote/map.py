@@ -5,7 +5,7 @@ flight on; an attempt that has not begun in time is taken back by claiming it; o
 went silent is lost when its own time is over.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -59,8 +59,6 @@ class RemoteMap:
         When the earliest of the invocations may have been launched, on the driver's clock.
     seen
         What an earlier wave of the same driver has found.
-    refusals
-        Returns what functions have said since its last call about events that they did not run.
     polled
         Whether another worker may run what one has refused: it is taken back in its time.
     """
@@ -73,11 +71,11 @@ class RemoteMap:
         *,
         since_ns: int | None = None,
         seen: RequestedRecords | None = None,
-        refusals: Callable[[], Iterable[Refusal]] = tuple,
         polled: bool = False,
     ) -> None:
         self._job = job
-        self._launcher = launcher
+        self._follows = launcher is None
+        self._launcher = launcher or Launcher(0)
         self._progress = progress
         self._clock = progress.clock
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
@@ -88,7 +86,6 @@ class RemoteMap:
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
         self._ahead_ns = 0
-        self._new_refusals = refusals
         self._is_final = not polled
         self._refusals: dict[int, Refusal] = {}
         """By index."""
@@ -108,15 +105,15 @@ class RemoteMap:
         if first is None or self._job.control is None:
             return
         self._view = ControlView(self._job.control, first.run_id)
-        launcher = self._launcher
         self._fetchers = PatientPool(_FETCHERS, self._completions, self._progress, self._view.renew)
-        self._launchers = ThreadPool(0 if launcher is None else launcher.threads, self._completions)
+        self._launchers = ThreadPool(self._launcher.threads, self._completions)
         try:
             self._ahead_ns = self._view.reach(self._clock)
             if self._ahead_ns:
                 seconds = self._ahead_ns / NS_PER_S
-                note = f"this machine's clock is {seconds:+.0f} s off the store's; allowed for"
-                self._progress.notes.append(note)
+                self._progress.note(
+                    f"this machine's clock is {seconds:+.0f} s off the store's; allowed for"
+                )
             waiting = chain((first,), waiting)
             while self._launch_more(waiting) or self._in_flight or self._fetching:
                 self._poll()
@@ -127,8 +124,7 @@ class RemoteMap:
         finally:
             self._launchers.shut_down()
             self._fetchers.shut_down()
-            if launcher is not None:
-                launcher.close()
+            self._launcher.close()
             self._view.close()
             self._progress.requests.update(self._view.requests)
         if self._hopeless == {True} and not self._seen.any_ran:
@@ -143,59 +139,51 @@ class RemoteMap:
 
     def _launch_more(self, waiting: Iterator[InvocationSpec]) -> bool:
         """Launch what there is room for; return whether there is more to launch."""
-        launcher = self._launcher
-        if launcher is None:
+        if self._follows:
             # What another driver may have launched is taken back, if possible.
             for spec in waiting:
                 self._in_flight[spec.index] = Pending(
-                    index=spec.index,
-                    launch=spec.launch,
+                    spec=spec,
                     submitted_ns=self._since_ns,
                     check_ns=0,
                     problem="the driver that launched it has ended",
                 )
             return False
+        launcher = self._launcher
         # What waits for a thread only takes memory.
         wanted = _AHEAD * launcher.threads * launcher.batch - self._launching
         if self._progress.limit is not None:
             wanted = min(wanted, self._progress.limit - len(self._in_flight))
         room = launcher.admit(wanted, len(self._in_flight))
         while room > 0:
-            batch = list(islice(waiting, min(room, launcher.batch)))
-            if not batch:
+            batch = islice(waiting, min(room, launcher.batch))
+            sent = [Pending(spec=spec, submitted_ns=self._clock.now_ns()) for spec in batch]
+            if not sent:
                 return False
-            room -= len(batch)
-            sent = [
-                Pending(index=spec.index, launch=spec.launch, submitted_ns=self._clock.now_ns())
-                for spec in batch
-            ]
-            self._in_flight |= {pending.index: pending for pending in sent}
+            room -= len(sent)
+            self._in_flight |= {pending.spec.index: pending for pending in sent}
             self._launching += len(sent)
             self._launchers.submit(
-                partial(self._launch, launcher, batch, sent),
+                partial(self._launch, sent),
                 partial(self._on_launched, sent),
                 NotLaunchedError,
                 partial(self._on_refused, sent),
             )
         return True
 
-    def _launch(
-        self, launcher: Launcher, batch: Sequence[InvocationSpec], sent: Sequence[Pending]
-    ) -> int:
+    def _launch(self, sent: Sequence[Pending]) -> int:
         now_ns = self._clock.now_ns()
         for pending in sent:
             pending.submitted_ns = now_ns
-        return launcher.launch(partial(self._events, batch, sent))
+        return self._launcher.launch(partial(self._events, sent))
 
-    def _events(
-        self, batch: Sequence[InvocationSpec], sent: Sequence[Pending]
-    ) -> Iterator[InvocationSpec]:
+    def _events(self, sent: Sequence[Pending]) -> Iterator[InvocationSpec]:
         """Yield the events of one attempt, which may begin late by its own time."""
         late_ns = self._clock.now_ns() + round(self._job.start_timeout * NS_PER_S)
-        for pending, spec in zip(sent, batch, strict=True):
+        for pending in sent:
             pending.late_ns = late_ns
             # By the store's clock, which workers' clocks are nearer to than ours may be.
-            yield replace(spec, not_after_ns=late_ns - self._ahead_ns)
+            yield replace(pending.spec, not_after_ns=late_ns - self._ahead_ns)
 
     def _on_launched(self, sent: Sequence[Pending], refusals: int) -> None:
         # One that has begun may be silent for its whole time; only then it is checked.
@@ -204,7 +192,7 @@ class RemoteMap:
         for pending in sent:
             pending.refusals = refusals
             # Its function may have been quicker than the answer to its launch.
-            is_refused = pending.index in self._refusals and self._is_final
+            is_refused = pending.spec.index in self._refusals and self._is_final
             pending.check_ns = 0 if is_refused else min(pending.late_ns, over_ns)
         self._progress.started += len(sent)
 
@@ -216,7 +204,7 @@ class RemoteMap:
     # Finding records
 
     def _poll(self) -> None:
-        for refusal in self._new_refusals():
+        for refusal in self._launcher.refusals():
             self._note(refusal)
         now_ns = self._clock.now_ns()
         if not self._listing and now_ns >= self._next_list_ns and self._in_flight:
@@ -234,12 +222,12 @@ class RemoteMap:
 
     def _note(self, refusal: Refusal) -> None:
         pending = self._in_flight.get(refusal.index)
-        if pending is not None and pending.launch == refusal.launch:
+        if pending is not None and pending.spec.launch == refusal.launch:
             self._refusals[refusal.index] = refusal
             if self._is_final:
                 pending.problem, pending.check_ns = refusal.cause, 0
-            elif (note := f"a worker cannot claim: {refusal.cause}") not in self._progress.notes:
-                self._progress.notes.append(note)
+            else:
+                self._progress.note(f"a worker cannot claim: {refusal.cause}")
 
     def _on_listed(self, keys: Iterable[RecordKey]) -> None:
         self._pause_listing()
@@ -289,7 +277,7 @@ class RemoteMap:
             return None
         now_ns = self._clock.now_ns()
         pending = self._in_flight.get(key.index)
-        if pending is not None and pending.launch != key.launch:
+        if pending is not None and pending.spec.launch != key.launch:
             pending = None
         if isinstance(result, Lost):
             return None if pending is None else self._report_lost(pending, result.cause)
@@ -319,17 +307,18 @@ class RemoteMap:
         """Find out why an attempt is silent, and take it back if it has not begun."""
         again = partial(self._on_unknown, pending)
         if pending.began:
-            records = partial(self._view.records_of, pending.index)
+            records = partial(self._view.records_of, pending.spec.index)
             self._fetchers.ask(records, partial(self._on_silent, pending), again)
         else:
             holder = partial(self._find_holder, pending)
             self._fetchers.ask(holder, partial(self._on_holder, pending), again)
 
     def _find_holder(self, pending: Pending) -> Mapping[str, Any] | None:
-        holder = self._view.holder(pending.index, pending.launch)
+        index, launch = pending.spec.index, pending.spec.launch
+        holder = self._view.holder(index, launch)
         now_ns = self._clock.now_ns()
         if holder is None and (pending.problem or now_ns >= pending.late_ns):
-            holder = self._view.take_back(pending.index, pending.launch, now_ns)
+            holder = self._view.take_back(index, launch, now_ns)
         return holder
 
     def _on_holder(self, pending: Pending, holder: Mapping[str, Any] | None) -> Outcome | None:
@@ -370,7 +359,7 @@ class RemoteMap:
     def _on_silent(self, pending: Pending, keys: Sequence[RecordKey]) -> Outcome | None:
         pending.busy = False
         now_ns = self._clock.now_ns()
-        mine = (pending.index, pending.launch)
+        mine = (pending.spec.index, pending.spec.launch)
         if any((key.index, key.launch) == mine for key in keys) and (
             self._take(keys) or self._fetching
         ):
@@ -382,9 +371,10 @@ class RemoteMap:
     def _report_lost(
         self, pending: Pending, cause: str, *, never_began: bool = False
     ) -> Outcome | None:
-        if self._in_flight.pop(pending.index, None) is None:
+        index = pending.spec.index
+        if self._in_flight.pop(index, None) is None:
             return None
-        refusal = self._refusals.get(pending.index)
+        refusal = self._refusals.get(index)
         self._hopeless.add(refusal is not None and refusal.permanent)
         if refusal is not None and (never_began or self._is_final):
             cause = refusal.cause
@@ -392,7 +382,7 @@ class RemoteMap:
             submitted_ns=pending.submitted_ns,
             collected_ns=self._clock.now_ns(),
             result=Lost(
-                index=pending.index, launch=pending.launch, cause=cause, never_began=never_began
+                index=index, launch=pending.spec.launch, cause=cause, never_began=never_began
             ),
             refusals=pending.refusals,
         )

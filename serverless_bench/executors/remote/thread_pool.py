@@ -153,9 +153,7 @@ class PatientPool(ThreadPool):
             if isinstance(error, AccessDenied):
                 hint = f"log in again; {hint}"
             raise ExecutorError(f"the control prefix cannot be read: {error}", hint=hint)
-        note = f"the control prefix could not be read for a while: {error}"
-        if note not in self._progress.notes:
-            self._progress.notes.append(note)
+        self._progress.note(f"the control prefix could not be read for a while: {error}")
         if now_ns - self._renewed_ns > _RENEW_NS:
             self._renewed_ns = now_ns
             self._renew()

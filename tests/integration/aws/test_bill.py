@@ -12,6 +12,7 @@ from serverless_bench.aws.cost.requests import requests_of
 from serverless_bench.driver import run as fanout
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.remote.launcher import Launcher
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -31,12 +32,11 @@ FREE = {"abort_multipart", "delete", "delete_objects"}
 MIX = (("get", 4), ("head", 3), ("put", 3), ("delete", 1), ("list", 1), ("delete_many", 1))
 
 
-class Delivered:
+class Delivered(Launcher):
     """An executor that delivers each event in this process, and some of them twice."""
 
-    batch = threads = 1
-
     def __init__(self, job: JobSpec, twice: Sequence[int] = ()) -> None:
+        super().__init__(1)
         self._job = job
         self._twice = twice
 
@@ -44,9 +44,6 @@ class Delivered:
         self, invocations: Iterable[InvocationSpec], live: RunProgress
     ) -> Generator[Outcome, None, None]:
         return RemoteMap(self._job, self, live).run(invocations)
-
-    def admit(self, wanted: int, in_flight: int) -> int:
-        return min(wanted, 1 - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         (one,) = events()

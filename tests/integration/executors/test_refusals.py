@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote.launcher import Refusal
+from serverless_bench.executors.remote.launcher import Launcher, Refusal
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.view import RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
@@ -53,16 +53,12 @@ def job_in(store: LoopbackServer) -> JobSpec:
 
 
 @dataclass
-class Answering:
+class Answering(Launcher):
     """Runs events or refuses them, as it is told by index; what is not told is run."""
 
     answers: Mapping[int, str]
-    batch: int = 1
-    threads: int = 1
+    most: int = COUNT
     heard: SimpleQueue[Refusal] = field(default_factory=SimpleQueue)
-
-    def admit(self, wanted: int, in_flight: int) -> int:
-        return min(wanted, COUNT - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         (event,) = events()
@@ -88,9 +84,6 @@ class Answering:
         except Empty:
             return
 
-    def close(self) -> None:
-        """Nothing is open."""
-
 
 def run(
     job: JobSpec, launcher: Answering, seen: RequestedRecords | None = None
@@ -100,7 +93,7 @@ def run(
     now_ns = wall_ns()
     specs = list(invocation_specs(job, run_id=new_run_id(now_ns), created_ns=now_ns))
     outcomes = []
-    refusable = RemoteMap(job, launcher, RunProgress(), seen=seen, refusals=launcher.refusals)
+    refusable = RemoteMap(job, launcher, RunProgress(), seen=seen)
     try:
         for outcome in refusable.run(specs):
             outcomes.append(outcome)

@@ -59,7 +59,7 @@ def job(moto: Server, prefix: str) -> JobSpec:
 
 
 @dataclass
-class Here:
+class Here(Launcher):
     """Hands events to processes of this machine, each as often as it is told."""
 
     workers: ProcessPoolExecutor
