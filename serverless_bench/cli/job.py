@@ -224,8 +224,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
             say(f"run directory: {prepared.directory}", err=prepared.quiet)
 
     listener = Listener(note=note, begin=name_directory)
-    done = make_run(prepared.task(), job, prepared.directory, listener)
-    run, problem = done.run, done.problem
+    run, problem = make_run(prepared.task(), job, prepared.directory, listener)
     summary = summarize(run, prices=prepared.cost.prices)
     if prepared.reporter is not None:
         write_report(prepared.reporter, summary, run, sys.stdout)
