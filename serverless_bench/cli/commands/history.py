@@ -22,9 +22,8 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import aside, say, say_json
+from serverless_bench.cli.output.terminal import aside, say, show
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
@@ -145,11 +144,10 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
     if not found:
         raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
     style = flags["format"]
-    if style == "json":
-        documents = [one.to_json() for one in found]
-        say_json(documents if key is None else documents[0])
-        return ExitCode.OK
-    say(*(overview(found, style) if key is None else details(found[0], style)))
+    if key is None:
+        show(style, [one.to_json() for one in found], overview(found, style))
+    else:
+        show(style, found[0].to_json(), details(found[0], style))
     return ExitCode.OK
 
 
@@ -168,7 +166,6 @@ def check_command(
     With --old and --new, two commands that each make one run, both are run in turns. Without
     them, RUN... (a name, a directory, or one of several) are held against what is recorded.
     """
-    require_scipy()
     load_numpy()
     from serverless_bench.cli.job import check_writable
     from serverless_bench.history.check import history_check
@@ -187,10 +184,7 @@ def check_command(
     else:
         found = _in_turns(runs, flags, about)
     style = flags["format"]
-    if style == "json":
-        say_json(found.to_json())
-    else:
-        say(*found.lines(style))
+    show(style, found.to_json(), found.lines(style))
     if summary is not None:
         _append(summary, found.lines("markdown"))
     return _CODES[found.verdict.value]
@@ -209,9 +203,8 @@ def _in_turns(
             hint="name runs without --old and --new to compare them with what is recorded",
         )
 
-    def show(turn: str, run: "MeasuredRun") -> None:
-        rates = ", ".join(format_metric(name, run.metric(name)) for name in about["metrics"])
-        aside(f"{turn} {rates}  {run.path}")
+    def figures(run: "MeasuredRun") -> str:
+        return ", ".join(format_metric(name, run.metric(name)) for name in about["metrics"])
 
     return history_check_in_turns(
         flags["old"] or "",
@@ -219,7 +212,7 @@ def _in_turns(
         flags["run_dir"] / new_name("history", flags["name"]),
         **about,
         **{name: flags[name] for name in ("blocks", "warm_up_blocks", "allow", "seed", "keep")},
-        on_run=show,
+        on_run=lambda turn, run: aside(f"{turn} {figures(run)}  {run.path}"),
         listener=listener(),
     )
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.flags.options import choose_format, harmless, run_dir_option
+from serverless_bench.cli.flags.options import PAGE, choose_format, harmless, run_dir_option
 from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.output.pages import PAGE, require_pages
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
@@ -31,7 +30,7 @@ _ALIGN: Final = "lllrr"
     default=20,
     help="How many at most; 0 for all.",
 )
-@choose_format("text", "json", "html")
+@choose_format("text", "json", PAGE)
 def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     """List runs, the most recent one first.
 
@@ -41,7 +40,6 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     from serverless_bench.reporters.text_table import table
     from serverless_bench.rundir.listing import entries, runs_below
 
-    require_pages(flags["format"])
     if series is None:
         known = entries(run_dir)
     else:
