@@ -39,6 +39,7 @@ Side = JobSpec | Task | str
 """A job, a task, or a command that makes one run."""
 OnRun = Callable[[str, MeasuredRun], object]
 """Gets the block and the label as words, and the run."""
+_HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +134,24 @@ def run_in_turns(
 
 
 def _ready(side: Side, keys: Sequence[str], label: str) -> Task | tuple[str, ...]:
-    if isinstance(side, str):
-        return words_of(side, f"`{label}`")
-    return task_of(side, keys) if isinstance(side, JobSpec) else side
+    """Return a task, or the words of a command as a shell would read it; nothing is expanded.
+
+    Raises
+    ------
+    UsageError
+        If a command has no words, or a quotation without an end.
+    """
+    if isinstance(side, Task):
+        return side
+    if isinstance(side, JobSpec):
+        return task_of(side, keys)
+    try:
+        words = shlex.split(side)
+    except ValueError as exc:
+        raise UsageError(f"`{label}` is no command: {exc}", hint=_HINT) from None
+    if not words:
+        raise UsageError(f"`{label}` is missing", hint=_HINT)
+    return tuple(words)
 
 
 def _measured(series: JobSeries, side: Task | tuple[str, ...], place: Path) -> MeasuredRun:
@@ -148,33 +164,6 @@ def _samples(runs: Mapping[str, Sequence[MeasuredRun]], root: Path) -> list[Samp
     return [
         sample_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
     ]
-
-
-_HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
-
-
-def words_of(command: str, name: str) -> tuple[str, ...]:
-    """Return the words of a command.
-
-    Parameters
-    ----------
-    command
-        As a shell would read it; nothing in it is expanded.
-    name
-        What an error calls it.
-
-    Raises
-    ------
-    UsageError
-        If it has none, or a quotation without an end.
-    """
-    try:
-        words = shlex.split(command)
-    except ValueError as exc:
-        raise UsageError(f"{name} is no command: {exc}", hint=_HINT) from None
-    if not words:
-        raise UsageError(f"{name} is missing", hint=_HINT)
-    return tuple(words)
 
 
 def run_command(series: JobSeries, command: Sequence[str], folder: Path) -> MeasuredRun:
