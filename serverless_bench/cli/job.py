@@ -18,13 +18,13 @@ from serverless_bench.driver.live.display import Display, Style
 from serverless_bench.errors import UsageError
 from serverless_bench.job.workload import open_workload
 from serverless_bench.plugins import TOOLS
+from serverless_bench.reporters import Reporter, open_reporter, write_report
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
     from serverless_bench.driver.cost_limit import CostLimit
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.job.target import Target
-    from serverless_bench.reporters import Reporter
     from serverless_bench.rundir.run import Run
     from serverless_bench.series.runs import Task
 
@@ -59,7 +59,7 @@ class Prepared:
     checked: "CheckedJob"
     output: Output
     cost: "CostLimit"
-    reporter: "Reporter | None"
+    reporter: Reporter | None
 
     def task(self) -> "Task":
         """Return the job as one that may run again and again."""
@@ -133,7 +133,6 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         # A function of the user's own shares this process then.
         load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit
-    from serverless_bench.reporters import open_reporter
 
     cost = cost_limit(
         found.settings.executor,
@@ -213,7 +212,6 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
         What was made, and the exit code that it stands for.
     """
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.reporters import write_report
     from serverless_bench.reporters.pace import overdue
     from serverless_bench.series.runs import Listener, make_run
 

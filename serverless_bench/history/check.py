@@ -73,9 +73,10 @@ def history_add(
     >>> [*sbench.history_add([written, again], "history", label="v1").values()]
     [True, True]
     """
-    made, folder = _recorded(runs, machine=machine, label=label), Path(history)
-    added = History(folder).add(with_restart(made) if restart else made)
-    return {folder / run.key / run.file_name: is_new for run, is_new in added}
+    made, kept = _recorded(runs, machine=machine, label=label), History(Path(history))
+    if restart:
+        made = with_restart(made)
+    return {kept.path / run.key / run.file_name: kept.add(run) for run in made}
 
 
 def history_check(

@@ -105,7 +105,7 @@ def add_command(
     label: str,
     *,
     restart: bool,
-) -> int:
+) -> None:
     """Record runs; the latest one if none is named.
 
     RUN is a run's name, its directory, or a directory of several. All are looked at before one is
@@ -122,14 +122,13 @@ def add_command(
             for path, is_new in added.items()
         )
     )
-    return ExitCode.OK
 
 
 @command.command("show")
 @click.argument("key", required=False)
 @_history_option
 @_format_option
-def show_command(key: str | None, history: Path, **flags: str) -> int:
+def show_command(key: str | None, history: Path, **flags: str) -> None:
     """Show what is recorded: a line for each key, or the figures and runs of one.
 
     KEY is a key or a part of one.
@@ -148,7 +147,6 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
         show(style, [one.to_json() for one in found], overview(found, style))
     else:
         show(style, found[0].to_json(), details(found[0], style))
-    return ExitCode.OK
 
 
 @command.command("check")

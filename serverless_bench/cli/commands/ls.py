@@ -31,7 +31,7 @@ _ALIGN: Final = "lllrr"
     help="How many at most; 0 for all.",
 )
 @choose_format("text", "json", PAGE)
-def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
+def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None:
     """List runs, the most recent one first.
 
     With a SERIES, what ab, scale or exp made, list the runs in it. Every name stands for its run
@@ -55,15 +55,13 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
         from serverless_bench.reporters.page.runs import series_page
 
         click.echo(series_page("Runs" if series is None else f"Series {series}", shown), nl=False)
-        return 0
-    if flags["format"] == "json":
+    elif flags["format"] == "json":
         for row in shown:
             say_json(json.dumps(row))
-        return 0
-    say(*table(_HEADER, [*map(_cells, shown)], "text", align=_ALIGN))
-    if len(shown) < len(known):
-        say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
-    return 0
+    else:
+        say(*table(_HEADER, [*map(_cells, shown)], "text", align=_ALIGN))
+        if len(shown) < len(known):
+            say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
 
 
 def _row(entry: "ListedRun") -> dict[str, Any]:
