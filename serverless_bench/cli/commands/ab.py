@@ -18,6 +18,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import listener, load_task
+from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.series.runs import Task
@@ -65,6 +66,7 @@ def command(
     slower by the hour does so for both. A store that has just started is slow, which the
     first block is for.
     """
+    require_scipy()
     from serverless_bench.reporters.comparison import format_metric
     from serverless_bench.series.turns import ab
 

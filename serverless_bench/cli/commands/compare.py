@@ -17,6 +17,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.lookup import RunName, runs_named
 from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison
@@ -64,6 +65,7 @@ def command(
     Each of A, B, ... is a directory with at least six run directories in it, or the name of one
     below --run-dir, and A is the baseline. See docs/compare.md for what the verdicts promise.
     """
+    require_scipy()
     from serverless_bench.analysis.run_comparison import compare
 
     directories = [runs_named(side, run_dir) for side in sides]

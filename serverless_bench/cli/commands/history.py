@@ -24,6 +24,7 @@ from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import aside, say, show
 from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
@@ -164,6 +165,7 @@ def check_command(
     With --old and --new, two commands that each make one run, both are run in turns. Without
     them, RUN... (a name, a directory, or one of several) are held against what is recorded.
     """
+    require_scipy()
     load_numpy()
     from serverless_bench.cli.job import check_writable
     from serverless_bench.history.check import history_check

@@ -18,6 +18,7 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.errors import UsageError
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_per_s, format_seconds, parse_share
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def command(
     limit, in random order, until it is known well enough or the budget is spent. All other
     flags are those of the job. See docs/limit.md for what the interval promises.
     """
+    require_scipy()
     from serverless_bench.series.limit.block import parse_seconds
     from serverless_bench.series.limit.measure import limit
     from serverless_bench.series.limit.result import lines

@@ -18,6 +18,7 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.errors import UsageError
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_rate
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
@@ -52,6 +53,7 @@ def command(
     Runs come in random order, each number once before any comes again. All other flags are
     those of the job. See docs/compare.md for the laws.
     """
+    require_scipy()
     from serverless_bench.cli.output.fits import show
     from serverless_bench.series.scale import scale
 
