@@ -17,13 +17,13 @@ from serverless_bench.driver.live.display import Display, Style
 from serverless_bench.errors import UsageError
 from serverless_bench.job.workload import open_workload
 from serverless_bench.plugins import TOOLS
+from serverless_bench.reporters import Reporter, open_reporter, write_report
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
     from serverless_bench.driver.cost_limit import CostLimit
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.job.target import Target
-    from serverless_bench.reporters import Reporter
     from serverless_bench.rundir.run import Run
     from serverless_bench.series.runs import Task
 
@@ -58,7 +58,7 @@ class Prepared:
     checked: "CheckedJob"
     output: Output
     cost: "CostLimit"
-    reporter: "Reporter | None"
+    reporter: Reporter | None
 
     def task(self) -> "Task":
         """Return the job as one that may run again and again."""
@@ -132,7 +132,6 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         # A function of the user's own shares this process then.
         load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit
-    from serverless_bench.reporters import open_reporter
 
     cost = cost_limit(found.job.executor, max_cost=output.max_cost, prices=output.prices)
     check_writable("--pickle", output.pickle)
@@ -206,7 +205,6 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
         What was made, and the exit code that it stands for.
     """
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.reporters import write_report
     from serverless_bench.reporters.pace import overdue
     from serverless_bench.series.runs import Listener, make_run
 
@@ -217,8 +215,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
             say(f"run directory: {prepared.directory}", err=prepared.quiet)
 
     listener = Listener(note=note, begin=name_directory)
-    done = make_run(prepared.task(), job, prepared.directory, listener)
-    run, problem = done.run, done.problem
+    run, problem = make_run(prepared.task(), job, prepared.directory, listener)
     summary = summarize(run, prices=prepared.cost.prices)
     if prepared.reporter is not None:
         write_report(prepared.reporter, summary, run, sys.stdout)

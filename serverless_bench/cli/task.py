@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.flags.from_files import check_known, flags_of
 from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.job import prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
+from serverless_bench.cli.nested import check_known, flags_of
 from serverless_bench.cli.output.terminal import aside, complain, note, working
 from serverless_bench.errors import UsageError
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload

@@ -29,9 +29,8 @@ from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.listing import HEADER, KEYS
 from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.names import make_settings
+from serverless_bench.settings.names import load_of, make_settings, size_of, values_of
 from serverless_bench.settings.schema import check_name
-from serverless_bench.settings.specification import load_of, size_of, values_of
 from serverless_bench.units import format_size
 
 

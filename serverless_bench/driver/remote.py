@@ -22,7 +22,7 @@ from serverless_bench.job.target import (
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.specification import values_of
+from serverless_bench.settings.names import values_of
 
 if TYPE_CHECKING:
     from serverless_bench.aws.account import Stack

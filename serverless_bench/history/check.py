@@ -1,11 +1,11 @@
 """Record runs in a history, and check new ones against it, or against old ones in turns."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.analysis.run_comparison import Runs, load_runs
-from serverless_bench.analysis.samples import Sample, more_is_better, what_differs
+from serverless_bench.analysis.samples import more_is_better, what_differs
 from serverless_bench.errors import UsageError
 from serverless_bench.history.folder import History
 from serverless_bench.history.judging import (
@@ -23,7 +23,6 @@ from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.rundir.run import load_run
 from serverless_bench.series.runs import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
-from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_count
 
@@ -74,9 +73,10 @@ def history_add(
     >>> [*sbench.history_add([written, again], "history", label="v1").values()]
     [True, True]
     """
-    made, folder = _recorded(runs, machine=machine, label=label), Path(history)
-    added = History(folder).add(with_restart(made) if restart else made)
-    return {folder / run.key / run.file_name: is_new for run, is_new in added}
+    made, kept = _recorded(runs, machine=machine, label=label), History(Path(history))
+    if restart:
+        made = with_restart(made)
+    return {kept.path / run.key / run.file_name: kept.add(run) for run in made}
 
 
 def history_check(
@@ -196,14 +196,13 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
     turns = Turns(
         blocks=blocks,
         warm_up_blocks=warm_up_blocks,
-        least=MIN_BLOCKS,
         seed=seed,
         allow=allow,
         on_run=on_run,
     )
     series = series_in(directory, "history", keep=keep, resume=resume, listener=listener)
     samples = run_in_turns(series, {"old": old, "new": new}, turns, keys)
-    a, b = ({name: sample.metric(name) for name in metrics} for sample in samples)
+    figures = [{name: sample.metric(name) for name in metrics} for sample in samples]
     first = samples[1].runs[0].path
     return HistoryCheck(
         key=record(load_run(first, detail=False), machine=machine).key,
@@ -212,8 +211,8 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
         new=f"{blocks} runs of the new version in turns",
         tolerance=tolerance,
         loss=power,
-        findings=tuple(judge(by_block(metrics, a, b), tolerance=tolerance, loss=power)),
-        notes=tuple(_words(samples)),
+        findings=tuple(judge(by_block(metrics, *figures), tolerance=tolerance, loss=power)),
+        notes=tuple(f"{name} differs: {a}, {b}" for name, (a, b) in what_differs(samples).items()),
     )
 
 
@@ -239,12 +238,6 @@ def _check_asked(metrics: Sequence[str], tolerance: float, power: float) -> None
 
 def _recorded(runs: Runs, *, machine: str, label: str = "") -> list[RecordedRun]:
     return [record(run, machine=machine, label=label) for run in load_runs(runs)]
-
-
-def _words(samples: Sequence[Sample]) -> Iterator[str]:
-    differing: Mapping[str, Sequence[object]] = what_differs(samples)
-    for name, (old, new) in differing.items():
-        yield f"{name} differs: {old}, {new}"
 
 
 def against_recorded(

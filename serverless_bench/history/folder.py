@@ -5,7 +5,7 @@ without a conflict. What lies there may be anybody's: files are regular, small a
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -78,17 +78,14 @@ class History:
             found[run.run_id] = run
         return sorted(found.values(), key=lambda run: (run.created_ns, run.run_id))
 
-    def add(self, runs: Sequence[RecordedRun]) -> list[tuple[RecordedRun, bool]]:
-        """Write the runs; say of each whether it was not there before.
+    def add(self, run: RecordedRun) -> bool:
+        """Write a run; return whether it was not there before.
 
         Raises
         ------
         ArchiveError
-            If a file cannot be written.
+            If its file cannot be written.
         """
-        return [(run, self._write(run)) for run in runs]
-
-    def _write(self, run: RecordedRun) -> bool:
         folder = self.path / run.key
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -185,10 +185,9 @@ def judge(
 
 def overall(findings: Sequence[Finding]) -> Verdict:
     """Return the verdict of a check: one figure that regressed is enough."""
-    verdicts = {finding.verdict for finding in findings}
-    if Verdict.REGRESSED in verdicts:
-        return Verdict.REGRESSED
-    return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.PASSED
+    from_good_to_bad = (Verdict.PASSED, Verdict.UNDECIDED, Verdict.REGRESSED)
+    verdicts = (finding.verdict for finding in findings)
+    return max(verdicts, key=from_good_to_bad.index, default=Verdict.PASSED)
 
 
 def _verdict(one: FigureEvidence, p: float, limit: float) -> Verdict:

@@ -90,21 +90,6 @@ def task_of(
     return Task(job=job, keys=keys, place=located, cost=cost)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRun:
-    """A run, and what cut it short."""
-
-    run: Run
-    problem: CutShort | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """Exit code that the run stands for."""
-        if self.problem is not None:
-            return self.problem.exit_code
-        return summarize(self.run).exit_code()
-
-
 class CutOff(SbenchError):
     """A run among several did not come to a good end; ``exit_code`` is that run's."""
 
@@ -117,7 +102,9 @@ class CutOff(SbenchError):
         self.exit_code = exit_code
 
 
-def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SILENT) -> FinishedRun:
+def make_run(
+    task: Task, job: JobSpec, directory: Path, listener: Listener = SILENT
+) -> tuple[Run, CutShort | None]:
     """Run a job once, within what is left of its task's limit of cost.
 
     Parameters
@@ -131,6 +118,11 @@ def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SIL
     listener
         Hears remarks.
 
+    Returns
+    -------
+    Run, CutShort or None
+        What was made, and what cut it short.
+
     Raises
     ------
     CostError
@@ -138,8 +130,8 @@ def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SIL
     SbenchError
         As ``run_job``, but for ``CutShort``.
     """
-    live, how, problem = RunProgress(prices=task.cost.prices), dict[str, Any](), None
-    budget = None
+    live, how = RunProgress(prices=task.cost.prices), dict[str, Any]()
+    budget = problem = None
     if task.cost.limit is not None:
         from serverless_bench.driver.budget import Budget  # noqa: PLC0415 - few jobs have a limit
 
@@ -156,7 +148,7 @@ def make_run(task: Task, job: JobSpec, directory: Path, listener: Listener = SIL
         if budget is not None:
             task.spending.total += budget.billed
     listener.note(live.notes)
-    return FinishedRun(run=run, problem=problem)
+    return run, problem
 
 
 T = TypeVar("T")
@@ -165,23 +157,7 @@ GARBAGE_BYTES: Final = 4 * GIB
 sixteenth of it on. That takes seconds, and its data directory may grow by as much."""
 
 
-@dataclass(slots=True)
-class Garbage:
-    """Space of deleted objects that the embedded store has not given back."""
-
-    deleted_bytes: int = 0
-
-    def give_back(self, least: int) -> None:
-        """Have the store give the space back, if it is so much."""
-        if self.deleted_bytes >= least:
-            # It brings the embedded store along, which a single run may do without.
-            from serverless_bench.driver.cleanup import give_space_back  # noqa: PLC0415
-
-            give_space_back()
-            self.deleted_bytes = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class JobSeries:
     """Runs below one directory, each of which finds the store as the others do."""
 
@@ -191,7 +167,8 @@ class JobSeries:
     resume: bool = False
     """Whether a run that has come to its end here is taken, and not made again."""
     listener: Listener = SILENT
-    garbage: Garbage = field(default_factory=Garbage)
+    deleted_bytes: int = 0
+    """Deleted from the embedded store, which has not given the space back."""
 
     def run(self, task: Task, name: str, *, accept: Collection[int] = ()) -> Run:
         """Return the run of a task in the directory ``name``.
@@ -212,23 +189,24 @@ class JobSeries:
         """
         directory = self.root / name
         if self.resume and has_ended(directory):
-            finished = FinishedRun(run=load_run(directory))
+            run, problem = load_run(directory), None
         else:
             if self.resume:
                 set_aside(directory, self.root / "cut-off")
-            finished = self._make(task, directory)
-        if (code := finished.exit_code) and code not in accept:
-            raise CutOff(directory, code) from finished.problem
-        return finished.run
+            run, problem = self._make(task, directory)
+        code = summarize(run).exit_code() if problem is None else problem.exit_code
+        if code and code not in accept:
+            raise CutOff(directory, code) from problem
+        return run
 
-    def _make(self, task: Task, directory: Path) -> FinishedRun:
+    def _make(self, task: Task, directory: Path) -> tuple[Run, CutShort | None]:
         try:
             # Named after its directory, where its objects belong.
             with task.place(replace(task.job, name=directory.name)) as job:
-                finished = make_run(task, job, directory, self.listener)
-            if finished.problem is not None:
-                self.listener.complain(finished.problem)
-            return finished
+                run, problem = make_run(task, job, directory, self.listener)
+            if problem is not None:
+                self.listener.complain(problem)
+            return run, problem
         finally:
             self.delete(directory)
 
@@ -242,8 +220,17 @@ class JobSeries:
 
             clean(run, give_back=False, on_message=self.listener.aside)
             if run.job.target.store is not None:
-                self.garbage.deleted_bytes += int(run.operations["bytes"].sum())
-                self.garbage.give_back(GARBAGE_BYTES)
+                self.deleted_bytes += int(run.operations["bytes"].sum())
+                self.give_space_back(GARBAGE_BYTES)
+
+    def give_space_back(self, least: int = GARBAGE_BYTES // 16) -> None:
+        """Have the embedded store give back the space of deleted objects, if it is so much."""
+        if self.deleted_bytes >= least:
+            # It brings the store along, which a single run may do without.
+            from serverless_bench.driver.cleanup import give_space_back  # noqa: PLC0415
+
+            give_space_back()
+            self.deleted_bytes = 0
 
     @contextmanager
     def store_kept_up(self, *, needed: bool) -> Iterator[None]:
@@ -252,7 +239,7 @@ class JobSeries:
             try:
                 yield
             finally:
-                self.garbage.give_back(GARBAGE_BYTES // 16)
+                self.give_space_back()
 
 
 def series_in(

@@ -39,41 +39,34 @@ Side = JobSpec | Task | str
 """A job, a task, or a command that makes one run."""
 OnRun = Callable[[str, MeasuredRun], object]
 """Gets the block and the label as words, and the run."""
+_HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """How often sides run, and in which order."""
+    """How often sides run, and in which order.
+
+    Raises
+    ------
+    UsageError
+        If there are too few blocks for a verdict, or fewer than no warm-ups.
+    """
 
     blocks: int
     warm_up_blocks: int
     """Blocks that come first and do not count."""
-    least: int
-    """Blocks without which there is no verdict."""
     seed: int
     allow: Collection[str] = ()
     """Settings that may differ although they make another job of it."""
     on_run: OnRun = lambda *_: None
 
-    def check(self) -> None:
-        """Refuse a series that is too short for a verdict.
-
-        Raises
-        ------
-        UsageError
-            If it has fewer than ``least`` blocks, or fewer than no warm-ups.
-        """
-        if self.blocks < self.least or self.warm_up_blocks < 0:
+    def __post_init__(self) -> None:
+        if self.blocks < MIN_BLOCKS or self.warm_up_blocks < 0:
             raise UsageError(
-                f"`blocks` must be at least {self.least} and `warm_up_blocks` 0,"
+                f"`blocks` must be at least {MIN_BLOCKS} and `warm_up_blocks` 0,"
                 f" got {self.blocks} and {self.warm_up_blocks}",
                 hint="fewer runs allow no verdict",
             )
-
-    @property
-    def rounds(self) -> int:
-        """Runs of each side, warm-ups included."""
-        return self.warm_up_blocks + self.blocks
 
     def order(self, labels: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Yield the number of each block, from 1, and the sides in their order within it."""
@@ -111,16 +104,15 @@ def run_in_turns(
     Raises
     ------
     UsageError
-        If there are too few blocks, or the sides do not do the same work.
+        If the sides do not do the same work.
     CostError
         If the runs would cost more together than a side's limit.
     CutOff
         If a run fails.
     """
-    turns.check()
     ready = {label: _ready(side, keys, label) for label, side in sides.items()}
     tasks = [side for side in ready.values() if isinstance(side, Task)]
-    check_cost(task for task in tasks for _ in range(turns.rounds))
+    check_cost(task for task in tasks for _ in range(turns.warm_up_blocks + turns.blocks))
     runs: dict[str, list[MeasuredRun]] = {label: [] for label in sides}
     embedded = any(task.embedded for task in tasks)
     with ExitStack() as kept:
@@ -142,9 +134,24 @@ def run_in_turns(
 
 
 def _ready(side: Side, keys: Sequence[str], label: str) -> Task | tuple[str, ...]:
-    if isinstance(side, str):
-        return words_of(side, f"`{label}`")
-    return task_of(side, keys) if isinstance(side, JobSpec) else side
+    """Return a task, or the words of a command as a shell would read it; nothing is expanded.
+
+    Raises
+    ------
+    UsageError
+        If a command has no words, or a quotation without an end.
+    """
+    if isinstance(side, Task):
+        return side
+    if isinstance(side, JobSpec):
+        return task_of(side, keys)
+    try:
+        words = shlex.split(side)
+    except ValueError as exc:
+        raise UsageError(f"`{label}` is no command: {exc}", hint=_HINT) from None
+    if not words:
+        raise UsageError(f"`{label}` is missing", hint=_HINT)
+    return tuple(words)
 
 
 def _measured(series: JobSeries, side: Task | tuple[str, ...], place: Path) -> MeasuredRun:
@@ -157,33 +164,6 @@ def _samples(runs: Mapping[str, Sequence[MeasuredRun]], root: Path) -> list[Samp
     return [
         sample_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
     ]
-
-
-_HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
-
-
-def words_of(command: str, name: str) -> tuple[str, ...]:
-    """Return the words of a command.
-
-    Parameters
-    ----------
-    command
-        As a shell would read it; nothing in it is expanded.
-    name
-        What an error calls it.
-
-    Raises
-    ------
-    UsageError
-        If it has none, or a quotation without an end.
-    """
-    try:
-        words = shlex.split(command)
-    except ValueError as exc:
-        raise UsageError(f"{name} is no command: {exc}", hint=_HINT) from None
-    if not words:
-        raise UsageError(f"{name} is missing", hint=_HINT)
-    return tuple(words)
 
 
 def run_command(series: JobSeries, command: Sequence[str], folder: Path) -> MeasuredRun:
@@ -324,7 +304,6 @@ def ab(  # noqa: PLR0913 - the flags of the command
     turns = Turns(
         blocks=blocks,
         warm_up_blocks=warm_up_blocks,
-        least=MIN_BLOCKS,
         seed=seed,
         allow=allow,
         on_run=on_run,

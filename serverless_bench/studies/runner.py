@@ -17,7 +17,6 @@ from serverless_bench.job.target import FILES, Target
 from serverless_bench.plugins import TOOLS
 from serverless_bench.rundir.run import Run
 from serverless_bench.series.runs import (
-    GARBAGE_BYTES,
     JobSeries,
     Spending,
     Task,
@@ -225,10 +224,10 @@ class _Runner:
         return replace(task, place=nullcontext, spending=self._spending)
 
     def _made(self, job: JobSpec, path: Path, keys: Sequence[str] = ()) -> Run:
-        finished = make_run(self._task(job, keys), job, path)
-        if finished.problem is not None:
-            raise finished.problem
-        return finished.run
+        run, problem = make_run(self._task(job, keys), job, path)
+        if problem is not None:
+            raise problem
+        return run
 
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
@@ -287,7 +286,7 @@ class _Runner:
                     self._delete(prepared.path, prepared.job)
                 except SbenchError as exc:
                     say(f"not deleted: {exc}; sbench clean {prepared.path} does it later")
-        self._series.garbage.give_back(GARBAGE_BYTES // 16)
+        self._series.give_space_back()
 
     def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:
         return _or_problem(lambda: self._run(cell, path, length))

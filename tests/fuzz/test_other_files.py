@@ -240,7 +240,7 @@ def sbench() -> Iterator[Nursery]:
 WARM: Final = (
     "serverless_bench.analysis.summary",
     "serverless_bench.cli.output.outlook",
-    "serverless_bench.cli.stages",
+    "serverless_bench.cli.nested",
     "serverless_bench.studies.commands.exp",
     "serverless_bench.studies.report",
     "serverless_bench.studies.runner",

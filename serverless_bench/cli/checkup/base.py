@@ -78,13 +78,15 @@ def versions() -> Iterator[Finding]:
 def machine() -> Iterator[Finding]:
     """Look at what the driver needs of this machine."""
     folder = Path.cwd()
-    refused = fail("run directory", f"{folder} cannot be written", "change to another directory")
-    can_write = os.access(folder, os.W_OK)
-    yield ok("run directory", f"{folder} can be written") if can_write else refused
+    yield (
+        ok("run directory", f"{folder} can be written")
+        if os.access(folder, os.W_OK)
+        else fail("run directory", f"{folder} cannot be written", "change to another directory")
+    )
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    text, hint = f"{soft} are allowed", f"ulimit -n {_OPEN_FILES}"
-    few = warn("open files", f"{text}, a thousand workers need more", hint)
-    yield few if soft < _OPEN_FILES else ok("open files", text)
+    text, hint = f"{soft} are allowed, a thousand workers need more", f"ulimit -n {_OPEN_FILES}"
+    few = soft < _OPEN_FILES
+    yield warn("open files", text, hint) if few else ok("open files", f"{soft} are allowed")
     folder, free = room_of_store()
     text = f"{format_size(free)} free in {folder}"
     hint = "make room, or SBENCH_STORE_DIR names another disk"

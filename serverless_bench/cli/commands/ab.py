@@ -16,13 +16,11 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
-from serverless_bench.cli.output.pages import require_pages
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import listener, load_task
 from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.samples import MeasuredRun
     from serverless_bench.series.runs import Task
 
 series_options = group(
@@ -69,20 +67,17 @@ def command(
     first block is for.
     """
     require_scipy()
-    require_pages(flags["format"])
     from serverless_bench.reporters.comparison import format_metric
     from serverless_bench.series.turns import ab
 
     metric, style = flags["metric"], flags.pop("format")
-
-    def show(turn: str, run: "MeasuredRun") -> None:
-        say(f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=style != "text")
-
     comparison = ab(
         _side(a),
         _side(b),
         run_dir / new_name("ab", name),
-        on_run=show,
+        on_run=lambda turn, run: say(
+            f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=style != "text"
+        ),
         listener=listener(),
         **flags,
     )

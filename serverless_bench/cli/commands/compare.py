@@ -8,6 +8,7 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
+    PAGE,
     Share,
     choose_format,
     group,
@@ -15,7 +16,6 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName, runs_named
-from serverless_bench.cli.output.pages import PAGE, require_pages
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.statistics.verdict import require_scipy
 
@@ -44,7 +44,7 @@ compare_options = group(
         help="Relative difference from which on it matters.",
     ),
     harmless("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
-    choose_format("text", "json", "markdown", "html"),
+    choose_format("text", "json", "markdown", PAGE),
 )
 
 
@@ -66,7 +66,6 @@ def command(
     below --run-dir, and A is the baseline. See docs/compare.md for what the verdicts promise.
     """
     require_scipy()
-    require_pages(flags["format"])
     from serverless_bench.analysis.run_comparison import compare
 
     directories = [runs_named(side, run_dir) for side in sides]

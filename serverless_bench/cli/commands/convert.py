@@ -37,7 +37,7 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
     Which of them FILE is of shows by itself; the name of the tool may stand before it. What has
     no equivalent stands as a comment at the top of the job file, and is printed.
     """
-    from serverless_bench.cli.stages import steps_of
+    from serverless_bench.cli.nested import steps_of
     from serverless_bench.settings.job_file import dump_job_file
 
     tool, file = _tool_and_file(words)

@@ -22,7 +22,7 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import aside, say, say_json
+from serverless_bench.cli.output.terminal import aside, say, show
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.statistics.verdict import require_scipy
 
@@ -106,7 +106,7 @@ def add_command(
     label: str,
     *,
     restart: bool,
-) -> int:
+) -> None:
     """Record runs; the latest one if none is named.
 
     RUN is a run's name, its directory, or a directory of several. All are looked at before one is
@@ -123,14 +123,13 @@ def add_command(
             for path, is_new in added.items()
         )
     )
-    return ExitCode.OK
 
 
 @command.command("show")
 @click.argument("key", required=False)
 @_history_option
 @_format_option
-def show_command(key: str | None, history: Path, **flags: str) -> int:
+def show_command(key: str | None, history: Path, **flags: str) -> None:
     """Show what is recorded: a line for each key, or the figures and runs of one.
 
     KEY is a key or a part of one.
@@ -145,12 +144,10 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
     if not found:
         raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
     style = flags["format"]
-    if style == "json":
-        documents = [one.to_json() for one in found]
-        say_json(documents if key is None else documents[0])
-        return ExitCode.OK
-    say(*(overview(found, style) if key is None else details(found[0], style)))
-    return ExitCode.OK
+    if key is None:
+        show(style, [one.to_json() for one in found], overview(found, style))
+    else:
+        show(style, found[0].to_json(), details(found[0], style))
 
 
 @command.command("check")
@@ -187,10 +184,7 @@ def check_command(
     else:
         found = _in_turns(runs, flags, about)
     style = flags["format"]
-    if style == "json":
-        say_json(found.to_json())
-    else:
-        say(*found.lines(style))
+    show(style, found.to_json(), found.lines(style))
     if summary is not None:
         _append(summary, found.lines("markdown"))
     return _CODES[found.verdict.value]
@@ -209,9 +203,8 @@ def _in_turns(
             hint="name runs without --old and --new to compare them with what is recorded",
         )
 
-    def show(turn: str, run: "MeasuredRun") -> None:
-        rates = ", ".join(format_metric(name, run.metric(name)) for name in about["metrics"])
-        aside(f"{turn} {rates}  {run.path}")
+    def figures(run: "MeasuredRun") -> str:
+        return ", ".join(format_metric(name, run.metric(name)) for name in about["metrics"])
 
     return history_check_in_turns(
         flags["old"] or "",
@@ -219,7 +212,7 @@ def _in_turns(
         flags["run_dir"] / new_name("history", flags["name"]),
         **about,
         **{name: flags[name] for name in ("blocks", "warm_up_blocks", "allow", "seed", "keep")},
-        on_run=show,
+        on_run=lambda turn, run: aside(f"{turn} {figures(run)}  {run.path}"),
         listener=listener(),
     )
 

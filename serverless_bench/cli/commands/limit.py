@@ -7,7 +7,7 @@ import click
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import choose_format, group, harmless, new_name
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import say, show
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -85,11 +85,9 @@ def command(
     require_scipy()
     from serverless_bench.series.limit.block import parse_seconds
     from serverless_bench.series.limit.measure import limit
+    from serverless_bench.series.limit.result import lines
 
     style, p99, errors = flags["format"], flags["p99"], flags["errors"]
-
-    def show(block: "Block", objective: "Objective") -> None:
-        say(f"{over} {_line(block, objective)}", err=style != "text")
 
     block_s, budget_s = (parse_seconds(f"--{name}", flags[name]) for name in ("block", "budget"))
     found = limit(
@@ -105,15 +103,12 @@ def command(
         highest=flags["highest"],
         seed=flags["seed"],
         keep=flags["keep"],
-        on_block=show,
+        on_block=lambda block, objective: say(
+            f"{over} {_line(block, objective)}", err=style != "text"
+        ),
         listener=listener(),
     )
-    if style == "json":
-        say_json(found.to_json())
-    else:
-        from serverless_bench.series.limit.result import lines
-
-        say(*lines(found, style))
+    show(style, found.to_json(), lines(found, style))
     return _CODES[found.ended]
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.flags.options import choose_format, harmless, run_dir_option
+from serverless_bench.cli.flags.options import PAGE, choose_format, harmless, run_dir_option
 from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.output.pages import PAGE, require_pages
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
@@ -31,8 +30,8 @@ _ALIGN: Final = "lllrr"
     default=20,
     help="How many at most; 0 for all.",
 )
-@choose_format("text", "json", "html")
-def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
+@choose_format("text", "json", PAGE)
+def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None:
     """List runs, the most recent one first.
 
     With a SERIES, what ab, scale or exp made, list the runs in it. Every name stands for its run
@@ -41,7 +40,6 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     from serverless_bench.reporters.text_table import table
     from serverless_bench.rundir.listing import entries, runs_below
 
-    require_pages(flags["format"])
     if series is None:
         known = entries(run_dir)
     else:
@@ -57,15 +55,13 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
         from serverless_bench.reporters.page.runs import series_page
 
         click.echo(series_page("Runs" if series is None else f"Series {series}", shown), nl=False)
-        return 0
-    if flags["format"] == "json":
+    elif flags["format"] == "json":
         for row in shown:
             say_json(json.dumps(row))
-        return 0
-    say(*table(_HEADER, [*map(_cells, shown)], "text", align=_ALIGN))
-    if len(shown) < len(known):
-        say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
-    return 0
+    else:
+        say(*table(_HEADER, [*map(_cells, shown)], "text", align=_ALIGN))
+        if len(shown) < len(known):
+            say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
 
 
 def _row(entry: "ListedRun") -> dict[str, Any]:

@@ -204,7 +204,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     if flags["show_prices"]:
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
-    from serverless_bench.cli.plan_job import check_flags, plan_command
+    from serverless_bench.cli.nested import check_flags, plan_command
 
     check_flags(words)
     _check_simulation(words, flags)

@@ -27,7 +27,7 @@ from serverless_bench.settings.job_file import JobFile, Kind, Stage, load_job_fi
 from serverless_bench.units import format_count
 
 if TYPE_CHECKING:
-    from serverless_bench.cli.stages import PreparedStage
+    from serverless_bench.cli.nested import PreparedStage
 
 _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 """Of runs that came to their end, from the least of them on."""
@@ -45,8 +45,8 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     Flags that are given here win over what the file says. A cleanup stage deletes what
     the stages before it wrote, and nothing else; it runs if one of them failed, too.
     """
+    from serverless_bench.cli.nested import given_flags, steps_of
     from serverless_bench.cli.output.outlook import show
-    from serverless_bench.cli.stages import given_flags, steps_of
     from serverless_bench.reporters import open_reporter
 
     style = flags["format"]

@@ -1,14 +1,13 @@
 """``sbench scale``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FOLDER, choose_format, harmless, new_name, option
-from serverless_bench.cli.output.pages import require_pages
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import (
     COMMANDS,
@@ -21,9 +20,6 @@ from serverless_bench.cli.task import (
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_rate
-
-if TYPE_CHECKING:
-    from serverless_bench.analysis.samples import MeasuredRun
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command has itself."""
@@ -58,13 +54,8 @@ def command(
     those of the job. See docs/compare.md for the laws.
     """
     require_scipy()
-    require_pages(flags["format"])
     from serverless_bench.cli.output.fits import show
     from serverless_bench.series.scale import scale
-
-    def say_rate(turn: str, run: "MeasuredRun") -> None:
-        rate = format_rate(run.summary.whole_bytes_per_s)
-        say(f"{turn}, {rate}  {run.path}", err=flags["format"] != "text")
 
     task = None
     if not report:
@@ -77,7 +68,10 @@ def command(
         repeats=repeats,
         seed=flags["seed"],
         keep=flags["keep"],
-        on_run=say_rate,
+        on_run=lambda turn, run: say(
+            f"{turn}, {format_rate(run.summary.whole_bytes_per_s)}  {run.path}",
+            err=flags["format"] != "text",
+        ),
         listener=listener(),
     )
     show(fitted, predict=predict, style=flags["format"])

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.defaults import SETTINGS
 from serverless_bench.cli.flags.options import FILE
 from serverless_bench.cli.output.terminal import aside, confirmed, say
@@ -20,7 +19,7 @@ from serverless_bench.user_files import read_text, reason, refusing
 @click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
 @click.option("--list", "listing", is_flag=True, help="Show the files that you trust.")
 @click.option("--forget", is_flag=True, help="Trust the files no more.")
-def command(files: tuple[Path, ...], *, yes: bool, listing: bool, forget: bool) -> ExitCode:
+def command(files: tuple[Path, ...], *, yes: bool, listing: bool, forget: bool) -> None:
     """Have a settings file of this folder count as a whole.
 
     FILE is an sbench.toml or a .lithops_config; those of the current folder without it. You see
@@ -28,7 +27,7 @@ def command(files: tuple[Path, ...], *, yes: bool, listing: bool, forget: bool) 
     """
     if listing:
         say(*(f"{path}: {_state(Path(path))}" for path in trust.trusted()))
-        return ExitCode.OK
+        return
     for path in files or _files_here(forget=forget):
         if path.name not in (SETTINGS, trust.LITHOPS):
             raise UsageError(
@@ -40,7 +39,6 @@ def command(files: tuple[Path, ...], *, yes: bool, listing: bool, forget: bool) 
             say(f"{path} is trusted no more" if was else f"{path} was not trusted")
         else:
             _ask(path, yes=yes)
-    return ExitCode.OK
 
 
 def _ask(path: Path, *, yes: bool) -> None:

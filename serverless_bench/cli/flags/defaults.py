@@ -86,7 +86,7 @@ def _files_for(command: click.Command, named: str | None) -> Iterator[_File]:
 
 def _flags_in(path: Path, data: Mapping[str, Any], command: click.Command) -> dict[str, object]:
     """Return what a file says for a command, by how flags are spelled."""
-    known = {flag for flag, _ in _all_options(command)}
+    known = {flag for flag, _ in _options(command)}
     tables = {name: value for name, value in data.items() if isinstance(value, dict)}
     common = {name: value for name, value in data.items() if name not in tables}
     _check_names(path, tables, {name for name in common if spelled(name) not in known})
@@ -99,7 +99,7 @@ def _flags_in(path: Path, data: Mapping[str, Any], command: click.Command) -> di
 
 def _tell(context: click.Context, command: click.Command, files: Iterable[_File]) -> None:
     """Say once which files count for a command, and what of them does not."""
-    options, parts = [*_all_options(command)], []
+    options, parts = [*_options(command)], []
     for file in files:
         given = [(flag, option) for flag, option in options if flag in file.flags]
         ignored = {flag for flag, option in given if not file.may_set(option)}
@@ -177,7 +177,7 @@ def _check_names(path: Path, tables: Iterable[str], strange: Iterable[str]) -> N
     # Most are those of a job; only for others all commands have to be imported.
     if stranger := {name for name in strange if spelled(name) not in shared}:
         commands = map(open_command, command_names())
-        everywhere = {flag for command in commands for flag, _ in _all_options(command)}
+        everywhere = {flag for command in commands for flag, _ in _options(command)}
         for name in sorted(stranger):
             if spelled(name) not in everywhere:
                 raise _unknown(path, f"no command has a flag {name!r}", sorted(everywhere))
@@ -187,16 +187,11 @@ def _unknown(path: Path, what: str, known: Iterable[str], kind: str = "flags") -
     return UsageError(f"{path}: {what}", hint=f"known {kind}: {', '.join(known)}")
 
 
-def _all_options(command: click.Command) -> Iterator[tuple[str, click.Option]]:
-    """Yield the flags of a command, and of the commands in it."""
-    yield from _options(command)
-    if isinstance(command, click.Group):
-        for one in command.commands.values():
-            yield from _all_options(one)
-
-
 def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:
-    """Yield the flags of a command by how each is spelled."""
+    """Yield the flags of a command, and of the commands in it, by how each is spelled."""
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.name:
             yield spelled(parameter.name), parameter
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            yield from _options(one)

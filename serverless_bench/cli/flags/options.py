@@ -1,6 +1,7 @@
 """How flags are declared, and those that commands of several kinds have."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
@@ -9,6 +10,7 @@ import click
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.driver.live.display import Style
 from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.plugins import extra
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.units import parse_share
 
@@ -19,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_RUN_DIR: Final = Path("sbench-runs")
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
+PAGE: Final = "html"
+"""The format that is a page for a browser."""
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 
@@ -234,8 +238,21 @@ keep_option = harmless("--keep", is_flag=True, help="Leave the objects in the st
 def choose_format(*styles: str) -> Callable[[F], F]:
     """Declare ``--format`` for a command that is no report of a run."""
     return harmless(
-        "--format", type=click.Choice(styles), default="text", help="How to show the result."
+        "--format",
+        type=click.Choice(styles),
+        default="text",
+        callback=_with_library,
+        help="How to show the result.",
     )
+
+
+def _with_library(ctx: click.Context, param: click.Parameter, style: str) -> str:
+    """Return a format; before anything runs whose end is a page, check that one can be made."""
+    del ctx, param
+    if style == PAGE:
+        with extra(PAGE, f"--format {PAGE}"):
+            import_module("vl_convert")
+    return style
 
 
 format_option = harmless(

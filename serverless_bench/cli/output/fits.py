@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from serverless_bench.cli.output.pages import PAGE
+from serverless_bench.cli.flags.options import PAGE
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.reporters.text_table import table
 from serverless_bench.series.scale import METRICS, ScaleFit

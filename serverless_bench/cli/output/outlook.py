@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
+from serverless_bench.cli.nested import PreparedStage
 from serverless_bench.cli.output.terminal import say, say_json
-from serverless_bench.cli.stages import PreparedStage
 from serverless_bench.driver.outlook import Outlook, outlook
 from serverless_bench.settings.job_file import JobFile, Kind
 from serverless_bench.units import format_size

@@ -39,6 +39,14 @@ def say_json(document: object) -> None:
     click.echo(for_json(text))
 
 
+def show(style: str, document: object, lines: Iterable[str]) -> None:
+    """Print a result: its document if the style is ``json``, or else its lines."""
+    if style == "json":
+        say_json(document)
+    else:
+        say(*lines)
+
+
 def open_streams() -> None:
     """Have something open where standard input, output or errors are closed.
 

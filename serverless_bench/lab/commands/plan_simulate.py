@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import check_unused
 from serverless_bench.cli.job import Prepared
+from serverless_bench.cli.nested import job_of, prepare_command
 from serverless_bench.cli.output.terminal import say, say_json
-from serverless_bench.cli.plan_job import job_of, prepare_command
 from serverless_bench.errors import UsageError
 from serverless_bench.units import format_rate, format_seconds
 

@@ -128,7 +128,8 @@ def limit(  # noqa: PLR0913 - the flags of the command
     _check_times(block_s, budget_s, lowest=first if over == "rate" else None)
     if over == "number":
         check_side_by_side(task.job.executor)
-    task = _for_blocks(task, block_s)
+    load = replace(task.job.load, rate=None, operations=None)
+    timed = replace(task.job, duration=block_s, until_stable=None, load=load)
     search = Search(
         allowed=objective.allowed, lowest=first, highest=last, precision=precision, seed=seed
     )
@@ -137,7 +138,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
 
     def run(name: str, level: int) -> Run:
         # Another seed, or each run would have the random arrivals of the one before.
-        at_level = replace(KNOBS[over](task.job, level), seed=seed + len(blocks))
+        at_level = replace(KNOBS[over](timed, level), seed=seed + len(blocks))
         # Functions that failed are what a level too high may look like.
         return series.run(replace(task, job=at_level), name, accept={INCOMPLETE})
 
@@ -206,8 +207,3 @@ def _check_times(block_s: float, budget_s: float, *, lowest: int | None) -> None
             f"at `lowest` {lowest} nothing may begin in a `block` of {format_seconds(block_s)}",
             hint=f"`block` {format_seconds(1 / lowest)} at least, or a higher `lowest`",
         )
-
-
-def _for_blocks(task: Task, block_s: float) -> Task:
-    load = replace(task.job.load, rate=None, operations=None)
-    return replace(task, job=replace(task.job, duration=block_s, until_stable=None, load=load))

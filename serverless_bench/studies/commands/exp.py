@@ -10,6 +10,7 @@ import click
 from serverless_bench.cli.commands.plot import load_matplotlib
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
+    PAGE,
     HarmlessOption,
     choose_format,
     harmless,
@@ -17,7 +18,6 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.pages import PAGE, require_pages
 from serverless_bench.cli.output.terminal import say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
@@ -153,7 +153,6 @@ def run_command(
     from serverless_bench.studies.runner import run
 
     require_scipy()
-    require_pages(format)
     if (name is None) == (resume is None):
         raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list")
     quiet = format != "text"
@@ -199,7 +198,6 @@ def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> 
     from serverless_bench.studies.plan import load_plan
 
     require_scipy()
-    require_pages(format)
     root = _find(name, run_dir)
     return _report(load_plan(root), root, format, plot)
 

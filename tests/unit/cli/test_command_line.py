@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.plan_job import COMMANDS
+from serverless_bench.cli.nested import COMMANDS
 from serverless_bench.driver.location import check_meant
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target

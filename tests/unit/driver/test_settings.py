@@ -13,7 +13,7 @@ from docs.make_settings import BEGIN, END, PAGE, table
 from serverless_bench.cli.flags.names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.stages import STAGES
+from serverless_bench.cli.nested import STAGES
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.load import ArraySpec, Load

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.cli.stages import steps_of
+from serverless_bench.cli.nested import steps_of
 from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.formats.converters import open_converter
 from serverless_bench.formats.converters.base import Converted, parse_seconds

@@ -174,10 +174,10 @@ def test_two_branches_add_runs_without_touching_one_file(
     tmp_path: Path, history: History, recorded: RecordedRun
 ) -> None:
     other = record(made(tmp_path / "other", run_id="other"))
-    assert [is_new for _, is_new in history.add([recorded, other])] == [True, True]
+    assert [history.add(recorded), history.add(other)] == [True, True]
     before = {path: path.read_bytes() for path in history.path.rglob("*.json")}
     assert len(before) == 2
-    assert [is_new for _, is_new in history.add([recorded])] == [False]
+    assert not history.add(recorded)
     assert {path: path.read_bytes() for path in history.path.rglob("*.json")} == before
     assert history.runs(recorded.key) == sorted([recorded, other], key=lambda run: run.run_id)
     assert history.find("write") == recorded.key
@@ -211,7 +211,7 @@ def test_a_file_that_sbench_did_not_write_so_is_named(
     value: object,
     says: str,
 ) -> None:
-    history.add([recorded])
+    history.add(recorded)
     path = history.path / recorded.key / recorded.file_name
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
     with pytest.raises(ArchiveError) as caught:
@@ -236,7 +236,7 @@ def test_a_file_that_sbench_did_not_write_so_is_named(
     ],
 )
 def test_a_file_that_is_none_is_named(history: History, recorded: RecordedRun, text: bytes) -> None:
-    history.add([recorded])
+    history.add(recorded)
     path = history.path / recorded.key / recorded.file_name
     path.write_bytes(text)
     with pytest.raises(ArchiveError) as caught:
@@ -254,7 +254,7 @@ def test_what_is_nested_too_deeply_is_said_to_be() -> None:
 def test_a_run_lies_in_the_folder_of_its_key_and_only_once(
     history: History, recorded: RecordedRun
 ) -> None:
-    history.add([recorded])
+    history.add(recorded)
     folder = history.path / recorded.key
     (folder / "copy.json").write_text(recorded.to_text())
     with pytest.raises(ArchiveError, match="a run that another file has"):
@@ -268,7 +268,7 @@ def test_a_run_lies_in_the_folder_of_its_key_and_only_once(
 def test_links_lead_nowhere(
     tmp_path: Path, history: History, recorded: RecordedRun, kind: str
 ) -> None:
-    history.add([recorded])
+    history.add(recorded)
     folder = history.path / recorded.key
     place = folder if kind == "folder" else folder / recorded.file_name
     place.rename(tmp_path / "elsewhere")
@@ -277,18 +277,18 @@ def test_links_lead_nowhere(
         history.runs(history.find("write"))
     if kind == "folder":
         with pytest.raises(ArchiveError, match="symbolic link"):
-            history.add([recorded])
+            history.add(recorded)
 
 
 def test_a_pipe_is_not_waited_for(history: History, recorded: RecordedRun) -> None:
-    history.add([recorded])
+    history.add(recorded)
     os.mkfifo(history.path / recorded.key / "pipe.json")
     with pytest.raises(ArchiveError, match="is a FIFO"):
         history.runs(recorded.key)
 
 
 def test_other_files_are_nobodys_business(history: History, recorded: RecordedRun) -> None:
-    history.add([recorded])
+    history.add(recorded)
     (history.path / ".gitattributes").write_text("x")
     (history.path / "README.md").write_text("x")
     (history.path / recorded.key / "notes.txt").write_text("x")
