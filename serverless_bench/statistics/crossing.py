@@ -118,7 +118,7 @@ def _of_part(allowed: float, trials: Sequence[Trial], rng: np.random.Generator) 
     return Crossing(
         limits=np.exp(rng.uniform(low, high)),
         dispersion=dispersion,
-        first_bad=min(levels[seen], default=inf),
+        first_bad=float(min(levels[seen], default=inf)),
     )
 
 

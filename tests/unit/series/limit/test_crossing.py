@@ -42,6 +42,14 @@ def test_levels_with_few_operations_take_from_those_above() -> None:
     assert among.above(10) > 0.99
 
 
+def test_a_level_without_bad_operations_holds_by_a_half_at_least_in_a_number_for_json() -> None:
+    blocks = trials((10, 5, 0), (20, 5000, 300))
+    found = crossing([(0.01, blocks), (0.02, blocks)])
+    assert (found.limits >= 10).mean() < 0.5
+    # Neither of NumPy, which JSON refuses.
+    assert (type(found.above(10)), found.above(10)) == (float, 0.5)
+
+
 def test_a_share_that_is_bad_at_every_level_holds_at_none() -> None:
     levels = (100, 200, 400, 800)
     found = crossing([(0.01, trials(*((n, 20_000, 300) for n in levels), (1600, 8000, 8000)))])
