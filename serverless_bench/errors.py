@@ -23,7 +23,7 @@
         └── Corrupt             other bytes than were written
 
 Exit codes 6 (functions failed or lost), 7 (corrupt data) and 130 (interrupted) belong
-to runs that ended and have a report; see ``analysis/exit_code.py``. What the machine itself is
+to runs that ended and have a report; see ``Summary.exit_code``. What the machine itself is
 short of (disk, open files, memory, processes) is no bug either; see ``shortage``.
 
 On the control path errors are raised and end the command. On the measured path they

@@ -51,20 +51,6 @@ class FunctionMap:
     bytes_per_s: Floats
     """Of one function while it ran, the mean over its group; NaN where no byte moved; shape
     ``(groups, segments)``."""
-    failed: Ints
-    """Functions of each group that failed, shape ``(groups,)``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClockBands:
-    """Where workers' clocks may be, from the driver's, in seconds; one value each per band."""
-
-    low_s: Floats
-    high_s: Floats
-    best_s: Floats
-    """What they were corrected by."""
-    of: int
-    """Functions with evidence that does not contradict itself, of which these are evenly spaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +79,11 @@ class ActivityOverTime:
     functions: FunctionMap
     rates: tuple[Ints, Floats]
     """Histogram of the functions' bytes per second: counts, and one edge more."""
-    clocks: ClockBands
+    clocks_s: Floats
+    """Bounds of workers' clocks, from the driver's, and what they were corrected by: shape
+    ``(bands, 3)``."""
+    clocks_of: int
+    """Functions with evidence that does not contradict itself, of which these are evenly spaced."""
     slowest: tuple[SlowFunction, ...]
 
 
@@ -121,7 +111,8 @@ def activity(run: Run) -> ActivityOverTime | None:
         bounded_of=len(rows),
         functions=_function_map(on_one_clock, step_ns(series.end_ns - series.start_ns, _COLUMNS)),
         rates=_histogram(spans.bytes_per_s),
-        clocks=_clock_bands(offsets),
+        clocks_s=_clock_bands(offsets),
+        clocks_of=int((offsets.known & ~offsets.suspect).sum()),
         slowest=tuple(_slowest(run, spans, series.start_ns)),
     )
 
@@ -159,14 +150,12 @@ def _function_map(run: Run, segment_ns: int) -> FunctionMap:
     moved = bytes_by_group(run, np.maximum(group, 0), groups, segment_ns=segment_ns)
     at_work = functions_at_work(run, group, groups, segment_ns=segment_ns)
     shown = (moved > 0) & (at_work > 0)
-    failed = there[is_text(run.functions["status"][there], "failed")]
     return FunctionMap(
         segment_ns=segment_ns,
         first=first,
         bytes_per_s=np.divide(
             moved * (NS_PER_S / segment_ns), at_work, where=shown, out=np.full(moved.shape, np.nan)
         ),
-        failed=np.bincount(group[failed], minlength=groups),
     )
 
 
@@ -189,13 +178,10 @@ def _slowest(run: Run, spans: Spans, origin_ns: int) -> Iterator[SlowFunction]:
         )
 
 
-def _clock_bands(offsets: Offsets) -> ClockBands:
+def _clock_bands(offsets: Offsets) -> Floats:
     known = np.flatnonzero(offsets.known & ~offsets.suspect)
     middle = offsets.low_ns[known] + (offsets.high_ns[known] - offsets.low_ns[known]) // 2
     ordered = known[np.argsort(middle, kind="stable")]
     place = np.linspace(0, len(ordered) - 1, min(len(ordered), _BANDS)).astype(np.int64)
     shown = ordered[place]
-    low, high, best = (
-        values[shown] / NS_PER_S for values in (offsets.low_ns, offsets.high_ns, offsets.best_ns)
-    )
-    return ClockBands(low_s=low, high_s=high, best_s=best, of=len(known))
+    return np.stack((offsets.low_ns, offsets.high_ns, offsets.best_ns), axis=1)[shown] / NS_PER_S

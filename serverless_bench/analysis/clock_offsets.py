@@ -57,12 +57,6 @@ class Offsets:
     """Whether the evidence contradicts itself."""
 
     @property
-    def width_ns(self) -> Ints:
-        """Widths of the intervals that are known and not empty, shape ``(functions known,)``."""
-        wanted = self.known & ~self.suspect
-        return np.asarray(self.high_ns[wanted] - self.low_ns[wanted], dtype=np.int64)
-
-    @property
     def best_ns(self) -> Ints:
         """The offset to correct with: 0 where the evidence allows it, else the middle."""
         # A clock that may be right is taken for right; correcting it within its interval
@@ -117,7 +111,7 @@ def store_offset(probes: Sequence[Sequence[int]]) -> tuple[int, int] | None:
 
 def clocks(offsets: Offsets) -> Clocks:
     """Return how well the clocks are known, all of them together."""
-    width_ns = offsets.width_ns
+    width_ns = (offsets.high_ns - offsets.low_ns)[offsets.known & ~offsets.suspect]
     return Clocks(
         width_p50_s=float(at_percentiles(width_ns, (50,))[0]) / NS_PER_S if len(width_ns) else None,
         width_max_s=float(width_ns.max()) / NS_PER_S if len(width_ns) else None,

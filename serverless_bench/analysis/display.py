@@ -1,14 +1,7 @@
 """Results that ``print`` shows as the command does, and notebooks as tables."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
-
-
-class Pretty(Protocol):
-    """What IPython gives to whoever shows an object on a terminal."""
-
-    def text(self, text: str) -> None:
-        """Show a text."""
+from typing import Any
 
 
 class Printed:
@@ -21,7 +14,7 @@ class Printed:
 
         return f"<pre>{escape(str(self))}</pre>"
 
-    def _repr_pretty_(self, pretty: Pretty, cycle: bool) -> None:  # noqa: ARG002, FBT001 - IPython's
+    def _repr_pretty_(self, pretty: Any, cycle: bool) -> None:  # noqa: ANN401, ARG002, FBT001 - IPython's
         pretty.text(str(self))
 
 

@@ -36,8 +36,6 @@ class Facts:
     good: Mask
     """Operations that succeeded and count."""
     throughput: Throughput
-    counts: Mapping[str, int]
-    """Functions by status."""
 
 
 Invariant = Callable[[Facts], Iterator[str]]
@@ -50,8 +48,8 @@ def violations(facts: Facts) -> tuple[str, ...]:
 
 
 def _functions_add_up(facts: Facts) -> Iterator[str]:
-    counts, requested = facts.counts, facts.run.job.number
-    found = sum(counts.get(status, 0) for status in ("ok", "failed", "lost"))
+    status, requested = facts.run.functions["status"], facts.run.job.number
+    found = int(is_one_of(status, ("ok", "failed", "lost")).sum())
     if found != requested:
         yield f"{found} functions are ok, failed or lost, and {requested} were requested"
 
@@ -156,7 +154,8 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
 def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     """A link carries its rate in each direction at once."""
     link = facts.run.job.link
-    together = (facts.throughput.whole, facts.throughput.peak_1s)
+    figures = facts.throughput.figures
+    together = (figures["whole_bytes_per_s"], figures["peak_1s_bytes_per_s"])
     # Of writes that nobody saw arrive there is no peak; what was read then may have one.
     if link is None or not facts.good.any():
         return

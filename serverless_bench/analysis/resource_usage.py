@@ -1,17 +1,21 @@
 """Processor time of measurements; memory and threads of libraries that were watched. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from serverless_bench.analysis.timeline import counted, measured_operations
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
     EARLIEST,
+    ChangedTable,
     Ints,
     Mask,
     Percentiles,
+    Table,
     at_percentiles,
     is_text,
     largest_by,
@@ -109,11 +113,19 @@ def measured_cpu_s(run: Run) -> float | None:
     return float(np.where(is_known, measured_ns, whole_ns)[counts].sum()) / NS_PER_S
 
 
-def cpu_with_warmup(run: Run, warmup: Mask) -> Ints:
-    """Return the column ``measured_cpu_ns`` if the operations of the warm-up count as well."""
+def all_measured(run: Run) -> Run:
+    """Return the run as if its warm-up had been measured."""
+
+    def column(name: str, operations: Table) -> NDArray[Any]:
+        return np.zeros_like(operations[name]) if name == "warmup" else operations[name]
+
     measured_ns = run.functions["measured_cpu_ns"].copy()
-    measured_ns[run.operations["function"][warmup]] = ABSENT
-    return np.asarray(measured_ns, dtype=np.int64)
+    measured_ns[run.operations["function"][run.operations["warmup"] > 0]] = ABSENT
+    return replace(
+        run,
+        operations=ChangedTable(run.operations, column),
+        functions={**run.functions, "measured_cpu_ns": measured_ns},
+    )
 
 
 def _ends_of_warmup(run: Run) -> tuple[Ints, Ints]:

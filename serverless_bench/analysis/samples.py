@@ -1,6 +1,6 @@
 """Sets of runs: which may be compared, and what differs between them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -177,19 +177,28 @@ def measured_run(run: Run) -> MeasuredRun:
         missing, data is corrupt, or the headline is withheld.
     """
     summary = summarize(run)
-    flaws = list(_flaws(summary))
-    if flaws:
+    flaws = {
+        "its driver has not come to an end": not summary.ended,
+        f"{format_count(summary.failed, 'function')} failed": summary.failed,
+        f"{format_count(summary.lost, 'function')} lost": summary.lost,
+        f"{format_count(summary.corrupt_objects, 'object')} corrupt": summary.corrupt_objects,
+        **dict.fromkeys(summary.withheld, True),
+    }
+    if any(flaws.values()):
+        why = "; ".join(flaw for flaw, is_there in flaws.items() if is_there)
         raise UsageError(
-            f"{run.path} cannot be compared: {'; '.join(flaws)}",
+            f"{run.path} cannot be compared: {why}",
             hint=f"sbench report {run.path} says more; make the run again, and move this one away",
         )
+    sizes = run.operations["size"][good_operations(run)]
+    known = sizes[sizes != ABSENT]
     return MeasuredRun(
         path=run.path,
         run_id=run.run_id,
         created_ns=run.created_ns,
         summary=summary,
         settings=_settings(run, summary),
-        mean_object_bytes=_mean_object_bytes(run),
+        mean_object_bytes=float(known.mean()) if len(known) else None,
     )
 
 
@@ -304,21 +313,3 @@ def _settings(run: Run, summary: Summary) -> dict[str, Any]:
         # thread: as many operations with the same weights are the same work.
         settings["bytes"] = summary.bytes
     return settings
-
-
-def _mean_object_bytes(run: Run) -> float | None:
-    sizes = run.operations["size"][good_operations(run)]
-    known = sizes[sizes != ABSENT]
-    return float(known.mean()) if len(known) else None
-
-
-def _flaws(summary: Summary) -> Iterator[str]:
-    """Yield why the figures of a run do not stand for its configuration."""
-    flaws = {
-        "its driver has not come to an end": not summary.ended,
-        f"{format_count(summary.failed, 'function')} failed": summary.failed,
-        f"{format_count(summary.lost, 'function')} lost": summary.lost,
-        f"{format_count(summary.corrupt_objects, 'object')} corrupt": summary.corrupt_objects,
-    }
-    yield from (flaw for flaw, is_there in flaws.items() if is_there)
-    yield from summary.withheld

@@ -6,12 +6,11 @@ clock first, as far as its evidence goes (``clock_offsets``).
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from serverless_bench.analysis.attempt_stats import (
     AttemptStats,
@@ -29,13 +28,12 @@ from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.resource_usage import (
     LibraryUsage,
-    cpu_with_warmup,
+    all_measured,
     library_usage,
     measured_cpu_s,
 )
 from serverless_bench.analysis.throughput import (
     MissingFunctions,
-    Throughput,
     done_s,
     elapsed,
     makespan_s,
@@ -50,6 +48,7 @@ from serverless_bench.analysis.timeline import (
     measured_operations,
 )
 from serverless_bench.analysis.visibility import not_shown, shown
+from serverless_bench.errors import CORRUPT, INCOMPLETE, WITHHELD, ArchiveError
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
@@ -57,10 +56,8 @@ from serverless_bench.rundir.schema import Neighbours, Stability
 from serverless_bench.rundir.tables import (
     ABSENT,
     READS,
-    ChangedTable,
     Mask,
     Percentiles,
-    Table,
     is_one_of,
     percentiles,
 )
@@ -185,6 +182,22 @@ class Summary(Displayed):
         done = data.pop("done_s")
         return data | {f"{name}_s": value for name, value in done.items()}
 
+    def exit_code(self, contradictions: Sequence[str] = ()) -> int:
+        """Return what the run stands for where a program ends with it; 0 if nothing is wrong.
+
+        Parameters
+        ----------
+        contradictions
+            How the files of its directory differ from what its driver left.
+        """
+        if self.corrupt_objects or (self.contention and self.contention.violated_keys):
+            return CORRUPT
+        if self.withheld:
+            return WITHHELD
+        if contradictions:
+            return ArchiveError.exit_code
+        return 0 if self.ok == self.requested else INCOMPLETE
+
 
 def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = None) -> Summary:
     """Return the totals of a run.
@@ -210,20 +223,20 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     (4194304, ())
     """
     if with_warmup:
-        run = _all_measured(run)
+        run = all_measured(run)
     offsets = worker_offsets(run)
     run = aligned(run, offsets)
     measured = measured_operations(run)
     good, counts = good_operations(run), Counter(run.functions["status"])
     attempts = attempt_stats(run, good)
     found = throughput(run, good)
-    withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
-    shown = Throughput(span_s=found.span_s) if withheld else found
-    rates, span_s = function_spans(run).bytes_per_s, shown.span_s
+    withheld = violations(Facts(run=run, good=good, throughput=found))
+    rates, span_s = function_spans(run).bytes_per_s, found.figures["span_s"]
+    shown = {**dict.fromkeys(found.figures), "span_s": span_s} if withheld else found.figures
     times = latencies(run, good)
     return Summary(
         **_identity(run),
-        **_throughput(shown),
+        **shown,
         **_operations(run, good),
         **_workers(run, good),
         **_times(run, good),
@@ -238,7 +251,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         clocks=clocks(offsets),
         gate=_gate(run),
         bottleneck=bottleneck(run, good),
-        missing_functions=missing_functions(run, good, rates, whole=shown.whole),
+        missing_functions=missing_functions(run, good, rates, whole=shown["whole_bytes_per_s"]),
         withheld=withheld,
         deliveries=deliveries(run),
         bill=_bill(run, prices),
@@ -280,17 +293,6 @@ def _identity(run: Run) -> dict[str, Any]:
         "ended": run.ended,
         "cleaned": run.cleaning_ns is not None,
         "skipped_lines": run.skipped_lines,
-    }
-
-
-def _throughput(shown: Throughput) -> dict[str, Any]:
-    return {
-        "peak_1s_bytes_per_s": shown.peak_1s,
-        "peak_5s_bytes_per_s": shown.peak_5s,
-        "steady_bytes_per_s": shown.steady,
-        "steady_window_s": shown.steady_s,
-        "whole_bytes_per_s": shown.whole,
-        "span_s": shown.span_s,
     }
 
 
@@ -361,19 +363,6 @@ def _store(run: Run) -> str:
         return f"files in {folder}"
     name = "" if target.store is None else f" ({target.store} store)"
     return f"{target.bucket_name} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
-
-
-def _all_measured(run: Run) -> Run:
-    """Return the run as if its warm-up had been measured."""
-    warmup = run.operations["warmup"]
-    functions = {**run.functions, "measured_cpu_ns": cpu_with_warmup(run, warmup > 0)}
-    operations = ChangedTable(run.operations, _without_warmup)
-    return replace(run, operations=operations, functions=functions)
-
-
-def _without_warmup(name: str, operations: Table) -> NDArray[Any]:
-    """Return a column of ``operations`` as if there had been no warm-up."""
-    return np.zeros_like(operations[name]) if name == "warmup" else operations[name]
 
 
 def _gate(run: Run) -> GateSummary | None:

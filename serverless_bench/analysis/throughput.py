@@ -7,13 +7,13 @@ is there (a launch, say) is a part of the run.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.analysis.timeline import measured_operations, segment_bytes, segments
+from serverless_bench.analysis.timeline import Segments, measured_operations, segments_of
 from serverless_bench.analysis.visibility import unacknowledged
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -39,16 +39,21 @@ STEADY_S: Final = 3.0
 """A steady window has at least this share of the planned operations for this long."""
 
 
+NO_FIGURES: Final[Mapping[str, Any]] = dict.fromkeys(
+    (
+        *("peak_1s_bytes_per_s", "peak_5s_bytes_per_s", "steady_bytes_per_s", "steady_window_s"),
+        *("whole_bytes_per_s", "span_s"),
+    )
+)
+"""Fields of a report that are None where the run has no such window."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """Bytes per second, and seconds; None where the run has no such window."""
+    """The throughputs of a run, and what they have to agree with."""
 
-    peak_1s: float | None = None
-    peak_5s: float | None = None
-    steady: float | None = None
-    steady_s: float | None = None
-    whole: float | None = None
-    span_s: float | None = None
+    figures: Mapping[str, Any]
+    """Bytes per second, and seconds, by their names in the report."""
     timeline_bytes: int = 0
     """What the timeline adds up to, for the check that no byte is missing."""
     mean_in_flight: float = 0.0
@@ -65,33 +70,29 @@ def throughput(run: Run, good: Mask) -> Throughput:
     good
         Which operations succeeded and count, shape ``(operations,)``.
     """
-    there = span(run)
-    if there is None:
-        return Throughput()
-    took_ns, at_work_ns = there[1] - there[0], span_ns(run)
+    at_work_ns = span_ns(run)
+    figures = {**NO_FIGURES, "span_s": None if span(run) is None else at_work_ns / NS_PER_S}
     if not good.any():
-        return Throughput(span_s=at_work_ns / NS_PER_S)
-    segment_ns = _step_ns(took_ns)
-    fine, in_flight = segments(run, segment_ns=segment_ns)
-    running = np.concatenate(([0], np.cumsum(fine)))
-    found = Throughput(
-        span_s=at_work_ns / NS_PER_S,
-        timeline_bytes=int(running[-1]),
-        mean_in_flight=float(in_flight.sum()) * segment_ns / max(at_work_ns, 1),
-    )
+        return Throughput(figures=figures)
+    grid = _fine_segments(run)
+    in_flight, running = grid.in_flight(), _running(grid)
     moved = int(run.operations["bytes"][good].sum())
-    if not moved:
-        # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
-        return found
-    steady, steady_s = _steady(in_flight, running, segment_ns, planned_at_once(run))
-    is_seen = not (unacknowledged(run) & good).any()
-    return replace(
-        found,
-        peak_1s=_best(running, took_ns, segment_ns, NS_PER_S) if is_seen else None,
-        peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S) if is_seen else None,
-        steady=steady,
-        steady_s=steady_s,
-        whole=bytes_per_second(moved, at_work_ns) or None,
+    # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
+    if moved:
+        steady, steady_s = _steady(in_flight, running, grid.segment_ns, planned_at_once(run))
+        figures |= {
+            "steady_bytes_per_s": steady,
+            "steady_window_s": steady_s,
+            "whole_bytes_per_s": bytes_per_second(moved, at_work_ns) or None,
+        }
+        if not (unacknowledged(run) & good).any():
+            for seconds in (1, 5):
+                best = _best(running, grid, seconds * NS_PER_S)
+                figures[f"peak_{seconds}s_bytes_per_s"] = best
+    return Throughput(
+        figures=figures,
+        timeline_bytes=int(running[-1]),
+        mean_in_flight=float(in_flight.sum()) * grid.segment_ns / max(at_work_ns, 1),
     )
 
 
@@ -101,22 +102,26 @@ def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
     ``wanted`` has a value per operation; what failed or is of the warm-up does not count. There is
     no best second where writes are among them that nobody saw arrive.
     """
-    there = span(run)
-    if there is None:
-        return None, None
-    took_ns = there[1] - there[0]
-    segment_ns = _step_ns(took_ns)
-    running = np.concatenate(([0], np.cumsum(segment_bytes(run, wanted, segment_ns=segment_ns))))
+    grid = _fine_segments(run)
+    running = _running(replace(grid, good=grid.good & wanted))
     is_seen = not (unacknowledged(run) & wanted).any()
     return (
         bytes_per_second(int(running[-1]), span_ns(run)),
-        _best(running, took_ns, segment_ns, NS_PER_S) if is_seen else None,
+        _best(running, grid, NS_PER_S) if is_seen else None,
     )
 
 
-def _step_ns(took_ns: int) -> int:
-    least_ns = -(-took_ns // _MAX_SEGMENTS)
-    return next((step_ns for step_ns in _STEPS_NS if least_ns <= step_ns), least_ns)
+def _fine_segments(run: Run) -> Segments:
+    """Return segments of which a second is a whole number, unless there would be too many."""
+    grid = segments_of(run, FINE_SEGMENT_NS)
+    least_ns = -(-(grid.end_ns - grid.start_ns) // _MAX_SEGMENTS)
+    step_ns = next((step_ns for step_ns in _STEPS_NS if least_ns <= step_ns), least_ns)
+    return replace(grid, segment_ns=step_ns)
+
+
+def _running(grid: Segments) -> Ints:
+    """Return the bytes that moved before each border of segments, shape ``(count + 1,)``."""
+    return np.concatenate(([0], np.cumsum(grid.moved()[0])))
 
 
 def planned_at_once(run: Run) -> int:
@@ -124,13 +129,13 @@ def planned_at_once(run: Run) -> int:
     return min(run.job.concurrency, run.job.number) * run.job.load.threads
 
 
-def _best(running: Ints, took_ns: int, segment_ns: int, window_ns: int) -> float | None:
+def _best(running: Ints, grid: Segments, window_ns: int) -> float | None:
     """Return the best window's rate; None if the run is shorter or segments do not divide it."""
-    width, rest = divmod(window_ns, segment_ns)
-    if took_ns < window_ns or rest:
+    width, rest = divmod(window_ns, grid.segment_ns)
+    if grid.end_ns - grid.start_ns < window_ns or rest:
         return None
     moved = int((running[width:] - running[:-width]).max())
-    return bytes_per_second(moved, width * segment_ns)
+    return bytes_per_second(moved, window_ns)
 
 
 def _steady(

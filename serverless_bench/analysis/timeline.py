@@ -110,7 +110,7 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     """
     offsets = worker_offsets(run)
     on_one_clock = aligned(run, offsets)
-    return _added_up(on_one_clock, offsets, _segments_of(on_one_clock, segment_ns))
+    return _added_up(segments_of(on_one_clock, segment_ns), offsets)
 
 
 def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timeline | None:
@@ -126,24 +126,24 @@ def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timel
         Segments that it may have.
     """
     try:
-        grid = _segments_of(on_one_clock, _LEAST_STEP_NS)
+        grid = segments_of(on_one_clock, _LEAST_STEP_NS)
     except ValueError:
         return None
     segment_ns = step_ns(grid.end_ns - grid.start_ns, most)
-    return _added_up(on_one_clock, offsets, replace(grid, segment_ns=segment_ns))
+    return _added_up(replace(grid, segment_ns=segment_ns), offsets)
 
 
-def _added_up(run: Run, offsets: Offsets, grid: "_Segments") -> Timeline:
+def _added_up(grid: "Segments", offsets: Offsets) -> Timeline:
     sure = offsets.known & ~offsets.suspect
     early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
     late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
-    moved, earliest, latest = _spread_steps(run, grid, (None, early, late))
+    moved, earliest, latest = grid.moved((None, early, late))
     return Timeline(
         start_ns=grid.start_ns,
         end_ns=grid.end_ns,
         segment_ns=grid.segment_ns,
         segment_bytes=moved,
-        in_flight=_in_flight(run, grid),
+        in_flight=grid.in_flight(),
         earliest=np.cumsum(earliest),
         latest=np.cumsum(latest),
     )
@@ -165,39 +165,6 @@ def step_ns(span_ns: int, most: int) -> int:
         _LEAST_STEP_NS * 10**n * factor for n in count() for factor in (1, 2, 5)
     )
     return next(step for step in steps if span_ns <= step * most)
-
-
-def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
-    """Return a timeline's bytes and operations in flight alone, instants as they are.
-
-    Raises
-    ------
-    ValueError
-        As ``timeline``.
-    """
-    grid = _segments_of(run, segment_ns)
-    return _spread_steps(run, grid)[0], _in_flight(run, grid)
-
-
-def operations_in_flight(on_one_clock: Run, *, segment_ns: int) -> tuple[int, Floats]:
-    """Return where the first segment of a timeline starts, and its operations in flight.
-
-    Raises
-    ------
-    ValueError
-        As ``timeline``.
-    """
-    grid = _segments_of(on_one_clock, segment_ns)
-    return grid.start_ns, _in_flight(on_one_clock, grid)
-
-
-def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
-    """Return the part of a timeline's bytes that some of its operations moved.
-
-    ``wanted`` has a value per operation; raises as ``timeline``.
-    """
-    grid = _segments_of(run, segment_ns)
-    return _spread_steps(run, replace(grid, good=grid.good & wanted))[0]
 
 
 def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Ints:
@@ -224,11 +191,11 @@ def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> In
     ValueError
         As ``timeline``.
     """
-    grid = _segments_of(run, segment_ns)
+    grid = segments_of(run, segment_ns)
     # One group after the other, as if they had worked at different times.
     after = grid.count * segment_ns
     long = replace(grid, end_ns=grid.start_ns + groups * after)
-    return _spread_steps(run, long, (-group * after,))[0].reshape(groups, grid.count)
+    return long.moved((-group * after,))[0].reshape(groups, grid.count)
 
 
 def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Floats:
@@ -237,7 +204,7 @@ def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) ->
     Parameters, shape and errors as of ``bytes_by_group``; functions of a group below 0, and
     those that never began, count nowhere.
     """
-    grid = _segments_of(run, segment_ns)
+    grid = segments_of(run, segment_ns)
     after = grid.count * segment_ns
     wanted = counted(run) & (group >= 0)
     start, end = (
@@ -248,27 +215,71 @@ def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Segments:
+class Segments:
     """Where the segments of a run lie, and what counts in them."""
 
+    run: Run
     good: Mask
+    """Operations that count, shape ``(operations,)``."""
     start_ns: int
+    """First measured operation's start."""
     end_ns: int
+    """Last measured operation's end, which may have failed."""
     segment_ns: int
 
     @property
     def count(self) -> int:
+        """How many there are."""
         return max(1, -(-(self.end_ns - self.start_ns) // self.segment_ns))
 
+    def moved(self, aheads: Sequence[Ints | None] = (None,)) -> tuple[Ints, ...]:
+        """Return the bytes in each segment, shape ``(count,)``, once for each of ``aheads``.
 
-def _segments_of(run: Run, segment_ns: int) -> _Segments:
+        One that is not None has a value per row of ``functions``: all its instants are taken for
+        so much earlier; what falls off either end stays in the outermost segment.
+        """
+        found = tuple(np.zeros(self.count, dtype=np.int64) for _ in aheads)
+        first, start = first_operations(self.run), self.run.operations["start_ns"]
+        # Once over the steps, which are most of a run and may have to be read from the disk.
+        for part in parts(self.run.steps):
+            function, length, moved = part["function"], part["step_ns"], part["step_bytes"]
+            row = first[function] + part["operation"]
+            begin = start[row] + elapsed_before(length, row) - self.start_ns
+            wanted = self.good[row] & (moved > 0)
+            function, begin, length, moved = (
+                values[wanted] for values in (function, begin, length, moved)
+            )
+            for cells, ahead in zip(found, aheads, strict=True):
+                at = begin if ahead is None else begin - ahead[function]
+                spread(cells, at, length, moved, self.segment_ns)
+        return found
+
+    def in_flight(self) -> Floats:
+        """Return the mean number of operations under way, each of them once."""
+        operations = self.run.operations
+        wanted = self.good & ~is_text(operations["kind"], "call")
+        if not wanted.any():
+            wanted = self.good
+        start, end = (operations[name][wanted] - self.start_ns for name in ("start_ns", "end_ns"))
+        return mean_in_flight(start, end, self.segment_ns, self.count)
+
+
+def segments_of(run: Run, segment_ns: int) -> Segments:
+    """Return the segments of a run's timeline, instants as they are.
+
+    Raises
+    ------
+    ValueError
+        As ``timeline``.
+    """
     if segment_ns <= 0:
         raise ValueError(f"segment_ns must be positive, got {segment_ns}")
     good = good_operations(run)
     if not good.any():
         raise ValueError("a timeline needs an operation that succeeded")
     measured = measured_operations(run)
-    return _Segments(
+    return Segments(
+        run=run,
         good=good,
         start_ns=int(run.operations["start_ns"][measured].min()),
         end_ns=int(run.operations["end_ns"][measured].max()),
@@ -335,37 +346,3 @@ def measured_operations(run: Run) -> Mask:
     operations = run.operations
     measured: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
     return measured
-
-
-def _spread_steps(
-    run: Run, grid: _Segments, aheads: Sequence[Ints | None] = (None,)
-) -> tuple[Ints, ...]:
-    """Return the bytes in each segment, shape ``(count,)``, once for each of ``aheads``.
-
-    One that is not None has a value per row of ``functions``: all its instants are taken for
-    so much earlier; what falls off either end stays in the outermost segment.
-    """
-    found = tuple(np.zeros(grid.count, dtype=np.int64) for _ in aheads)
-    first, start = first_operations(run), run.operations["start_ns"]
-    # Once over the steps, which are most of a run and may have to be read from the disk.
-    for part in parts(run.steps):
-        function, length, moved = part["function"], part["step_ns"], part["step_bytes"]
-        row = first[function] + part["operation"]
-        begin = start[row] + elapsed_before(length, row) - grid.start_ns
-        wanted = grid.good[row] & (moved > 0)
-        function, begin, length, moved = (
-            values[wanted] for values in (function, begin, length, moved)
-        )
-        for cells, ahead in zip(found, aheads, strict=True):
-            at = begin if ahead is None else begin - ahead[function]
-            spread(cells, at, length, moved, grid.segment_ns)
-    return found
-
-
-def _in_flight(run: Run, grid: _Segments) -> Floats:
-    """Return the mean number of operations under way, each of them once."""
-    wanted = grid.good & ~is_text(run.operations["kind"], "call")
-    if not wanted.any():
-        wanted = grid.good
-    start, end = (run.operations[name][wanted] - grid.start_ns for name in ("start_ns", "end_ns"))
-    return mean_in_flight(start, end, grid.segment_ns, grid.count)

@@ -13,12 +13,12 @@ The one place with these figures; ``plan``, the bottleneck and ``sbench serve`` 
   77.7, 78.8 MiB/s, where the quota is 74.5). Whether a raised quota has another burst is unknown.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.units import MIB
 
 BURST_BYTES: Final = 300 * MIB
+"""That move as fast as they can, in each direction, while the environment is new."""
 BASE_MBPS: Final = 625.0
 """Of every function; and of one in a VPC, whatever the quota."""
 MOST_MBPS: Final = 3000.0
@@ -30,20 +30,10 @@ _RAISED_TO_MIB: Final = 10240
 _BYTES_PER_MBIT: Final = 1e6 / 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionNetwork:
-    """The network of one function, in each direction."""
-
-    burst_bytes: float
-    """That move as fast as they can, while the environment is new."""
-    bytes_per_s: float
-    """What comes after them."""
-
-
 def function_network(
     memory_mib: int, *, quota_mbps: float = BASE_MBPS, in_vpc: bool = False
-) -> FunctionNetwork:
-    """Return the network of a function.
+) -> float:
+    """Return the bytes per second of a function in each direction, after ``BURST_BYTES``.
 
     Parameters
     ----------
@@ -59,4 +49,4 @@ def function_network(
         share = (memory_mib - RAISED_FROM_MIB) / (_RAISED_TO_MIB - RAISED_FROM_MIB)
         grown = BASE_MBPS + max(0.0, share) * (MOST_MBPS - BASE_MBPS)
         rate = max(rate, min(quota_mbps, grown))
-    return FunctionNetwork(burst_bytes=BURST_BYTES, bytes_per_s=rate * _BYTES_PER_MBIT)
+    return rate * _BYTES_PER_MBIT

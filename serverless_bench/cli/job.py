@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.flags.of_jobs import job_options
 from serverless_bench.cli.flags.options import group
 from serverless_bench.cli.numerics import load_numpy
@@ -238,7 +237,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
         from serverless_bench.formats.export import export
 
         export(run, output.pickle, format="pywren")
-    return run, exit_code_of(summary) if problem is None else complain(problem)
+    return run, summary.exit_code() if problem is None else complain(problem)
 
 
 def check_writable(flag: str, path: Path | None) -> None:

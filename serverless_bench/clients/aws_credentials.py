@@ -5,11 +5,10 @@ where temporary credentials have expired and nothing renews them, and whatever a
 program that should renew them has answered.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
-from botocore.credentials import Credentials, ReadOnlyCredentials
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, CredentialRetrievalError
 from botocore.session import Session
 
@@ -27,16 +26,10 @@ class AwsSession(Session):
         with _one_error("the AWS configuration"):
             credentials = super().get_credentials()
         if credentials is not None:
-            freeze = partial(_freeze, credentials.method, credentials.get_frozen_credentials)
+            freeze = _one_error(credentials.method)(credentials.get_frozen_credentials)
             # What signs a request calls this alone; the session returns the same ones again.
             vars(credentials).setdefault("get_frozen_credentials", freeze)
         return credentials
-
-
-def _freeze(provider: str, freeze: Callable[[], ReadOnlyCredentials]) -> ReadOnlyCredentials:
-    """Return credentials that are renewed, if they have to be."""
-    with _one_error(provider):
-        return freeze()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from awscrt.exceptions import AwsCrtError
 from awscrt.s3 import S3Request
 
 from serverless_bench.clients.base import Exchange, Sink, Source
-from serverless_bench.clients.crt_errors import crt_error
+from serverless_bench.clients.s3_errors import crt_error
 from serverless_bench.errors import TimedOut
 from serverless_bench.payload.keystream import KeystreamFile
 

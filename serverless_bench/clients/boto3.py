@@ -8,10 +8,11 @@ signature, upload): only the last pass counts as progress, all of them as ``payl
 
 import io
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -39,8 +40,6 @@ from serverless_bench.errors import (
     TimedOut,
 )
 from serverless_bench.job.endpoint import is_aws
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import KeystreamFile
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
@@ -50,9 +49,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 R = TypeVar("R")
-_SUCCESS: Final = 200
-_ERROR: Final = 300
-"""The first statuses of success, and behind it."""
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     boto.ConnectTimeoutError: TimedOut,
@@ -73,6 +69,8 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     RuntimeError: AccessDenied,
     ResponseParserError: BadResponse,
     boto.BotoCoreError: BadRequest,
+    # botocore takes a header for the number that it should be.
+    ValueError: BadResponse,
 }
 """What botocore raises besides ``ClientError``; the first match wins."""
 
@@ -104,10 +102,6 @@ class Boto3Client(LibraryClient[Boto3Options]):
         conditional=True,
     )
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._sending = threading.local()
-        super().__init__(target, transfer)
-
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         here = self._client.meta.endpoint_url
         there = moved_endpoint(here, self._region, region, endpoint_url)
@@ -115,16 +109,14 @@ class Boto3Client(LibraryClient[Boto3Options]):
         # On AWS the region alone says where; boto3 knows the addresses.
         self._go_to(region or self._region, "" if is_aws(here) and not endpoint_url else there)
 
-    def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        self._put(key, source, exchange)
+    def put(self, key: str, source: Source, exchange: Exchange, **condition: str) -> None:
+        """Write one object, on a condition if there is one."""
+        with self._body(source, exchange) as body:
+            self._call(exchange, self._client.put_object, Key=key, Body=body, **condition)
 
     def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
         condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
-        self._put(key, source, exchange, **condition)
-
-    def _put(self, key: str, source: Source, exchange: Exchange, **condition: str) -> None:
-        with self._body(source, exchange) as body:
-            self._call(exchange, self._client.put_object, Key=key, Body=body, **condition)
+        self.put(key, source, exchange, **condition)
 
     def get(
         self,
@@ -230,12 +222,30 @@ class Boto3Client(LibraryClient[Boto3Options]):
             ),
         )
         endpoint: Any = self._client._endpoint  # type: ignore[attr-defined]  # noqa: SLF001
-        pools = endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001
+        session = endpoint.http_session
+        pools = session._pool_classes_by_scheme  # noqa: SLF001
         pools.update({scheme: watched(pool) for scheme, pool in pools.items()})
-        endpoint.http_session = _BoundedSession(endpoint.http_session, self._sending)
-        events = self._client.meta.events
+        session.send = partial(self._send, session.send)
         # Following a redirect is another attempt, and attempts are the body's to make.
-        events.register_last("before-parameter-build.s3", _never_redirect)
+        self._client.meta.events.register_last("before-parameter-build.s3", _never_redirect)
+
+    def _send(self, send: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - botocore's
+        """Make one HTTP request; what botocore would read into memory without end ends."""
+        streamed, request.stream_output = request.stream_output, True
+        response = send(request)
+        request.stream_output = streamed
+        if response.status_code >= 300 or not streamed:
+            response.raw = SimpleNamespace(stream=partial(read_text, response.raw, HERE.exchange))
+            try:
+                text = response.content
+            except HTTPError as exc:
+                error = TimedOut if isinstance(exc, Urllib3Timeout) else ConnectionLost
+                raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
+            if response.status_code < 200:
+                raise BadResponse("the store's response is none", status=response.status_code)
+            if response.status_code < 300:
+                check_success(text)
+        return response
 
     def _body(self, source: Source, exchange: Exchange) -> io.BufferedReader:
         # It is read for checksums and signature first.
@@ -247,13 +257,9 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
         """Make one request about the bucket, and report its response."""
-        self._sending.exchange = exchange
+        HERE.exchange = exchange
         with self._translated(exchange):
-            try:
-                response = request(Bucket=self._bucket, **parameters)
-            except ValueError as exc:
-                # botocore takes a header for the number that it should be.
-                raise BadResponse(f"{type(exc).__name__}: {exc}") from exc
+            response = request(Bucket=self._bucket, **parameters)
             meta = cast("Any", response)["ResponseMetadata"]
             exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
         return response
@@ -267,7 +273,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
             status, headers = meta.get("HTTPStatusCode", 0), meta.get("HTTPHeaders", {})
             exchange.answered(status, headers)
             raise self._s3_error(exc, status, headers) from exc
-        except (boto.BotoCoreError, ResponseParserError, RuntimeError) as exc:
+        except (boto.BotoCoreError, ResponseParserError, RuntimeError, ValueError) as exc:
             inner = getattr(exc, "kwargs", {}).get("error")
             # Our own, raised in the body that botocore was reading.
             if isinstance(inner, OperationError):
@@ -339,49 +345,6 @@ class _CountedFile(KeystreamFile):
                 # More is requested when all that there is was sent.
                 self._exchange.sent()
         return count
-
-
-class _BoundedSession:
-    """botocore's HTTP session; what it would read into memory without end ends."""
-
-    def __init__(self, session: Any, here: threading.local) -> None:  # noqa: ANN401 - botocore's
-        self._session = session
-        self._here = here
-
-    def send(self, request: Any) -> Any:  # noqa: ANN401 - botocore's
-        """Make one request."""
-        streamed, request.stream_output = request.stream_output, True
-        response = self._session.send(request)
-        request.stream_output = streamed
-        if response.status_code >= _ERROR or not streamed:
-            exchange = getattr(self._here, "exchange", None)
-            response.raw = _BoundedText(response.raw, exchange)
-            try:
-                text = response.content
-            except HTTPError as exc:
-                error = TimedOut if isinstance(exc, Urllib3Timeout) else ConnectionLost
-                raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
-            if response.status_code < _SUCCESS:
-                raise BadResponse("the store's response is none", status=response.status_code)
-            if response.status_code < _ERROR:
-                check_success(text)
-        return response
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._session.close()
-
-
-class _BoundedText:
-    """A response as botocore reads it when it is no object."""
-
-    def __init__(self, raw: Any, exchange: Exchange | None) -> None:  # noqa: ANN401 - urllib3's
-        self._raw = raw
-        self._exchange = exchange
-
-    def stream(self) -> Iterator[bytes]:
-        """Yield it in pieces, as they come."""
-        return read_text(self._raw, self._exchange)
 
 
 def _value(response: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of an answer

@@ -1,4 +1,4 @@
-"""AWS's environment variables, for libraries that do not read them by themselves."""
+"""Variables of the environment, most of them AWS's, for libraries that do not read them."""
 
 import os
 from pathlib import Path
@@ -14,8 +14,13 @@ def find_keys() -> Keys | None:
     if not access or not secret:
         return None
     # The first name is the old one, which AWS's own libraries still prefer.
-    tokens = map(os.environ.get, ("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"))
-    return Keys(access, secret, next(filter(None, tokens), None))
+    token = first_set(("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"))
+    return Keys(access, secret, token or None)
+
+
+def first_set(names: tuple[str, ...]) -> str:
+    """Return the first of some variables that is set; empty if none is."""
+    return next(filter(None, map(os.environ.get, names)), "")
 
 
 def no_keys(hint: str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") -> AccessDenied:

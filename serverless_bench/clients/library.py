@@ -1,11 +1,11 @@
 """What clients have in common: options, an endpoint, and how they move to another one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source, is_virtual
 from serverless_bench.clients.options import parse
 from serverless_bench.errors import BadResponse, OperationError, WrongRegion
 from serverless_bench.job.endpoint import redirected
@@ -20,9 +20,9 @@ _CONNECT_S: Final = 10.0
 """A connection that takes longer to come about is given up."""
 PAGE: Final = 1000
 """Keys of one response to a listing."""
-_SMALL: Final = 64 * KIB
+SHORT_TEXT: Final = 64 * KIB
 """Responses that are read into memory (errors, ids) are at most this long."""
-_LARGE: Final = 8 * MIB
+LONG_TEXT: Final = 8 * MIB
 """But for those with a thousand keys of 1,024 bytes, each of which may be encoded as three."""
 
 
@@ -157,9 +157,19 @@ def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:
         raise BadResponse(f"the store lists keys that do not begin with {prefix!r}", status=200)
 
 
-def most_text(*, is_long: bool) -> int:
-    """Return how much of a response is read that is no object: S3 sends no more."""
-    return _LARGE if is_long else _SMALL
+def lower(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with their names in lower case."""
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def hand_on(chunks: Iterable[Any], sink: Sink, exchange: Exchange, *, position: int = 0) -> int:
+    """Give a body, from ``position`` on, to a sink as it comes, and return where it ends."""
+    for chunk in chunks:
+        data = memoryview(chunk)
+        exchange.moved(len(data))
+        sink.write_at(position, data)
+        position += len(data)
+    return position
 
 
 def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:  # noqa: ANN401
@@ -177,7 +187,7 @@ def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:  # n
     BadResponse
         If it is longer than anything that S3 sends.
     """
-    left = most_text(is_long=True)
+    left = LONG_TEXT
     while piece := response.read1(min(left, 64 * KIB), decode_content=False):
         yield piece
         if exchange is not None:

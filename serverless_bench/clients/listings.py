@@ -59,10 +59,8 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], Object
     check_page([version.key for version in versions], prefix, more=False)
     if "true" not in texts(listed, "IsTruncated"):
         return versions, None
-    marker = ObjectVersion(
-        key_of(first_text(listed, "NextKeyMarker")), first_text(listed, "NextVersionIdMarker")
-    )
-    return versions, marker
+    key = key_of(first_text(listed, "NextKeyMarker"))
+    return versions, ObjectVersion(key, first_text(listed, "NextVersionIdMarker"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +71,14 @@ class OpenUpload:
     upload_id: str
 
 
-def uploads_query(prefix: str, marker: OpenUpload | None) -> str:
-    """Return the query of a listing of the uploads below ``prefix`` and behind ``marker``."""
-    behind = marker and {"key-marker": marker.key, "upload-id-marker": marker.upload_id}
-    return _query({"uploads": "", "prefix": prefix, **(behind or {})})
+def uploads_query(prefix: str, after: OpenUpload | None) -> str:
+    """Return the query of a listing of the uploads below ``prefix`` and after ``after``."""
+    marker = after and {"key-marker": after.key, "upload-id-marker": after.upload_id}
+    return _query({"uploads": "", "prefix": prefix, **(marker or {})})
 
 
 def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload | None]:
-    """Return a page of open uploads, and behind which one the next page begins.
+    """Return a page of open uploads, and after which one the next page begins.
 
     Raises
     ------

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import BinaryIO, ClassVar, Literal, cast
 from xml.etree.ElementTree import ParseError
@@ -25,11 +26,12 @@ from urllib3.exceptions import HTTPError
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page
-from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page, hand_on, lower
+from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import document, response_error
+from serverless_bench.clients.watched_pools import HERE
 from serverless_bench.errors import BadResponse
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
@@ -126,11 +128,9 @@ class MinioClient(LibraryClient[MinioOptions]):
         parts = [Part(number, etag) for number, etag in enumerate(etags, start=1)]
         with self._translated(exchange):
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
-            response = self._pool.last_response()
-        # S3 may fail after a status of 200, which the library does not look for.
-        if response is not None:
+            # S3 may fail after a status of 200, which the library does not look for.
             name = "CompleteMultipartUploadResult"
-            document(response.data, name, "that the upload is complete")
+            document(HERE.response.data, name, "that the upload is complete")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         with self._translated(exchange):
@@ -205,7 +205,7 @@ class MinioClient(LibraryClient[MinioOptions]):
     ) -> None:
         if ranged and "Content-Range" not in response.headers:
             raise BadResponse("the store ignored the range", status=response.status)
-        block_bytes, position = self._transfer.block_size, 0
+        block_bytes = self._transfer.block_size
         # A read returns when it is complete, so that the first byte is read alone. It is handed
         # on with the rest: alone it would not tell whose it is, if it is wrong.
         if chunk := response.read(1, decode_content=False):
@@ -215,21 +215,18 @@ class MinioClient(LibraryClient[MinioOptions]):
                 first[:1], first[1:] = chunk, rest
                 exchange.moved(len(first))
                 sink.write_at(0, first)
-                position = len(first)
-        while chunk := response.read(block_bytes, decode_content=False):
-            exchange.moved(len(chunk))
-            sink.write_at(position, memoryview(chunk))
-            position += len(chunk)
+            blocks = iter(partial(response.read, block_bytes, decode_content=False), b"")
+            hand_on(blocks, sink, exchange, position=1 + len(rest))
 
     @contextmanager
     def _translated(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:
         if not self._signs:
             raise no_keys()
-        self._pool.begin(exchange, whole=whole)
+        HERE.exchange, HERE.whole, HERE.response = exchange, whole, None
         try:
             yield
         except (MinioException, HTTPError, ParseError, ValueError) as exc:
-            response = self._pool.last_response()
+            response = HERE.response
             if response is None or response.status < 300:
                 raise error_of(exc) from exc
             # The library's exceptions leave half of it out: the region, often the status. The
@@ -239,7 +236,7 @@ class MinioClient(LibraryClient[MinioOptions]):
                 response.status, response.data, headers, self._endpoint, self._bucket
             ) from exc
         finally:
-            self._pool.begin(None)
+            HERE.exchange = HERE.response = None
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """minio-py below its public methods: what is sent, what is hashed, what an error means."""
 
 import io
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -15,10 +14,10 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.library import read_text
+from serverless_bench.clients.library import lower, read_text
 from serverless_bench.clients.s3_http import check_success
 from serverless_bench.clients.send_queue import AT_ONCE
-from serverless_bench.clients.watched_pools import sending_here, watched
+from serverless_bench.clients.watched_pools import HERE, sending_here, watched
 from serverless_bench.errors import (
     BadRequest,
     BadResponse,
@@ -80,26 +79,6 @@ class CountedPool(urllib3.PoolManager):
         super().__init__(**settings)
         pools = self.pool_classes_by_scheme.items()
         self.pool_classes_by_scheme = {scheme: watched(pool) for scheme, pool in pools}
-        self._here = threading.local()
-
-    def begin(self, exchange: Exchange | None, *, whole: bool = True) -> None:
-        """Tell of this thread's requests to ``exchange`` from now on.
-
-        Parameters
-        ----------
-        exchange
-            None for none.
-        whole
-            Whether the body of one request is all of it: its last byte is the last one then.
-        """
-        self._here.exchange = exchange
-        self._here.whole = whole
-        self._here.response = None
-
-    def last_response(self) -> urllib3.BaseHTTPResponse | None:
-        """Return the last response to this thread, if there was one."""
-        response: urllib3.BaseHTTPResponse | None = self._here.response
-        return response
 
     def urlopen(  # type: ignore[override]
         self,
@@ -109,8 +88,7 @@ class CountedPool(urllib3.PoolManager):
         **more: Any,  # noqa: ANN401 - urllib3's
     ) -> urllib3.BaseHTTPResponse:
         """Make one request, and report it to the thread's exchange."""
-        # The library's own threads have none.
-        exchange: Exchange | None = getattr(self._here, "exchange", None)
+        exchange = HERE.exchange
         body = more.get("body")
         if body and exchange is not None and method == "PUT":
             more["body"] = self._counted(body, exchange)
@@ -134,7 +112,7 @@ class CountedPool(urllib3.PoolManager):
                 request_method=method,
             )
             response.read(cache_content=True)
-        self._here.response = response
+        HERE.response = response
         if exchange is not None:
             exchange.answered(response.status, lower(response.headers))
         return response
@@ -148,13 +126,8 @@ class CountedPool(urllib3.PoolManager):
             yield block
             counted += len(block)
             exchange.moved(len(block))
-        if self._here.whole:
+        if HERE.whole:
             exchange.sent()
-
-
-def lower(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with their names in lower case."""
-    return {name.lower(): value for name, value in headers.items()}
 
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {

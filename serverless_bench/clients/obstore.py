@@ -21,7 +21,7 @@ from obstore.store import S3Store
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient
+from serverless_bench.clients.library import PAGE, LibraryClient, hand_on, translating
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import error_in_text, s3_error
 from serverless_bench.errors import (
@@ -39,7 +39,7 @@ from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import GetOptions, ObjectMeta, PutMode
     from obstore.store import ClientConfig, ObjectStore, S3Config
 
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3}) [^:\n]*: ([^\0]*?)\n\nDebug source:")
@@ -101,13 +101,15 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         protocols=frozenset({StoreProtocol.S3, *CLOUDS}),
     )
 
-    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+    def put(
+        self, key: str, source: Source, exchange: Exchange, *, mode: "PutMode" = "overwrite"
+    ) -> None:
         """Write one object; with ``multipart``, in as many requests as obstore likes."""
         if self._options.multipart:
             self._put_parts(key, source, exchange)
             return
         with self._in_memory(source, exchange) as body, self._translated(key):
-            obstore.put(self._writer, key, body, use_multipart=False)
+            obstore.put(self._writer, key, body, mode=mode, use_multipart=False)
         exchange.moved(source.size)
 
     def get(
@@ -120,26 +122,19 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         length: int | None = None,
     ) -> None:
         with self._translated(key):
-            if length is None:
-                response = obstore.get(self._reader, key)
-            else:
-                span = (offset, offset + length)
-                response = obstore.get(self._reader, key, options={"range": span})
+            options: GetOptions = {} if length is None else {"range": (offset, offset + length)}
+            response = obstore.get(self._reader, key, options=options)
             begin, end = response.range
             if length is not None:
                 # The library takes no other status for a range, and checks the header.
                 where = f"bytes {begin}-{end - 1}/{response.meta['size']}"
                 exchange.answered(HTTPStatus.PARTIAL_CONTENT, {"content-range": where})
-            position, block_bytes = 0, self._transfer.block_size
+            block_bytes = self._transfer.block_size
             # Of one block a stream only costs more.
             whole = end - begin <= block_bytes
             chunks = (response.bytes(),) if whole else response.stream(min_chunk_size=block_bytes)
-            for chunk in chunks:
-                data = memoryview(chunk)
-                exchange.moved(len(data))
-                sink.write_at(position, data)
-                position += len(data)
-        if position != end - begin:
+            size = hand_on(chunks, sink, exchange)
+        if size != end - begin:
             raise ConnectionLost("the connection ended before the object did")
 
     def head(self, key: str, exchange: Exchange) -> int:
@@ -283,10 +278,8 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             # obstore would leave the odd slashes out and take another key.
             if key.startswith("/") or key.endswith("/") or "//" in key:
                 raise BadRequest(f"obstore has no name for the key {key!r}")
-        try:
+        with translating((BaseError, OSError, ValueError), error_of):
             yield
-        except (BaseError, OSError, ValueError) as exc:
-            raise error_of(str(exc)) from exc
 
 
 def error_of(text: str) -> OperationError:

@@ -1,12 +1,14 @@
 """Small objects of clouds that obstore reaches, and the requests about their buckets."""
 
 from functools import cached_property
-from typing import Final, NoReturn
+from typing import Final
 
 import obstore
 
 from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.clients.clouds import CLOUDS, CloudRequests
+from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.clouds.azure import AzureRequests
+from serverless_bench.clients.clouds.google import GoogleRequests
 from serverless_bench.clients.listings import OpenUpload
 from serverless_bench.clients.obstore import ObstoreClient
 from serverless_bench.errors import AccessDenied, BadRequest, ConnectionLost, OperationError
@@ -14,8 +16,7 @@ from serverless_bench.errors import AccessDenied, BadRequest, ConnectionLost, Op
 _THERE: Final = 409
 _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
-_NOT_OFFERED: Final = 501
-_NOT_UNDERSTOOD: Final = frozenset({400, _NOT_OFFERED})
+_NOT_UNDERSTOOD: Final = frozenset({400, 501})
 
 
 class CloudControl(ObstoreClient):
@@ -27,30 +28,26 @@ class CloudControl(ObstoreClient):
         self._writer = self._reader
 
     @cached_property
-    def _requests(self) -> CloudRequests:
+    def _requests(self) -> AzureRequests | GoogleRequests:
         """What obstore does not do, opened when the first such request is made."""
         if self._unsigned is not None:
             raise AccessDenied(str(self._unsigned))
         cloud = CLOUDS[self._target.protocol]
-        return cloud.open_requests(self._target, self._name, self._transfer.timeout)
+        return cloud.requests(self._target, self._name, self._transfer.timeout)
 
-    def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
-        if not if_absent:
-            super().put(key, source, exchange)
-            return
+    def put(  # type: ignore[override] # the condition has S3's name
+        self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False
+    ) -> None:
         try:
-            with self._in_memory(source, exchange) as body, self._translated(key):
-                obstore.put(self._writer, key, body, mode="create")
+            super().put(key, source, exchange, mode="create" if if_absent else "overwrite")
         except OperationError as exc:
-            if exc.status != _THERE:
+            if not if_absent or exc.status != _THERE:
                 raise
             # Azure's status for what S3 and Google refuse with 412.
             raise BadRequest(str(exc), status=_CHANGED) from exc
-        exchange.moved(source.size)
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
         """Return an object's first bytes, what tells its versions apart, and its extent."""
-        version = CLOUDS[self._target.protocol].version
         try:
             with self._translated(key):
                 response = obstore.get(self._reader, key, options={"range": (0, length)})
@@ -64,11 +61,12 @@ class CloudControl(ObstoreClient):
         if len(data) != min(length, meta["size"]):
             # Of what was empty a moment ago, too: it would look like anything that begins so.
             raise ConnectionLost("an object's first bytes are not those of its size")
-        if not (found := version(meta)):
+        version = meta[CLOUDS[self._target.protocol].version_field]
+        if not version:
             # What has no version cannot be deleted on a condition.
             raise BadRequest("the store says no version of the object")
         exchange.moved(len(data))
-        return data, found, f"bytes 0-{len(data) - 1}/{meta['size']}"
+        return data, version, f"bytes 0-{len(data) - 1}/{meta['size']}"
 
     def delete(  # type: ignore[override] # obstore itself returns nothing
         self, key: str, exchange: Exchange, *, etag: str = ""
@@ -107,18 +105,14 @@ class CloudControl(ObstoreClient):
         return [entry["path"] for entry in found], [entry["size"] for entry in found], more
 
     def list_uploads(
-        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+        self, prefix: str, after: OpenUpload | None, exchange: Exchange
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
-        """Return a page of open uploads, and behind which one the next page begins."""
-        return self._requests.list_uploads(prefix, marker, exchange)
+        """Return a page of open uploads, and after which one the next page begins."""
+        return self._requests.list_uploads(prefix, after, exchange)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         """Give up one of these uploads."""
         self._requests.abort_multipart(key, upload_id, exchange)
-
-    def read_setting(self, setting: object, exchange: Exchange) -> NoReturn:
-        """Refuse to say how something is set: only S3's settings have names here."""
-        raise BadRequest("only S3's settings can be asked for", status=_NOT_OFFERED)
 
     def close(self) -> None:
         if "_requests" in self.__dict__:

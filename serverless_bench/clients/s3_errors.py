@@ -1,4 +1,4 @@
-"""What an S3 error response means, in one table for every client that sees HTTP."""
+"""What an error of S3 means, as a response or as the AWS Common Runtime names it."""
 
 import re
 from collections.abc import Mapping
@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 from serverless_bench.errors import (
     AccessDenied,
     BadRequest,
+    BadResponse,
+    ConnectionLost,
+    Corrupt,
     NotFound,
     OperationError,
     ServerFault,
@@ -107,3 +110,23 @@ def error_in_text(status: int, text: str) -> OperationError:
     found = dict(_ELEMENT.findall(text))
     code = found.get("Code") or "".join(_CODE.findall(text)[:1])
     return s3_error(status, code, found.get("Message", ""), {}, region=found.get("Region"))
+
+
+_BY_CRT_NAME: Final[Mapping[str, type[OperationError]]] = {
+    r"S3_SLOW_DOWN|RETRY_PERMISSION_DENIED": Throttled,
+    r"S3_INTERNAL_ERROR|S3_NON_RECOVERABLE_ASYNC_ERROR": ServerFault,
+    r"CHECKSUM_MISMATCH": Corrupt,
+    r"TIMEOUT|THROUGHPUT_FAILURE": TimedOut,
+    r"^AWS_AUTH_": AccessDenied,
+    r"INVALID_RESPONSE|INVALID_CONTENT|MISSING_|RESPONSE_|XML|PROTOCOL_ERROR": BadResponse,
+    r"^AWS_IO_|^AWS_ERROR_HTTP_|S3_CONNECTION": ConnectionLost,
+}
+"""By what stands in the name of an error of the AWS Common Runtime; the first match wins. The
+names are those of the headers of aws-c-io, aws-c-http, aws-c-auth and aws-c-s3."""
+
+
+def crt_error(name: str, message: str) -> OperationError:
+    """Return the error that the runtime's error ``name`` stands for, without a status."""
+    # The runtime keeps a response to itself where it might have tried again (500, 503).
+    found = (ours for part, ours in _BY_CRT_NAME.items() if re.search(part, name))
+    return next(found, OperationError)(f"{name}: {message}"[:200])

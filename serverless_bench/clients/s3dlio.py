@@ -94,6 +94,22 @@ class S3dlioOptions:
     max_attempts: int = option(1, "attempts of one request (S3DLIO_MAX_RETRY_ATTEMPTS)", least=1)
 
 
+def error_of(text: str) -> OperationError:
+    """Return what an error text of s3dlio stands for; it has no other form."""
+    short = text[:200]
+    if found := _HTTP.search(text):
+        return s3_error(int(found[1]), "", short, {})
+    if found := _ANSWER.search(text):
+        code = found[1] or found[2]
+        error = s3_error(_NEAREST.get(code, 400), code, short, {})
+        error.status = None
+        return error
+    return next((error for sign, error in _SIGNS.items() if sign in text), BadRequest)(short)
+
+
+_translated = partial(translating, (RuntimeError, OSError, ValueError), error_of)
+
+
 class S3dlioClient(LibraryClient[S3dlioOptions]):
     """Requests through the functions of ``s3dlio``.
 
@@ -163,10 +179,11 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         for position in range(0, len(data), self._transfer.block_size):
             sink.write_at(position, data[position : position + self._transfer.block_size])
 
+    @_translated()
     def head(self, key: str, exchange: Exchange) -> int:
-        with _translated():
-            return int(self._library.stat(self._uri(key))["size"])
+        return int(self._library.stat(self._uri(key))["size"])
 
+    @_translated()
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """List everything, always, in as many requests as that takes.
 
@@ -174,33 +191,32 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         key: what else was requested is picked from the response.
         """
         directory = prefix[: prefix.rfind("/") + 1]
-        with _translated():
-            uris = self._library.list(self._uri(directory), recursive=True)
+        uris = self._library.list(self._uri(directory), recursive=True)
         names = (uri.removeprefix(self._uri("")) for uri in uris)
         return sorted(name for name in names if name.startswith(prefix) and name > after), False
 
+    @_translated()
     def delete(self, key: str, exchange: Exchange) -> None:
         """Delete one object: to s3dlio that is a DeleteObjects request with one key."""
-        with _translated():
-            self._library.delete(self._uri(key))
+        self._library.delete(self._uri(key))
 
+    @_translated()
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
         step = self._options.part_mb * MIB
-        with _translated():
-            writer = self._library.MultipartUploadWriter(
-                self._bucket,
-                key,
-                part_size=step,
-                max_in_flight=self._options.parts,
-                abort_on_drop=True,
-            )
-            for offset in range(0, source.size, step):
-                count = min(step, source.size - offset)
-                # Filled where it is sent from: the library's memory, without a copy.
-                source.readinto_at(offset, writer.reserve(count))
-                writer.commit(count)
-                exchange.moved(count)
-            writer.close()
+        writer = self._library.MultipartUploadWriter(
+            self._bucket,
+            key,
+            part_size=step,
+            max_in_flight=self._options.parts,
+            abort_on_drop=True,
+        )
+        for offset in range(0, source.size, step):
+            count = min(step, source.size - offset)
+            # Filled where it is sent from: the library's memory, without a copy.
+            source.readinto_at(offset, writer.reserve(count))
+            writer.commit(count)
+            exchange.moved(count)
+        writer.close()
 
     def _uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"
@@ -243,19 +259,3 @@ def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module with
             hint="it keeps its first settings: use a new process or function",
         )
     return import_module("s3dlio")
-
-
-def error_of(text: str) -> OperationError:
-    """Return what an error text of s3dlio stands for; it has no other form."""
-    short = text[:200]
-    if found := _HTTP.search(text):
-        return s3_error(int(found[1]), "", short, {})
-    if found := _ANSWER.search(text):
-        code = found[1] or found[2]
-        error = s3_error(_NEAREST.get(code, 400), code, short, {})
-        error.status = None
-        return error
-    return next((error for sign, error in _SIGNS.items() if sign in text), BadRequest)(short)
-
-
-_translated = partial(translating, (RuntimeError, OSError, ValueError), error_of)

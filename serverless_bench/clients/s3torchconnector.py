@@ -24,11 +24,10 @@ from s3torchconnectorclient._mountpoint_s3_client import (
 )
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.crt_errors import crt_error
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page, translating
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page, hand_on, translating
 from serverless_bench.clients.options import option
-from serverless_bench.clients.s3_errors import error_in_text
+from serverless_bench.clients.s3_errors import crt_error, error_in_text
 from serverless_bench.errors import (
     AccessDenied,
     BadResponse,
@@ -67,6 +66,25 @@ class S3TorchConnectorOptions:
     max_attempts: int = option(2, "attempts of one request; the connector's own: 10", least=2)
 
 
+def error_of(text: str) -> OperationError:
+    """Return what an error text of the connector stands for; it has no other form."""
+    short = text[:200]
+    if _ENDED in text:
+        # An upload that failed behind our back; the library keeps the reason to itself.
+        return no_keys() if find_keys() is None else ServerFault(short)
+    if found := _CRT.search(text):
+        return crt_error(found[1], found[2])
+    if found := _REGION.search(text):
+        return WrongRegion(short, region=found[1])
+    if found := _STATUS.search(text):
+        return error_in_text(int(found[1]), text)
+    kind = next((error for sign, error in _SIGNS.items() if sign in text), OperationError)
+    return kind(short)
+
+
+_translated = partial(translating, (S3Exception,), error_of)
+
+
 class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
     """Requests through ``MountpointS3Client``."""
 
@@ -90,14 +108,14 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         ),
     )
 
+    @_translated()
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write by an upload in parts, which the library gives up if it fails."""
-        with _translated():
-            writer = self._client.put_object(self._bucket, key)
-            for block in self._blocks(source):
-                writer.write(bytes(block))
-                exchange.moved(len(block))
-            writer.close()
+        writer = self._client.put_object(self._bucket, key)
+        for block in self._blocks(source):
+            writer.write(bytes(block))
+            exchange.moved(len(block))
+        writer.close()
 
     def get(
         self,
@@ -110,21 +128,17 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
     ) -> None:
         """Read in ranges of ``part_mb``."""
         begin, end = (None, None) if length is None else (offset, offset + length)
-        position = 0
         try:
             with _translated():
-                for chunk in self._client.get_object(self._bucket, key, begin, end):
-                    exchange.moved(len(chunk))
-                    sink.write_at(position, memoryview(chunk))
-                    position += len(chunk)
+                hand_on(self._client.get_object(self._bucket, key, begin, end), sink, exchange)
         except OperationError as exc:
             # Asked for ranges, an empty object has none.
             if exc.status != 416 or length is not None or self.head(key, exchange):
                 raise
 
+    @_translated()
     def head(self, key: str, exchange: Exchange) -> int:
-        with _translated():
-            return self._client.head_object(self._bucket, key).size
+        return self._client.head_object(self._bucket, key).size
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Go on where an earlier call ended.
@@ -137,27 +151,26 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
             pages = self._client.list_objects(self._bucket, prefix, max_keys=PAGE)
         keys: list[str] = []
         with _translated():
-            while not keys:
-                page = next(pages, None)
-                if page is None:
-                    break
+            for page in pages:
                 keys = [entry.key for entry in page.object_info if entry.key > after]
+                if keys:
+                    break
         check_page(keys, prefix, more=False)
         more = bool(keys) and not pages.complete
         if more:
             self._listings[prefix, keys[-1]] = pages
         return keys, more
 
+    @_translated()
     def delete(self, key: str, exchange: Exchange) -> None:
-        with _translated():
-            self._client.delete_object(self._bucket, key)
+        self._client.delete_object(self._bucket, key)
 
+    @_translated()
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         """Copy: a HEAD, and then one request or parts."""
         # The library puts the name into a header, and into a URL, as it is.
         name = quote(source, safe="/~")
-        with _translated():
-            self._client.copy_object(self._bucket, name, self._bucket, key)
+        self._client.copy_object(self._bucket, name, self._bucket, key)
 
     def close(self) -> None:
         """Release the client: the runtime ends its threads when it is forgotten."""
@@ -178,22 +191,3 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
                 force_path_style=not self._virtual,
                 max_attempts=self._options.max_attempts,
             )
-
-
-def error_of(text: str) -> OperationError:
-    """Return what an error text of the connector stands for; it has no other form."""
-    short = text[:200]
-    if _ENDED in text:
-        # An upload that failed behind our back; the library keeps the reason to itself.
-        return no_keys() if find_keys() is None else ServerFault(short)
-    if found := _CRT.search(text):
-        return crt_error(found[1], found[2])
-    if found := _REGION.search(text):
-        return WrongRegion(short, region=found[1])
-    if found := _STATUS.search(text):
-        return error_in_text(int(found[1]), text)
-    kind = next((error for sign, error in _SIGNS.items() if sign in text), OperationError)
-    return kind(short)
-
-
-_translated = partial(translating, (S3Exception,), error_of)

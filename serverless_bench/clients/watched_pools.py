@@ -14,8 +14,22 @@ from serverless_bench.clients.send_queue import SendQueue
 _TICK_S: Final = 0.05
 
 
-HERE: Final = threading.local()
-"""Its ``connection`` is the one over which this thread sends a body; None until it does."""
+class _Here(threading.local):
+    """The request of this thread, as the connections and bodies below a library have to know it.
+
+    Threads that a library starts by itself have the values that stand here.
+    """
+
+    connection: "Watched | None" = None
+    """Over which a body is sent; None until it is."""
+    exchange: Exchange | None = None
+    whole = True
+    """Whether the body of one request is all of it: its last byte is the last one then."""
+    response: Any = None
+    """The last one to this thread, a ``BaseHTTPResponse``, if the pool keeps it."""
+
+
+HERE: Final = _Here()
 
 
 class Watched:
@@ -78,5 +92,5 @@ def watched(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
 def sending_here() -> Watched | None:
     """Return the connection over which what is read of this thread's body now is sent, if it is."""
     # botocore reads on, and sends nothing, if the store has answered before it had the body.
-    connection: Watched | None = getattr(HERE, "connection", None)
+    connection = HERE.connection
     return None if getattr(connection, "_response_received", False) else connection

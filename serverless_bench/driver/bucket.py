@@ -23,12 +23,10 @@ from serverless_bench.clients.control import open_control_client
 from serverless_bench.clients.listings import (
     ObjectVersion,
     OpenUpload,
-    read_uploads,
     read_versions,
-    uploads_query,
     versions_query,
 )
-from serverless_bench.clients.s3_http import NO_HEADERS, byte_range, document, texts
+from serverless_bench.clients.s3_http import NO_HEADERS, document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.errors import (
     AccessDenied,
@@ -69,7 +67,7 @@ class BucketClient(WireClient):
     """The thin client, with the requests that are about a bucket itself.
 
     The clients of other clouds have the same methods (``obstore_control.CloudControl``), but for
-    those of versions.
+    those of versions and settings, which nobody asks them for.
     """
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
@@ -99,14 +97,6 @@ class BucketClient(WireClient):
         sizes = [whole_number(text) for text in texts(listed, "Size")]
         return keys, [size for size in sizes if size is not None], more
 
-    def list_uploads(
-        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
-    ) -> tuple[list[OpenUpload], OpenUpload | None]:
-        """Return a page of open uploads, and behind which one the next page begins."""
-        query = uploads_query(prefix, marker)
-        response = self._send("ListMultipartUploads", "", exchange, query=query)
-        return read_uploads(response.text, prefix)
-
     def list_versions(
         self, prefix: str, after: ObjectVersion | None, exchange: Exchange
     ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
@@ -114,16 +104,6 @@ class BucketClient(WireClient):
         query = versions_query(prefix, after)
         response = self._send("ListObjectVersions", "", exchange, query=query)
         return read_versions(response.text, prefix)
-
-    def get_version_head(
-        self, version: ObjectVersion, length: int, exchange: Exchange
-    ) -> tuple[bytes, str, str]:
-        """Return the first bytes of a version, as ``get_head`` does."""
-        headers = byte_range(0, length)
-        query = version.query
-        response = self._send("GetObject", version.key, exchange, query=query, headers=headers)
-        found = response.headers
-        return response.text[:length], found.get("etag", ""), found.get("content-range", "")
 
     def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
         """Delete one version, or one delete marker, for good."""
@@ -287,7 +267,7 @@ class Bucket(ObjectIO):
 
     def head_version(self, version: ObjectVersion, length: int) -> Head:
         """Return how a version begins."""
-        call = partial(self._client.get_version_head, version, length)
+        call = partial(self._client.get_head, version.key, length, query=version.query)
         return Head.of(*self._run("get", call))
 
     def delete_version(self, version: ObjectVersion) -> None:

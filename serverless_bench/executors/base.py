@@ -244,12 +244,12 @@ def read_record(
     # The workers of this machine load this module, too.
     import orjson  # noqa: PLC0415
 
-    from serverless_bench.rundir.received import check_received  # noqa: PLC0415
+    from serverless_bench.rundir.received import check_received, record_of  # noqa: PLC0415
 
     try:
-        found = InvocationRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
+        found = record_of(orjson.loads(data) if isinstance(data, bytes) else data)
         check_received(found, index, launch)
-    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+    except ValueError as exc:
         cause = f"unreadable record: {type(exc).__name__}: {exc}"[:_CAUSE_CHARACTERS]
         return Lost(index=index, launch=launch, cause=cause)
     return found

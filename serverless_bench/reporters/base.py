@@ -69,6 +69,10 @@ def simulated(summary: Summary) -> Iterator[str]:
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield what the table of a report says, name and value."""
     at_once = format_count(summary.planned_concurrency, "function")
+    warm = (
+        f"{format_count(summary.warmup_operations, 'operation')}, in none of these rates and times"
+    )
+    idle, threads = summary.idle_threads, summary.threads
     used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
     table: list[Row] = [
         ("bytes moved", _bytes(summary)),
@@ -81,10 +85,10 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("functions done at", format_moments(summary.done_s)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
-        ("warm-up", _warmup(summary)),
+        ("warm-up", warm if summary.warmup_operations else None),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
-        ("idle threads", _idle(summary)),
+        ("idle threads", idle_words(idle, threads) if idle else None),
         ("bounded by", bounded_by(summary)),
         # Other tools do not say where a bucket was.
         ("store", f"{summary.store.removesuffix(' at ')}, {at_once} at once"),
@@ -250,11 +254,6 @@ def _verified(summary: Summary) -> str | None:
     return text if workload_of(summary.workload).verifies or summary.verified_bytes else None
 
 
-def _idle(summary: Summary) -> str | None:
-    idle = summary.idle_threads
-    return idle_words(idle, summary.threads) if idle else None
-
-
 def _not_steady(summary: Summary) -> str:
     needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
     what = format_count(needed, "thread" if summary.threads > 1 else "function")
@@ -294,13 +293,6 @@ def _attempts(summary: Summary) -> str:
     if stats.retried_bytes:
         text += f", {format_size(stats.retried_bytes)} moved in vain"
     return text
-
-
-def _warmup(summary: Summary) -> str | None:
-    count = summary.warmup_operations
-    return (
-        f"{format_count(count, 'operation')}, in none of these rates and times" if count else None
-    )
 
 
 def _gate(gate: GateSummary | None) -> str | None:

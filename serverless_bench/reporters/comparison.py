@@ -76,16 +76,11 @@ def format_metric(metric: str, value: float) -> str:
 
 def _headline(found: Mapping[str, Any]) -> str:
     direction = "more" if found["more_is_better"] else "less"
+    field, *part = found["metric"].split(".", 1)
     return (
-        f"{_in_words(found['metric'])}, {direction} is better;"
+        f"{', '.join((_METRICS.get(field, field), *part))}, {direction} is better;"
         f" a difference below {found['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
     )
-
-
-def _in_words(metric: str) -> str:
-    field, _, part = metric.partition(".")
-    words = _METRICS.get(field, field)
-    return f"{words}, {part}" if part else words
 
 
 def _ratio(value: float) -> str:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from serverless_bench.user_files import parse_toml
 
@@ -18,8 +19,9 @@ _INNER: Final[Mapping[str, str]] = {
 """Sections of objects that have another name than the field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Figure(
+    msgspec.Struct, frozen=True, kw_only=True, rename={"what": "is"}, forbid_unknown_fields=True
+):
     """One field of a JSON report; analysis/figures.toml says what its parts mean."""
 
     what: str
@@ -33,12 +35,9 @@ Sections = Mapping[str, Mapping[str, Figure]]
 """Definitions by section, which is an object of the document, and field."""
 
 
-def read(text: str) -> dict[str, dict[str, Figure]]:
+def read(text: str) -> Sections:
     """Return the definitions by section and field."""
-    return {
-        section: {name: _figure(entry) for name, entry in entries.items()}
-        for section, entries in parse_toml(text).items()
-    }
+    return msgspec.convert(parse_toml(text), dict[str, dict[str, Figure]])
 
 
 @cache
@@ -82,14 +81,8 @@ def _by_themselves(figures: Mapping[str, Figure]) -> dict[str, Figure]:
     made: dict[str, Figure] = {}
     before = ""
     for name, figure in figures.items():
+        made[name] = figure
         if figure.null is not None:
             before = figure.null.replace(_AS_BEFORE, before)
-            made[name] = replace(figure, null=before)
-        else:
-            made[name] = figure
+            made[name] = msgspec.structs.replace(figure, null=before)
     return made
-
-
-def _figure(entry: Mapping[str, Any]) -> Figure:
-    more: dict[str, Any] = {name: value for name, value in entry.items() if name != "is"}
-    return Figure(what=entry["is"], **more | {"counts": tuple(entry.get("counts", ()))})

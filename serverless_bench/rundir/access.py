@@ -1,9 +1,8 @@
 """Reads and writes of keys that the functions of a run share: the history of each version."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 
 class Act(StrEnum):
@@ -47,8 +46,3 @@ class Access:
 
 AccessRow: TypeAlias = tuple[str, Act, str | None, str | None, int, int, Ending]
 """The fields of an ``Access`` after its operation."""
-ACCESS_WORDS: Final[Mapping[str, Mapping[str, StrEnum]]] = {
-    "act": {str(act): act for act in Act},
-    "ending": {str(ending): ending for ending in Ending},
-}
-"""Columns that hold one of a few words, and the words."""

@@ -11,11 +11,11 @@ import struct
 import weakref
 from abc import ABC, abstractmethod
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property, partial
-from types import NoneType
+from itertools import count
 from typing import IO, Any, Final, get_args
 
 import numpy as np
@@ -23,18 +23,12 @@ import orjson
 from numpy.typing import NDArray
 
 from serverless_bench.errors import ArchiveError
-from serverless_bench.rundir.schema import LIMIT
 from serverless_bench.rundir.tables import ABSENT, BlockTable, Ints, Table
 
 BLOCK_ROWS: Final = 1 << 16
 """Rows, or a few more, that make a block; tables of fewer are plain arrays."""
 IN_MEMORY_BYTES: Final = 128 << 20
 """Packed blocks of one run that stay in memory."""
-
-_FEW: Final = 256
-"""Rows of which Python finds the largest sooner than NumPy does."""
-_ONE: Final = struct.Struct("q")
-_MAX_SHOWN: Final = 40
 
 _Kept = tuple[int, int]
 """Where a block is, and how long."""
@@ -80,7 +74,7 @@ class BlockStore:
 
 
 class _Column(ABC):
-    """One column; rows come by ``convert``, which may refuse them, and ``extend``."""
+    """One column, whose values are of its type: ``reader`` has checked them."""
 
     dtype = "i8"
 
@@ -90,12 +84,8 @@ class _Column(ABC):
         self._blocks: list[Any] = []
 
     @abstractmethod
-    def convert(self, values: Sequence[Any]) -> Any:  # noqa: ANN401 - what `extend` takes
-        """Return ``values`` ready for ``extend``, or raise before anything has changed."""
-
-    def extend(self, ready: Any) -> None:  # noqa: ANN401 - what `convert` returns
-        """Append what ``convert`` has returned."""
-        self._rows += ready
+    def extend(self, values: Sequence[Any]) -> None:
+        """Append values."""
 
     def flush(self, store: BlockStore) -> None:
         """Make a block of the rows that came since the last one."""
@@ -130,40 +120,20 @@ class _Packed:
 class _IntColumn(_Column):
     """Integers; None is ``ABSENT``."""
 
-    def __init__(self, *, optional: bool = False, most: int = LIMIT - 1) -> None:
-        super().__init__()
-        self._optional = optional
-        self._least, self._most = ABSENT if optional else 0, most
-
-    def convert(self, values: Sequence[Any]) -> bytes:
-        if not values:
-            return b""
-        # Half of all columns are the same from end to end, which is seen sooner than converted.
-        first, count = values[0], len(values)
-        if first == values[-1] and values.count(first) == count:
-            least = most = ABSENT if first is None and self._optional else first
-            ready = _ONE.pack(least) * count
-        else:
-            try:
-                # In half the time that `array` takes, which says better what is wrong.
-                ready, least = struct.pack(f"{count}Q", *values), 0
-                many = count > _FEW
-                most = int(np.frombuffer(ready, np.uint64).max()) if many else max(values)
-            except struct.error:
-                if not self._optional and None in values:
-                    raise ValueError("has a null") from None
-                known = [ABSENT if value is None else value for value in values]
-                ready, least, most = array("q", known).tobytes(), min(known), max(known)
-        if least < self._least or most > self._most:
-            raise ValueError(f"has numbers that are not between 0 and {self._most}")
-        return ready
+    def extend(self, values: Sequence[Any]) -> None:
+        try:
+            self._rows += struct.pack(f"{len(values)}q", *values)
+        except struct.error:
+            self.extend([ABSENT if value is None else value for value in values])
 
     def pack(self, store: BlockStore) -> _Packed:
         rows = np.frombuffer(self._rows, dtype=np.int64)
         base, most = int(rows.min()), int(rows.max())
-        kind = next(kind for kind, bits in _BITS.items() if most - base < 1 << bits)
+        if base == most:
+            return _Packed(base, "", len(rows), (0, 0))
+        kind = np.min_scalar_type(most - base).str
         # Modulo 2**64, and so is the sum that gives the values back.
-        kept = store.keep((rows - np.int64(base)).astype(kind).tobytes()) if kind else (0, 0)
+        kept = store.keep((rows - np.int64(base)).astype(kind).tobytes())
         return _Packed(base, kind, len(rows), kept)
 
     def block(self, number: int, store: BlockStore) -> NDArray[Any]:
@@ -175,62 +145,25 @@ class _IntColumn(_Column):
         return rows
 
 
-_BITS: Final = {"": 0, "u1": 8, "u2": 16, "u4": 32, "u8": 64}
-
-
 class _FloatColumn(_Column):
     """Floating-point numbers."""
 
     dtype = "f8"
 
-    def convert(self, values: Sequence[Any]) -> bytes:
-        ready = array("d", values)
-        # A number that is none is not in order, whichever it is compared with.
-        if ready and not (0 <= min(ready) <= max(ready) < LIMIT and sum(ready) >= 0):
-            raise ValueError(f"has numbers that are not between 0 and {LIMIT}")
-        return ready.tobytes()
-
-
-class _Codes(dict[Any, int]):
-    """A number for each text, given when it is first asked for.
-
-    Parameters
-    ----------
-    words
-        What alone may be there; None for any text.
-    optional
-        Whether None may.
-    """
-
-    def __init__(self, words: frozenset[str] | None, *, optional: bool) -> None:
-        super().__init__()
-        self._words = words
-        self._optional = optional
-
-    def __missing__(self, text: object) -> int:
-        if text is None:
-            if not self._optional:
-                raise ValueError("has a null")
-        elif not isinstance(text, str):
-            raise TypeError("has a value that is no text")
-        elif self._words is not None and text not in self._words:
-            raise ValueError(f"has an unknown word: {text[:_MAX_SHOWN]!r}")
-        self[text] = len(self)
-        return len(self) - 1
+    def extend(self, values: Sequence[Any]) -> None:
+        self._rows += array("d", values).tobytes()
 
 
 class _NameColumn(_IntColumn):
     """Text of which there are few: one object for each, however many rows have it."""
 
-    def __init__(self, words: frozenset[str] | None = None, *, optional: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._codes = _Codes(words, optional=optional)
+        self._codes = defaultdict[str | None, int](count().__next__)
         self._texts = np.empty(0, dtype=object)
 
-    def convert(self, values: Sequence[Any]) -> bytes:
-        if values and values.count(values[0]) == len(values):
-            return struct.pack("q", self._codes[values[0]]) * len(values)
-        return struct.pack(f"{len(values)}q", *map(self._codes.__getitem__, values))
+    def extend(self, values: Sequence[Any]) -> None:
+        super().extend([self._codes[text] for text in values])
 
     def pending(self) -> NDArray[Any]:
         return self._named(super().pending())
@@ -247,15 +180,12 @@ class _NameColumn(_IntColumn):
 class _TextColumn(_Column):
     """Text that every row has another of: an index of it would only cost memory."""
 
-    def __init__(self, *, optional: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._types = {str, NoneType} if optional else {str}
         self._rows = []
 
-    def convert(self, values: Sequence[Any]) -> Sequence[Any]:
-        if not self._types.issuperset(map(type, values)):
-            raise TypeError("has a value that is no text")
-        return values
+    def extend(self, values: Sequence[Any]) -> None:
+        self._rows += values
 
     def pack(self, store: BlockStore) -> _Kept:
         return store.keep(orjson.dumps(self._rows))
@@ -273,18 +203,12 @@ _DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
 
 def _column(kind: Any, *, distinct: bool) -> _Column:  # noqa: ANN401 - a type, or a union of some
     """Return a column for values of a type, or of that type and None."""
-    kinds = get_args(kind) or (kind,)
-    optional = NoneType in kinds
-    if bool in kinds:
-        return _IntColumn(optional=optional, most=1)
-    if int in kinds:
-        return _IntColumn(optional=optional)
+    kinds = {kind, *get_args(kind)}
+    if not kinds.isdisjoint({bool, int}):
+        return _IntColumn()
     if float in kinds:
         return _FloatColumn()
-    if distinct:
-        return _TextColumn(optional=optional)
-    word = next((each for each in kinds if issubclass(each, StrEnum)), None)
-    return _NameColumn(None if word is None else frozenset(word), optional=optional)
+    return _TextColumn() if distinct else _NameColumn()
 
 
 class TableBuilder:
@@ -292,8 +216,6 @@ class TableBuilder:
 
     Parameters
     ----------
-    name
-        How messages call it.
     types
         The type of each column, from the fields of a record type.
     skip
@@ -303,9 +225,8 @@ class TableBuilder:
     """
 
     def __init__(
-        self, name: str, types: Mapping[str, object], skip: frozenset[str], store: BlockStore
+        self, types: Mapping[str, object], skip: frozenset[str], store: BlockStore
     ) -> None:
-        self._name = name
         self._columns = {
             column: _column(kind, distinct=column in _DISTINCT)
             for column, kind in types.items()
@@ -316,21 +237,10 @@ class TableBuilder:
         self._counts: list[int] = []
         self._first: list[int] = []
 
-    def convert(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-        """Return rows ready for ``extend``, or raise before anything has changed."""
-        ready = {}
-        for name, column in self._columns.items():
-            values = columns[name]
-            try:
-                ready[name] = column.convert(values)
-            except (TypeError, ValueError, OverflowError, struct.error) as exc:
-                raise ValueError(f"`{self._name}.{name}` {exc}") from None
-        return ready
-
-    def extend(self, ready: Mapping[str, Any], count: int) -> None:
+    def extend(self, columns: Mapping[str, Sequence[Any]], count: int) -> None:
         """Append ``count`` rows, those of one record."""
         for name, column in self._columns.items():
-            column.extend(ready[name])
+            column.extend(columns[name])
         self._pending += count
         if self._pending >= BLOCK_ROWS and "function" in self._columns:
             self._flush()

@@ -6,8 +6,9 @@ No object is made per row: a million operations would take 1.8 GiB as objects.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, get_type_hints
 
+import msgspec
 import numpy as np
 import orjson
 from numpy.typing import NDArray
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.planned import Plan
+from serverless_bench.rundir.received import outcome_type, tables_of
 from serverless_bench.rundir.record import TABLES, InvocationRecord, Lost
+from serverless_bench.rundir.rows import Columns
 from serverless_bench.rundir.schema import (
     Counts,
     End,
@@ -24,10 +27,9 @@ from serverless_bench.rundir.schema import (
     WaveLine,
     check,
 )
-from serverless_bench.rundir.tables import ABSENT, Ints, Table
+from serverless_bench.rundir.tables import ABSENT, Table
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
-    # What was imported may not say when.
     "submitted_ns": int | None,
     "collected_ns": int | None,
     "refusals": int,
@@ -39,12 +41,6 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "index": int,
     "launch": int,
 }
-_NEVER_NULL: Final = tuple(
-    name
-    for name, kind in get_type_hints(InvocationRecord).items()
-    if name not in TABLES and type(None) not in get_args(kind)
-)
-"""Fields of a record that have a value in every record."""
 _MAX_PROBLEMS: Final = 5
 _MAX_PROBLEM: Final = 200
 
@@ -58,6 +54,8 @@ _BLANK: Final = {
 _FIELDS: Final = tuple(f.name for f in fields(InvocationRecord) if f.name not in TABLES)
 _FIELDS_OF_LOST: Final = tuple(f.name for f in fields(Lost) if f.name != "cause")
 
+_SIGNS: Final = frozenset({"alive", "cleaning", "end", "resumed", "suspended", "wave"})
+"""How lines are called that are of no function."""
 _WITH_KEYS: Final = frozenset({"accesses", "bad_ranges"})
 """Tables of which a report needs the keys: what happened there is what it is for."""
 
@@ -80,11 +78,10 @@ class RecordReader:
         self._plan = plan
         store = BlockStore()
         self.functions = TableBuilder(
-            "record", {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
+            {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
         )
         self.tables = {
             name: TableBuilder(
-                f"record.{name}",
                 {"function": int, **get_type_hints(row_type)},
                 frozenset() if name in _WITH_KEYS else skip,
                 store,
@@ -114,16 +111,22 @@ class RecordReader:
         for line in lines:
             self._line += 1
             try:
-                self._take(orjson.loads(line))
-            except (AttributeError, ValueError, KeyError, OverflowError, TypeError) as exc:
+                self._take(line)
+            except (KeyError, TypeError, ValueError) as exc:
                 self.skipped += 1
                 if len(self.problems) < _MAX_PROBLEMS:
                     what = f"lacks {exc}" if isinstance(exc, KeyError) else f"is skipped: {exc}"
                     self.problems.append(f"records.jsonl, line {self._line} {_plain(what)}")
 
-    def _take(self, data: Mapping[str, Any]) -> None:
-        if not isinstance(data, dict):
-            raise TypeError("it is no table")
+    def _take(self, line: bytes) -> None:
+        names = check(line, dict[str, msgspec.Raw], msgspec.json.decode).keys()
+        if names.isdisjoint(_SIGNS):
+            self._take_outcome(check(line, outcome_type(), msgspec.json.decode))
+        else:
+            self._take_sign(orjson.loads(line))
+
+    def _take_sign(self, data: Mapping[str, Any]) -> None:
+        """Take a line of a driver about itself."""
         if "end" in data:
             end = check(data["end"], End)
             self.end = _merged_end(self.end, data["end"])
@@ -148,48 +151,37 @@ class RecordReader:
                 raise ValueError("it ends before it begins")
             self.suspensions.append((began_ns, ended_ns))
             self._seen(ended_ns)
-        elif "wave" in data:
+        else:
             self.waves.append(check(data["wave"], WaveLine))
             self.stages.append(data["wave"])
-        else:
-            self._take_outcome(data)
 
-    def _take_outcome(self, data: Mapping[str, Any]) -> None:
-        record: Any = data.get("record")
-        lost = record is None
-        given = data["lost"] if lost else record
-        if not isinstance(given, dict):
-            raise TypeError("its function is no table")
-        tables = {} if lost else {name: _columns(name, record) for name in TABLES}
-        row: dict[str, Any] = {**_BLANK, "lost": lost}
-        row |= {name: data[name] for name in ("submitted_ns", "collected_ns", "refusals")}
-        row |= {name: given[name] for name in (_FIELDS_OF_LOST if lost else _FIELDS)}
-        if lost:
-            row["error"] = given["cause"]
+    def _take_outcome(self, line: Any) -> None:  # noqa: ANN401 - of ``outcome_type``
+        is_lost = line.record is None
+        given = line.lost if is_lost else line.record
+        if given is None:
+            raise ValueError("its function is no table")
+        tables = {} if is_lost else tables_of(given)
+        row: dict[str, Any] = {**_BLANK, "lost": is_lost}
+        row |= {name: getattr(line, name) for name in ("submitted_ns", "collected_ns", "refusals")}
+        row |= {name: getattr(given, name) for name in (_FIELDS_OF_LOST if is_lost else _FIELDS)}
+        if is_lost:
+            row["error"] = given.cause
         else:
-            for name in _NEVER_NULL:
-                if record[name] is None:
-                    raise ValueError(f"`record.{name}` is null")
+            _check_numbers(tables)
             failed = filter(None, tables["operations"]["error"])
-            row["error"] = record["error"] or next(failed, None)
-        if not 0 <= row["index"] < self._planned:
+            row["error"] = given.error or next(failed, None)
+        if row["index"] >= self._planned:
             raise ValueError("no invocation of this run")
-        counts = {name: _count(columns) for name, columns in tables.items()}
-        for name, columns in tables.items():
-            columns["function"] = [self._rows] * counts[name]
-        ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
-        if not lost:
-            _check_numbers(ready)
         row["deviation"] = self._deviation(row, tables)
-        self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}), 1)
-        for name, columns in ready.items():
-            self.tables[name].extend(columns, counts[name])
+        for name, columns in tables.items():
+            count = len(next(iter(columns.values())))
+            numbered = {**columns, "function": [self._rows] * count}
+            self.tables[name].extend(numbered, count)
+        self.functions.extend({name: [value] for name, value in row.items()}, 1)
         self._rows += 1
         self._seen(row["collected_ns"] or 0)
 
-    def _deviation(
-        self, row: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]
-    ) -> str | None:
+    def _deviation(self, row: Mapping[str, Any], tables: Mapping[str, Columns]) -> str | None:
         """Return how a function that is ok differs from the plan; None if that is not known."""
         if self._plan is None or row["lost"] or row["error"] or row["duplicate"]:
             return None
@@ -216,40 +208,13 @@ class RecordReader:
         self.ended = False
 
 
-def _columns(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the columns of a table of a record."""
-    columns: Mapping[str, list[Any]] = record[name]
-    if not isinstance(columns, dict):
-        raise TypeError(f"`record.{name}` is no table")
-    return dict(columns)
-
-
-def _count(columns: Mapping[str, list[Any]]) -> int:
-    """Return how many rows there are."""
-    if not {list}.issuperset(map(type, columns.values())):
-        raise TypeError("a column is no list")
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1:
-        raise ValueError("columns of unequal length")
-    return lengths.pop()
-
-
-def _check_numbers(tables: Mapping[str, Mapping[str, bytes]]) -> None:
-    """Refuse a record whose rows do not fit together; the analysis relies on it."""
-    index = _ints(tables["operations"]["index"])
-    if not np.array_equal(index, np.arange(len(index))):
+def _check_numbers(tables: Mapping[str, Columns]) -> None:
+    """Refuse a record whose rows do not say what they can; the analysis relies on it."""
+    index, overdue = tables["operations"]["index"], tables["overdue"]["count"]
+    if index != list(range(len(index))):
         raise ValueError("operations are not numbered from 0")
-    for name in ("attempts", "steps", "bad_ranges", "usages", "accesses"):
-        numbers = _ints(tables[name]["operation"])
-        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(index):
-            raise ValueError(f"{name} of no operation")
-    overdue = _ints(tables["overdue"]["count"]).tolist()
-    if overdue and not (min(overdue) > 0 and sum(overdue) <= MAX_DUE):
+    if 0 in overdue or sum(overdue) > MAX_DUE:
         raise ValueError("more operations overdue than a run can ask for")
-
-
-def _ints(ready: bytes) -> Ints:
-    return np.frombuffer(ready, dtype=np.int64)
 
 
 def with_status(received: Table, planned: int) -> Table:

@@ -11,11 +11,11 @@ a third of the size and loads into arrays without an object per row.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.access import ACCESS_WORDS, Access
-from serverless_bench.rundir.rows import column, from_columns, to_columns
+from serverless_bench.rundir.access import Access
+from serverless_bench.rundir.rows import column, to_columns
 
 
 class FoundBytes(StrEnum):
@@ -326,21 +326,6 @@ class InvocationRecord:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return values | {name: to_columns(kind, values[name]) for name, kind in TABLES.items()}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record that ``to_json`` made ``data`` from.
-
-        Raises
-        ------
-        TypeError, ValueError, KeyError
-            If ``data`` is anything else.
-        """
-        rows: dict[str, Any] = {
-            name: from_columns(row_type, data[name], _WORDS.get(row_type, {}))
-            for name, row_type in TABLES.items()
-        }
-        return cls(**{**data, **rows})
-
 
 TABLES: Mapping[str, type] = {
     "operations": OperationRecord,
@@ -388,11 +373,3 @@ class Outcome:
             "refusals": self.refusals,
             **result,
         }
-
-
-_WORDS: Mapping[type, Mapping[str, Mapping[str, StrEnum]]] = {
-    OperationRecord: {"kind": {str(kind): kind for kind in OperationKind}},
-    BadRange: {"found": {str(found): found for found in FoundBytes}},
-    Access: ACCESS_WORDS,
-}
-"""Columns that hold one of a few words, and the words."""

@@ -6,7 +6,6 @@ object of each nowhere: neither where they are written, nor where they are colle
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from enum import StrEnum
 from functools import cache
 from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar, cast, overload
@@ -94,42 +93,6 @@ def to_columns(row_type: type, rows: Sequence[Any]) -> Columns:
 def column(rows: Sequence[Any], name: str) -> Iterable[Any]:
     """Return one field of every row."""
     return rows.columns[name] if isinstance(rows, Rows) else [getattr(row, name) for row in rows]
-
-
-def from_columns(
-    row_type: type[R], columns: Columns, words: Mapping[str, Mapping[str, StrEnum]]
-) -> Rows[R]:
-    """Return the rows of a table.
-
-    Parameters
-    ----------
-    row_type
-        Of the rows.
-    columns
-        As they are in JSON.
-    words
-        What each text of a column stands for, where only a few may be there.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If that is no such table.
-    """
-    names, name = _names(cast("Any", row_type)), row_type.__name__
-    if columns.keys() != {*names}:
-        differing = sorted(columns.keys() ^ {*names})
-        raise TypeError(f"{name} has unknown columns, or lacks columns: {differing}")
-    if not all(isinstance(values, list) for values in columns.values()):
-        raise TypeError(f"{name} has a column that is no list")
-    if len({len(values) for values in columns.values()}) > 1:
-        raise ValueError(f"columns of {name} are of unequal length")
-    filled = {field: columns[field] for field in names}
-    for field, meaning in words.items():
-        try:
-            filled[field] = [meaning[text] for text in filled[field]]
-        except KeyError:
-            raise ValueError(f"{name} has a {field} that is unknown") from None
-    return Rows(row_type, filled)
 
 
 @cache

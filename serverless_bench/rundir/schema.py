@@ -1,9 +1,9 @@
 """What a run directory may say besides its records: types, ranges, characters.
 
-Whoever reads one may rely on it from here on; see ``columns`` for records.
+Whoever reads one may rely on it from here on; see ``received`` for records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -162,8 +162,8 @@ def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:
         raise ArchiveError(f"{path}: {exc}", hint=exc.hint or _HINT) from None
 
 
-def check(data: object, kind: type[T]) -> T:
-    """Return data as what a class describes.
+def check(data: object, kind: type[T], read: Callable[..., T] = msgspec.convert) -> T:
+    """Return data as what a class describes; ``read`` makes that of them.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def check(data: object, kind: type[T]) -> T:
         If it is not; it names the field.
     """
     try:
-        return msgspec.convert(data, kind)
+        return read(data, type=kind)
     except msgspec.ValidationError as exc:
         text, _, where = str(exc).partition(" - at ")
         field = where.strip("`").removeprefix("$").removeprefix(".")

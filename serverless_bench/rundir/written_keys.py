@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, get_type_hints
+from typing import Final
 
 import orjson
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.files import open_file, record_lines
-from serverless_bench.rundir.record import InvocationRecord, OperationRecord
+from serverless_bench.rundir.received import record_of
+from serverless_bench.rundir.record import OperationRecord
 from serverless_bench.rundir.rows import Columns, to_columns
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
@@ -24,16 +24,11 @@ _CHANGING: Final = _WRITING | {
 
 def operations_in(path: Path) -> Iterator[Columns]:
     """Yield the operations of each record; lines that are not readable are left out."""
-    checking = TableBuilder(
-        "record.operations", get_type_hints(OperationRecord), frozenset(), BlockStore()
-    )
     with open_file(path) as file:
         for line in record_lines(file):
-            with suppress(AttributeError, KeyError, TypeError, ValueError):
-                record = InvocationRecord.from_json(orjson.loads(line)["record"])
-                columns = to_columns(OperationRecord, record.operations)
-                checking.convert(columns)
-                yield columns
+            with suppress(KeyError, TypeError, ValueError):
+                record = record_of(orjson.loads(line)["record"])
+                yield to_columns(OperationRecord, record.operations)
 
 
 def readable_keys(operations: Columns) -> list[str]:

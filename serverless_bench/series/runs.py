@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
 from serverless_bench.driver.link import beyond_the_link
@@ -111,7 +110,7 @@ class FinishedRun:
         """Exit code that the run stands for."""
         if self.problem is not None:
             return self.problem.exit_code
-        return exit_code_of(summarize(self.run))
+        return summarize(self.run).exit_code()
 
 
 class CutOff(SbenchError):

@@ -6,7 +6,7 @@ from typing import Final
 from serverless_bench.reporters.definitions import terms
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import Chart, Row, colors, figure, number, values
-from serverless_bench.reporters.page.document import Html, Part, document, tag
+from serverless_bench.reporters.page.document import Html, document, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
 from serverless_bench.studies.report import Report, head, outcome_of, tell, to_json
 from serverless_bench.studies.table import TextTable, Writer, title_of
@@ -24,32 +24,25 @@ class PageWriter(Writer):
     def __init__(self) -> None:
         super().__init__(StringIO(), markdown=False)
         self.name = ""
-        self._parts: list[tuple[str, list[Html]]] = [("", [])]
+        self.parts: list[tuple[str, list[Html]]] = [("", [])]
+        """The first one, which has no title, is what comes before the others."""
 
     def title(self, text: str, *, top: bool = False) -> None:
         """Take the title of the page, or begin another part."""
         if top:
             self.name = text
         else:
-            self._parts.append((f"{text[0].upper()}{text[1:]}", []))
+            self.parts.append((f"{text[0].upper()}{text[1:]}", []))
 
     def line(self, text: str, *, deep: int = 0) -> None:
         """Take a paragraph, or an item that deep."""
         indent = f"margin-left: {deep * _INDENT:g}em" if deep else None
-        self._parts[-1][1].append(tag("p", text, style=indent))
+        self.parts[-1][1].append(tag("p", text, style=indent))
 
     def table(self, found: TextTable) -> None:
         """Take the table of a part, which is called as the part is."""
-        caption, content = self._parts[-1]
+        caption, content = self.parts[-1]
         content.append(table(found.header, found.rows, names=found.named, caption=caption))
-
-    def lines(self) -> list[Html]:
-        """Return what came before the first part."""
-        return self._parts[0][1]
-
-    def parts(self) -> list[Part]:
-        """Return the parts."""
-        return [Part(title=title, content=content) for title, content in self._parts[1:]]
 
 
 def page(report: Report) -> str:
@@ -63,9 +56,10 @@ def page(report: Report) -> str:
     tell(report, write)
     figures = Figures(to_json(report), terms(), "experiment")
     drawn = _chart(report)
-    first = [] if drawn is None else [Part(title="Picture", content=figure(drawn))]
-    parts = [*first, *write.parts(), all_figures(figures)]
-    return document(write.name, tag("div", verdicts, write.lines()), parts, figures.definitions())
+    first = [] if drawn is None else [("Picture", figure(drawn))]
+    (_, lines), *told = write.parts
+    parts = [*first, *told, all_figures(figures)]
+    return document(write.name, tag("div", verdicts, lines), parts, figures.definitions())
 
 
 def _chart(report: Report) -> Chart | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from serverless_bench.analysis.timeline import segments
+from serverless_bench.analysis.timeline import segments_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.statistics.stability import batch_means
 from serverless_bench.studies.definition import Setting, Settings
@@ -98,7 +98,7 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
     progress nobody sees, by their operations. None for either that it does not tell.
     """
     try:
-        moved, _ = segments(run, segment_ns=NS_PER_S // 1000)
+        moved = segments_of(run, NS_PER_S // 1000).moved()[0]
     except ValueError:
         return None, None
     took_s = len(moved) / 1000

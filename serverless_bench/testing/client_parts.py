@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
@@ -15,6 +15,7 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter, unseen
 
+F = TypeVar("F", bound=Callable[..., Any])
 SIZE = 3_000_001
 """Three blocks, and one byte of a fourth."""
 
@@ -54,8 +55,6 @@ class Listening(Meter):
         Called at every point with the bytes that moved since the last one.
     """
 
-    __slots__ = ("headers",)
-
     def __init__(self, on_moved: Callable[[int, int], None] = unseen) -> None:
         super().__init__(
             "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved
@@ -75,8 +74,6 @@ class EndedMeter(Listening):
     at
         0 ends it at the first call of the client.
     """
-
-    __slots__ = ("_at",)
 
     def __init__(self, at: int = 1) -> None:
         super().__init__()
@@ -115,6 +112,16 @@ def content(key: str, size: int = SIZE, offset: int = 0) -> bytes:
     return bytes(data)
 
 
+def needs(*operations: str) -> Callable[[F], F]:
+    """Return a decorator for tests that are skipped unless client and store do ``operations``."""
+
+    def declare(test: F) -> F:
+        vars(test)["operations"] = operations
+        return test
+
+    return declare
+
+
 def check_status(client: Client, status: int | None, *expected: int) -> None:
     """Check an HTTP status, if the client sees every one of its requests."""
     if client.info.attempts == "exact":
@@ -149,10 +156,11 @@ class ClientFixtures:
         if reason := self.deviations(target.client).get(name):
             request.node.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
-    def need(self, target: Target, *operations: str) -> None:
-        """Skip the test unless client and store do all of ``operations``."""
-        there = CLIENTS.load(target.client).info.operations - self.lacks(target.client)
-        if missing := sorted({*operations} - there):
+    @pytest.fixture(autouse=True)
+    def needed_operations(self, request: pytest.FixtureRequest, target: Target) -> None:
+        """Skip a test unless client and store do all operations that it ``needs``."""
+        offered = CLIENTS.load(target.client).info.operations - self.lacks(target.client)
+        if missing := sorted({*getattr(request.function, "operations", ())} - offered):
             pytest.skip(f"no {', '.join(missing)} with the client {target.client!r} here")
 
     @abstractmethod

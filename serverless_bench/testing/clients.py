@@ -16,11 +16,12 @@ looked at with the cloud's own library (``testing.reference``), not with the cli
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from serverless_bench.clients import open_client, options
-from serverless_bench.clients.base import ALL_OPERATIONS, Client, ClientInfo
+from serverless_bench.clients.base import ALL_OPERATIONS, Client, ClientInfo, ConditionalClient
 from serverless_bench.clock import sleep
 from serverless_bench.errors import (
     AccessDenied,
@@ -33,10 +34,9 @@ from serverless_bench.errors import (
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import MIN_PART_BYTES, Transfer
 from serverless_bench.rundir.record import Shown
-from serverless_bench.testing.client_conditions import ConditionContract
-from serverless_bench.testing.client_keys import ODD, KeyContract, bytes_of, stored
 from serverless_bench.testing.client_parts import (
     SIZE,
+    ClientFixtures,
     Collector,
     EndedMeter,
     RangeOf,
@@ -44,12 +44,34 @@ from serverless_bench.testing.client_parts import (
     check_status,
     content,
     fetched,
+    needs,
     new_meter,
 )
 from serverless_bench.testing.reference import open_reference
 
+ODD = "a b+c/d~e%20?&=\u00fc.7"
+"""A key that has to be escaped in a URL, in XML or in both."""
 
-class ClientContract(KeyContract, ConditionContract):
+
+def store(target: Target, *names: str, size: int = 10) -> list[str]:
+    """Write objects without the client under test, and return their keys, sorted."""
+    keys = sorted(f"{target.prefix}{name}" for name in names)
+    for key in keys:
+        open_reference(target).put(key, content(key, size))
+    return keys
+
+
+def bytes_of(target: Target, key: str) -> bytes:
+    """Return what is stored at a key."""
+    return open_reference(target).get(key)
+
+
+def stored(target: Target) -> list[str]:
+    """Return the keys below the target's prefix."""
+    return open_reference(target).keys(target.prefix)
+
+
+class ClientContract(ClientFixtures):
     """The tests; see the module."""
 
     def test_it_says_what_it_is(self, declared: ClientInfo) -> None:
@@ -95,10 +117,10 @@ class ClientContract(KeyContract, ConditionContract):
         assert (meter.first_byte_ns is not None) == (Shown.FIRST_BYTE in client.info.shows)
 
     @pytest.mark.parametrize(("offset", "length"), [(0, 1), (1, 2), (1_048_575, 1_048_578)])
+    @needs("range")
     def test_a_range_is_half_open(
         self, client: Client, target: Target, key: str, offset: int, length: int
     ) -> None:
-        self.need(target, "range")
         open_reference(target).put(key, content(key))
         sink, meter = Collector(), new_meter()
         client.get(key, sink, meter, offset=offset, length=length)
@@ -110,15 +132,15 @@ class ClientContract(KeyContract, ConditionContract):
         check_status(client, meter.status, 200, 206)
         assert meter.bytes == length
 
+    @needs("range")
     def test_a_range_beyond_the_end_is_cut_off(
         self, client: Client, target: Target, key: str
     ) -> None:
-        self.need(target, "range")
         open_reference(target).put(key, content(key, 100))
         assert fetched(client, key, offset=90, length=20) == content(key)[90:100]
 
+    @needs("multipart")
     def test_parts_become_one_object(self, client: Client, target: Target, key: str) -> None:
-        self.need(target, "multipart")
         size = MIN_PART_BYTES + 1
         upload_id = client.create_multipart(key, new_meter())
         bodies = (RangeOf(key, 0, MIN_PART_BYTES), RangeOf(key, MIN_PART_BYTES, 1))
@@ -131,10 +153,10 @@ class ClientContract(KeyContract, ConditionContract):
         client.complete_multipart(key, upload_id, etags, new_meter())
         assert bytes_of(target, key) == content(key, size)
 
+    @needs("multipart")
     def test_an_aborted_upload_leaves_nothing(
         self, client: Client, target: Target, key: str
     ) -> None:
-        self.need(target, "multipart")
         upload_id = client.create_multipart(key, new_meter())
         client.upload_part(key, upload_id, 1, RangeOf(key, 0, 1000), new_meter())
         client.abort_multipart(key, upload_id, new_meter())
@@ -192,8 +214,8 @@ class ClientContract(KeyContract, ConditionContract):
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(there_and_back, keys)) == [content(key) for key in keys]
 
-    def test_errors_are_of_our_own_tree(self, client: Client, target: Target, key: str) -> None:
-        self.need(target, "multipart")
+    @needs("multipart")
+    def test_errors_are_of_our_own_tree(self, client: Client, key: str) -> None:
         with pytest.raises(OperationError):
             client.upload_part(key, "no-such-upload", 1, RangeOf(key, 0, 10), new_meter())
 
@@ -226,3 +248,106 @@ class ClientContract(KeyContract, ConditionContract):
             # A store may be slow to see that no more is coming.
             sleep(0.1)
             assert stored(target) == []
+
+    @needs("head")
+    def test_head_tells_the_size(self, client: Client, target: Target) -> None:
+        [key] = store(target, "object", size=12_345)
+        meter = new_meter()
+        assert client.head(key, meter) == 12_345
+        check_status(client, meter.status, 200)
+        assert meter.bytes == 0
+
+    @needs("head")
+    def test_head_of_a_missing_object_is_not_found(self, client: Client, key: str) -> None:
+        check_not_found(client, lambda meter: client.head(key, meter))
+
+    @needs("list")
+    def test_a_listing_is_sorted_and_complete(self, client: Client, target: Target) -> None:
+        keys = store(target, ODD, "2", "10", "deep/er/3")
+        meter = new_meter()
+        assert client.list_keys(target.prefix, "", meter) == (keys, False)
+        check_status(client, meter.status, 200)
+        assert meter.bytes == 0
+
+    @needs("list")
+    def test_a_listing_goes_on_behind_a_key(self, client: Client, target: Target) -> None:
+        keys = store(target, "1", "2", "3")
+        assert client.list_keys(target.prefix, keys[0], new_meter()) == (keys[1:], False)
+
+    @needs("list")
+    def test_a_listing_of_nothing_is_empty(self, client: Client, target: Target) -> None:
+        assert client.list_keys(f"{target.prefix}none/", "", new_meter()) == ([], False)
+
+    @needs("list")
+    def test_a_prefix_is_no_directory(self, client: Client, target: Target) -> None:
+        keys = store(target, "ab1", "ab2", "b")
+        assert client.list_keys(f"{target.prefix}ab", "", new_meter()) == (keys[:2], False)
+
+    @needs("delete")
+    def test_delete_removes_one_object(self, client: Client, target: Target) -> None:
+        gone, kept = store(target, ODD, "b")
+        meter = new_meter()
+        client.delete(gone, meter)
+        assert stored(target) == [kept]
+        check_status(client, meter.status, 200, 204)
+
+    @needs("delete")
+    def test_deleting_what_is_gone_is_no_error(self, client: Client, key: str) -> None:
+        client.delete(key, new_meter())
+
+    @needs("delete_many")
+    def test_many_are_deleted_at_once(self, client: Client, target: Target) -> None:
+        keys = store(target, ODD, "b&<c>\"'", "d", "e")
+        meter = new_meter()
+        client.delete_many([*keys[:3], f"{target.prefix}never-was"], meter)
+        assert stored(target) == keys[3:]
+        check_status(client, meter.status, 200)
+
+    @needs("copy")
+    def test_a_copy_has_the_same_bytes(self, client: Client, target: Target) -> None:
+        [source] = store(target, ODD, size=54_321)
+        copied = f"{target.prefix}z {ODD}"
+        meter = new_meter()
+        client.copy(source, copied, meter)
+        assert bytes_of(target, copied) == content(source, 54_321)
+        check_status(client, meter.status, 200)
+
+    @needs("copy")
+    def test_a_copy_of_nothing_is_not_found(self, client: Client, target: Target) -> None:
+        source, copied = f"{target.prefix}none", f"{target.prefix}copy"
+        check_not_found(client, lambda meter: client.copy(source, copied, meter))
+
+    def test_a_write_takes_effect_only_if_its_condition_holds(
+        self, client: Client, declared: ClientInfo, target: Target
+    ) -> None:
+        if not declared.conditional or "conditions" in self.lacks(target.client):
+            pytest.skip("no conditional writes here")
+        conditional = cast("ConditionalClient", client)
+        # Its end declares no size: what stands there is the test's own.
+        key = f"{target.prefix}register"
+
+        def put(name: str, etag: str | None) -> None:
+            conditional.put_if(key, RangeOf(name, 0, 100), new_meter(), etag=etag)
+
+        def get() -> tuple[bytes, str]:
+            sink, meter = Collector(), new_meter()
+            etag = conditional.get_tagged(key, sink, meter)
+            check_status(client, meter.status, 200)
+            assert meter.bytes == 100
+            return sink.joined(), etag
+
+        with pytest.raises(NotFound):
+            get()
+        put("first", None)
+        first, etag = get()
+        assert first == content("first", 100)
+        assert etag
+        put("second", etag)
+        second, newer = get()
+        assert second == content("second", 100)
+        assert newer != etag
+        for refused in (None, etag):
+            with pytest.raises(OperationError) as caught:
+                put("third", refused)
+            assert caught.value.status == 412
+        assert get() == (second, newer)

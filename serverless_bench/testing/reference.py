@@ -1,10 +1,9 @@
 """What is in a store, by the library of whoever made its protocol: botocore, azure-storage-blob."""
 
 import os
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from botocore.config import Config
 from botocore.session import Session
@@ -17,34 +16,6 @@ if TYPE_CHECKING:
 
 _AZURE: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY")
 _CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *_AZURE)
-
-
-class Reference(Protocol):
-    """A bucket as the library of its protocol's author sees it."""
-
-    def put(self, key: str, data: bytes) -> None:
-        """Write one object."""
-
-    def get(self, key: str) -> bytes:
-        """Return the bytes of one object."""
-
-    def keys(self, prefix: str) -> list[str]:
-        """Return the keys below a prefix, in order."""
-
-    def open_uploads(self, prefix: str) -> list[str]:
-        """Return the keys of uploads that are neither complete nor given up."""
-
-
-def open_reference(target: Target) -> Reference:
-    """Return the reference of a target, one for all tests: making it takes long."""
-    credentials = tuple(map(os.environ.get, _CREDENTIALS))
-    return _open_reference(replace(target, client="", prefix="", client_option=()), credentials)
-
-
-@cache
-def _open_reference(target: Target, credentials: tuple[str | None, ...]) -> Reference:
-    del credentials
-    return _REFERENCES[target.protocol](target)
 
 
 class _S3:
@@ -106,13 +77,22 @@ class _AzureReference:
         return sorted({blob.name for blob in found} - {*self.keys(prefix)})
 
 
-def _other_side(target: Target) -> Reference:
-    """Return botocore's view of a store that speaks both protocols, as the loopback store does."""
-    return _S3(replace(target, protocol=StoreProtocol.S3, region="us-east-1"))
+Reference = _S3 | _AzureReference
+"""A bucket as the library of its protocol's author sees it."""
 
 
-_REFERENCES: Final[Mapping[StoreProtocol, Callable[[Target], Reference]]] = {
-    StoreProtocol.S3: _S3,
-    StoreProtocol.AZ: _AzureReference,
-    StoreProtocol.GS: _other_side,
-}
+def open_reference(target: Target) -> Reference:
+    """Return the reference of a target, one for all tests: making it takes long."""
+    credentials = tuple(map(os.environ.get, _CREDENTIALS))
+    return _open_reference(replace(target, client="", prefix="", client_option=()), credentials)
+
+
+@cache
+def _open_reference(target: Target, credentials: tuple[str | None, ...]) -> Reference:
+    del credentials
+    if target.protocol is StoreProtocol.AZ:
+        return _AzureReference(target)
+    if target.protocol is StoreProtocol.GS:
+        # Of a store that speaks S3's protocol, too, as the loopback store does.
+        target = replace(target, region="us-east-1")
+    return _S3(target)

@@ -13,7 +13,7 @@ from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import OperationError
 from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
+from serverless_bench.testing.client_parts import Collector, RangeOf, needs, new_meter
 from serverless_bench.testing.clients import ClientContract
 from serverless_bench.units import NS_PER_S
 from tests.contract.declared import clients_without, info_of
@@ -57,8 +57,8 @@ class TestOnSeaweedFS(OnServer):
         return embedded
 
     @pytest.mark.full
+    @needs("list", "delete_many")
     def test_a_long_listing_has_pages(self, client: Client, target: Target) -> None:
-        self.need(target, "list", "delete_many")
         keys = [f"{target.prefix}{number:04}" for number in range(1001)]
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda key: client.put(key, RangeOf(key, 0, 1), new_meter()), keys))

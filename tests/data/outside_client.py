@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from serverless_bench.clients.base import ClientInfo, Exchange, NoOptions, Sink, Source
 from serverless_bench.clients.environment import find_keys, no_keys
-from serverless_bench.clients.library import most_text
+from serverless_bench.clients.library import LONG_TEXT
 from serverless_bench.clients.s3_http import (
     METHODS,
     NO_HEADERS,
@@ -104,7 +104,7 @@ class OutsideClient(S3HttpClient[NoOptions]):
         headers = {name.lower(): value for name, value in response.getheaders()}
         exchange.answered(status, headers)
         if status >= 300 or sink is None:
-            text = response.read(most_text(is_long=True))
+            text = response.read(LONG_TEXT)
             if status >= 300:
                 raise response_error(status, text, headers, self._endpoint, self._bucket)
             check_success(text)

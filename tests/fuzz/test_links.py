@@ -208,4 +208,4 @@ def test_a_line_that_is_skipped_is_named_with_its_field(sbench: Nursery, run: Pa
     line["record"]["operations"]["size"][0] = 1e30
     (run / "records.jsonl").write_text(json.dumps(line) + "\n")
     ended = ask(sbench, run, "report", "run")
-    assert "records.jsonl, line 1 is skipped: `record.operations.size`" in ended.err
+    assert "records.jsonl, line 1 is skipped: `record.operations.size[0]`" in ended.err

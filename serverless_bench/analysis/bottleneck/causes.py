@@ -52,8 +52,6 @@ from numpy.typing import NDArray
 from serverless_bench.analysis.bottleneck.rate_limit import (
     FLOW_SHARE,
     SCOPES,
-    RateLimits,
-    bucket_fits,
     limited_functions,
     sample_of,
     share_of_sample,
@@ -131,7 +129,10 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     if not len(rows):
         return Bottleneck(slots=slot_shares(run))
     share, flow = _client_share(run, rows), _flow_share(run, good, rows)
-    cause, limits = _before_rates(run, rows, share, flow), _limits(run, good, rows, flow[0])
+    cause, limits = (
+        _before_rates(run, rows, share, flow),
+        limited_functions(run, good, rows, flow[0]),
+    )
     counts = Counter(cause.tolist())
     sample = sample_of(len(rows))
     shaped = is_among(sample, sorted(limits.functions["rate_limit"]))
@@ -179,17 +180,10 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     flow = _flow_share(run, good, rows)
     cause = _before_rates(run, rows, _client_share(run, rows), flow)
     replaced = is_one_of(cause, _REPLACED)
-    for limit, limited in _limits(run, good, rows, flow[0]).functions.items():
+    for limit, limited in limited_functions(run, good, rows, flow[0]).functions.items():
         cause[replaced & is_among(np.arange(len(rows)), sorted(limited))] = limit
     sample = sample_of(len(rows))
     return rows[sample], cause[sample]
-
-
-def _limits(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLimits:
-    """Return the limits of rate that a sample of functions shows."""
-    return limited_functions(
-        run, rows, bucket_fits(run, good & ~unacknowledged(run), rows, sample_of(len(rows))), flow
-    )
 
 
 def _before_rates(

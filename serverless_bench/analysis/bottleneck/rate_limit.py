@@ -8,6 +8,7 @@ import numpy as np
 
 from serverless_bench.analysis.bottleneck.slots import at_once
 from serverless_bench.analysis.spreading import elapsed_before
+from serverless_bench.analysis.visibility import unacknowledged
 from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -138,23 +139,22 @@ class RateLimits:
     """Fits of all of them."""
 
 
-def limited_functions(
-    run: Run, rows: Ints, buckets: Mapping[int, BucketFit], flow: Floats
-) -> RateLimits:
-    """Return which functions ran into a limit of their rate.
+def limited_functions(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLimits:
+    """Return which functions of a sample ran into a limit of their rate.
 
     Parameters
     ----------
     run
         A saved run, its workers' instants on the driver's clock.
+    good
+        Which operations succeeded and count.
     rows
         Functions that moved bytes.
-    buckets
-        Fits by position in ``rows``.
     flow
         Share of the time in which bytes flowed, shape of ``rows``; NaN where it is not known. A
         rate says nothing of a limit of bytes where they flow for less than ``FLOW_SHARE``.
     """
+    buckets = bucket_fits(run, good & ~unacknowledged(run), rows, sample_of(len(rows)))
     memory_mib = run.functions["memory_mib"][rows]
     published = {
         at
@@ -198,11 +198,7 @@ def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
     if bucket.burst_bytes <= BURST_SHARE * bucket.total_bytes:
         return False
     return any(
-        abs(
-            bucket.sustained_bytes_per_s
-            / function_network(memory_mib, quota_mbps=quota).bytes_per_s
-            - 1
-        )
+        abs(bucket.sustained_bytes_per_s / function_network(memory_mib, quota_mbps=quota) - 1)
         <= _PUBLISHED
         for quota in (BASE_MBPS, MOST_MBPS)
     )

@@ -25,7 +25,7 @@ from serverless_bench.aws.cost.forecast import (
 )
 from serverless_bench.aws.cost.places import placed
 from serverless_bench.aws.cost.prices import BilledUsage
-from serverless_bench.aws.lambda_network import MOST_MBPS, function_network
+from serverless_bench.aws.lambda_network import BURST_BYTES, MOST_MBPS, function_network
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
@@ -303,8 +303,7 @@ def _bytes_at_most(
     Each attempt of a planned request moves a whole object or part; all of them together no more
     than the network of a function carries, if the account's quota were raised as far as it goes.
     """
-    network = function_network(setting.memory_mib, quota_mbps=MOST_MBPS)
-    carried = network.burst_bytes + network.bytes_per_s * seconds
+    carried = BURST_BYTES + seconds * function_network(setting.memory_mib, quota_mbps=MOST_MBPS)
     workload = job.declared
     if workload.uses_store and not workload.kinds(job.load):
         return carried, carried

@@ -41,7 +41,7 @@ from enum import StrEnum
 from typing import Final
 
 from serverless_bench.aws.cost.prices import BilledUsage
-from serverless_bench.aws.lambda_network import BASE_MBPS, FunctionNetwork, function_network
+from serverless_bench.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -181,8 +181,8 @@ class PlannedLoad:
         return self.parts + 2 * (self.kind is OperationKind.PUT and self.parts > 1)
 
     @property
-    def network(self) -> FunctionNetwork:
-        """The network of one function."""
+    def sustained_bytes_per_s(self) -> float:
+        """What the network of one function carries after its burst."""
         in_vpc = self.route is not Route.NONE
         return function_network(self.memory_mib, quota_mbps=self.network_mbps, in_vpc=in_vpc)
 
@@ -297,17 +297,15 @@ def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
     """Return how long one cold function needs for ``size_bytes``; see the top of this file."""
     if load.bytes_per_s is not None:
         return size_bytes / load.bytes_per_s
-    rate, network = line_rate(load), load.network
-    sustained = network.bytes_per_s
-    if rate <= sustained or size_bytes * (1 - sustained / rate) <= network.burst_bytes:
+    rate, sustained = line_rate(load), load.sustained_bytes_per_s
+    if rate <= sustained or size_bytes * (1 - sustained / rate) <= BURST_BYTES:
         return size_bytes / rate
-    return (size_bytes - network.burst_bytes) / sustained
+    return (size_bytes - BURST_BYTES) / sustained
 
 
 def moved_bytes(load: PlannedLoad, seconds: float) -> int:
     """Return what one cold function moves in ``seconds``: the inverse of ``transfer_s``."""
-    rate, network = line_rate(load), load.network
-    return int(min(rate * seconds, network.burst_bytes + network.bytes_per_s * seconds))
+    return int(min(line_rate(load) * seconds, BURST_BYTES + load.sustained_bytes_per_s * seconds))
 
 
 def line_rate(load: PlannedLoad) -> float:

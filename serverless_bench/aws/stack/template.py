@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import product
 from textwrap import indent
-from typing import Final, Self
+from typing import Final
 
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.types import at_least, wrong
@@ -26,34 +26,6 @@ MARK: Final = "# sbench aws stack"
 MOST_FUNCTIONS: Final = 30
 """So many addresses fit into the driver's policy, which may have 6,144 characters (AWS IAM user
 guide, "IAM and AWS STS quotas")."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StackFunction:
-    """One function of the template."""
-
-    memory: int
-    arch: str
-    copy: int
-    runtime: str
-
-    @property
-    def id(self) -> str:
-        """Its logical name, which has letters and digits only."""
-        again = f"Copy{self.copy}" if self.copy > 1 else ""
-        return f"Worker{self.memory}{self.arch.title().replace('_', '')}{again}"
-
-    @property
-    def name(self) -> str:
-        """Its name, for ``Fn::Sub``."""
-        again = f"-{self.copy}" if self.copy > 1 else ""
-        return f"${{AWS::StackName}}-worker-{self.memory}-{self.arch}{again}"
-
-    def resources(self) -> str:
-        """Return the function and its log."""
-        return _read("function.yaml").format(
-            id=self.id, name=self.name, runtime=self.runtime, arch=self.arch, memory=self.memory
-        )
 
 
 def template(
@@ -83,20 +55,22 @@ def template(
     """
     _check(memory, arch, copies)
     functions = [
-        _StackFunction(memory=size, arch=processor, copy=copy, runtime=runtime)
+        _function(size, processor, copy, runtime)
         for size, processor, copy in product(memory, arch, range(1, copies + 1))
     ]
     log_streams = (
         "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}"
-        f":log-group:/aws/lambda/{one.name}:log-stream:*"
+        f":log-group:/aws/lambda/{one['name']}:log-stream:*"
         for one in functions
     )
     blocks = {
-        "functions": "\n".join(one.resources() for one in functions),
+        "functions": "\n".join(_read("function.yaml").format(**one) for one in functions),
         "log streams": "\n".join(f"- !Sub {stream}" for stream in log_streams),
-        "function ARNs": "\n".join(f"- !GetAtt {one.id}.Arn" for one in functions),
+        "function ARNs": "\n".join(f"- !GetAtt {one['id']}.Arn" for one in functions),
         "outputs": "\n".join(
-            f'Function{number}: {{Value: !Sub "${{{one.id}}} {one.memory} {one.arch}"}}'
+            'Function{number}: {{Value: !Sub "${{{id}}} {memory} {arch}"}}'.format(
+                number=number, **one
+            )
             for number, one in enumerate(functions, start=1)
         ),
     }
@@ -105,6 +79,21 @@ def template(
         text = _filled(text, f"# <{name}>", block)
     kinds = f"--memory {','.join(map(str, memory))} --arch {','.join(arch)}"
     return f"{MARK} {kinds} --copies {copies} --runtime {runtime}\n{text}"
+
+
+def _function(memory: int, arch: str, copy: int, runtime: str) -> dict[str, str | int]:
+    """Return what ``function.yaml`` says of a function and its log.
+
+    Its ``id`` has letters and digits only; its ``name`` is for ``Fn::Sub``.
+    """
+    kind = arch.title().replace("_", "")
+    return {
+        "id": f"Worker{memory}{kind}" + (f"Copy{copy}" if copy > 1 else ""),
+        "name": f"${{AWS::StackName}}-worker-{memory}-{arch}" + (f"-{copy}" if copy > 1 else ""),
+        "memory": memory,
+        "arch": arch,
+        "runtime": runtime,
+    }
 
 
 def _filled(text: str, mark: str, block: str) -> str:
@@ -158,29 +147,27 @@ class DeployedFunction:
     def __str__(self) -> str:
         return f"{self.memory_mib} MB on {self.architecture}"
 
-    @classmethod
-    def from_output(cls, value: str) -> Self:
-        """Return the function that an output of a stack names.
 
-        Raises
-        ------
-        ExecutorError
-            If it is not as ``template`` writes it.
-        """
+def functions_in(outputs: Mapping[str, str]) -> tuple[DeployedFunction, ...]:
+    """Return the functions that the outputs of a stack name, in the order of its template.
+
+    Raises
+    ------
+    ExecutorError
+        If one is not as ``template`` writes it.
+    """
+    numbers = sorted(int(found[1]) for name in outputs if (found := _OUTPUT.fullmatch(name)))
+    functions = []
+    for value in (outputs[f"Function{number}"] for number in numbers):
         found = _VALUE.fullmatch(value)
         if found is None:
             raise ExecutorError(
                 f"{value!r} does not name a function, its memory and its processor",
                 hint="deploy what `sbench aws stack` of this version writes",
             )
-        name, memory, architecture = found.groups()
-        return cls(name=name, memory_mib=int(memory), architecture=architecture)
-
-
-def functions_in(outputs: Mapping[str, str]) -> tuple[DeployedFunction, ...]:
-    """Return the functions that the outputs of a stack name, in the order of its template."""
-    numbers = sorted(int(found[1]) for name in outputs if (found := _OUTPUT.fullmatch(name)))
-    return tuple(DeployedFunction.from_output(outputs[f"Function{number}"]) for number in numbers)
+        name, memory, arch = found.groups()
+        functions.append(DeployedFunction(name=name, memory_mib=int(memory), architecture=arch))
+    return tuple(functions)
 
 
 def choose(

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FILE, choose_format, harmless, option
 from serverless_bench.cli.lookup import run_argument
@@ -47,6 +46,6 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
         colors = {"bad": "red", "warning": "yellow"}
         for text, style in found.lines():
             say(text, fg=colors.get(style))
-    code = exit_code_of(found.summary, found.contradictions)
+    code = found.summary.exit_code(found.contradictions)
     wrong = found.violated_keys or (found.audit is not None and found.audit.differences)
     return ExitCode.WITHHELD if wrong and code != ExitCode.CORRUPT else code

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     FILE,
@@ -60,4 +59,4 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     run = load_run(directory, detail=False)
     summary = summarize(run)
     write_report(reporter, summary, run, sys.stdout)
-    return exit_code_of(summary)
+    return summary.exit_code()

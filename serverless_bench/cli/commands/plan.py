@@ -379,7 +379,7 @@ def _column(name: str, load: PlannedLoad, expected: Forecast) -> Mapping[str, st
         f" {LIMIT_PER_S[load.kind]:,} {load.kind.upper()}/s",
         "part or range at least": f"{expected.part_bytes // MIB} MiB",
         "memory needed": f"{expected.memory_needed_mib} of {load.memory_mib} MB",
-        "network, after a burst": format_rate(load.network.bytes_per_s),
+        "network, after a burst": format_rate(load.sustained_bytes_per_s),
         "disk (/tmp) needed": "none",
     }
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.flags.options import format_option, harmless, prices_option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy
@@ -40,4 +39,4 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
         known = load_prices(prices)
     summary = summarize(run, with_warmup=with_warm_up, prices=known)
     write_report(reporter, summary, run, sys.stdout)
-    return exit_code_of(summary, contradictions)
+    return summary.exit_code(contradictions)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.flags.options import display_options, format_option, group, trust_option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import aside, complain, note
@@ -61,4 +60,4 @@ def command(
     sys.stdout.flush()
     if problem is not None:
         return complain(problem)
-    return exit_code_of(summary, contradictions)
+    return summary.exit_code(contradictions)

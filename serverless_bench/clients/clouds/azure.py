@@ -5,21 +5,21 @@ key, a shared access signature or a bearer token. What asks a service for creden
 identities, client secrets) is left out: the two libraries would not agree on who we are.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.environment import ca_bundle, first_set
+from serverless_bench.clients.library import lower
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
     AccessDenied,
     BadRequest,
     BadResponse,
     ConnectionLost,
-    OperationError,
     TimedOut,
     UsageError,
 )
@@ -27,8 +27,6 @@ from serverless_bench.job.target import Addressing, Target
 from serverless_bench.plugins import extra
 
 if TYPE_CHECKING:
-    from azure.core.credentials import AccessToken
-    from obstore import ObjectMeta
     from obstore.store import AzureConfig, AzureStore, ClientConfig
 
 _ACCOUNT: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")
@@ -43,55 +41,31 @@ _OWN_HOSTS: Final = ".blob.core."
 _FAR_FUTURE_S: Final = 1 << 40
 
 
-class Azure:
-    """Azure Blob Storage, with the storage account of the environment."""
+@contextmanager
+def _translated() -> Iterator[None]:
+    from azure.core import exceptions  # noqa: PLC0415 - as in AzureRequests
 
-    signing = "Shared Key, a shared access signature or a bearer token; the body is not hashed"
-    credentials_hint = (
-        "set AZURE_STORAGE_ACCOUNT_NAME, and AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or"
-        " AZURE_STORAGE_TOKEN"
-    )
-
-    def endpoint(self) -> str:
-        account = _first(_ACCOUNT)
-        if not account:
-            raise UsageError("no storage account is named", hint=self.credentials_hint)
-        return f"https://{account}{_OWN_HOSTS}windows.net"
-
-    def has_credentials(self, endpoint_url: str = "") -> bool:
-        del endpoint_url
-        return bool(_first(_ACCOUNT) and _first((*_KEY, *_SIGNATURE, *_TOKEN)))
-
-    def open_store(
-        self, target: Target, endpoint_url: str, client_options: "ClientConfig"
-    ) -> "AzureStore":
-        from obstore.store import AzureStore  # noqa: PLC0415 - loaded where it is used
-
-        config: AzureConfig = {
-            "account_name": _first(_ACCOUNT),
-            "endpoint": account_url(target, endpoint_url),
-            # It would go to the emulator's usual port, whatever the endpoint is.
-            "use_emulator": False,
-        }
-        # The first that there is, as `AzureRequests` does, whatever else obstore would find.
-        if key := _first(_KEY):
-            config |= {"account_key": key, "credential_type": "access_key"}
-        elif signature := _first(_SIGNATURE):
-            config |= {"sas_key": signature.removeprefix("?"), "credential_type": "sas_token"}
-        else:
-            config |= {"token": _first(_TOKEN), "credential_type": "bearer_token"}
-        return AzureStore(
-            target.bucket,
-            config=config,
-            client_options=client_options,
-            retry_config={"max_retries": 0},
-        )
-
-    def version(self, meta: "ObjectMeta") -> str:
-        return meta["e_tag"] or ""
-
-    def open_requests(self, target: Target, user_agent: str, timeout_s: float) -> "AzureRequests":
-        return AzureRequests(target, user_agent, timeout_s)
+    try:
+        yield
+    except exceptions.HttpResponseError as exc:
+        if exc.status_code is None:
+            # It could not sign, if it is not that it understood nothing.
+            is_unsigned = isinstance(exc, exceptions.ClientAuthenticationError)
+            raise (AccessDenied if is_unsigned else BadResponse)(str(exc)) from exc
+        answer: Any = exc.response
+        headers = {} if answer is None else lower(answer.headers)
+        code = getattr(exc, "error_code", None) or ""
+        message = str(exc.message).partition("\n")[0]
+        raise s3_error(exc.status_code, getattr(code, "value", code), message, headers) from exc
+    except (exceptions.ServiceRequestTimeoutError, exceptions.ServiceResponseTimeoutError) as exc:
+        raise TimedOut(str(exc)) from exc
+    except (exceptions.ServiceRequestError, exceptions.ServiceResponseError) as exc:
+        raise ConnectionLost(str(exc)) from exc
+    except exceptions.AzureError as exc:
+        raise BadResponse(str(exc)) from exc
+    except ValueError as exc:
+        # Of a token over http, which the library does not send.
+        raise AccessDenied(str(exc)) from exc
 
 
 class AzureRequests:
@@ -133,26 +107,29 @@ class AzureRequests:
                 connection_verify=True if bundle is None else str(bundle),
             )
 
+    @_translated()
     def head_bucket(self, exchange: Exchange) -> None:
-        with _translated():
-            self._container.get_container_properties(raw_response_hook=_reporting(exchange))
+        """Ask whether the container is there and ours to use."""
+        self._container.get_container_properties(raw_response_hook=_reporting(exchange))
 
+    @_translated()
     def create_bucket(self, exchange: Exchange) -> None:
-        with _translated():
-            self._container.create_container(raw_response_hook=_reporting(exchange))
+        """Make the container; one that is there is refused with status 409."""
+        self._container.create_container(raw_response_hook=_reporting(exchange))
 
+    @_translated()
     def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
+        """Delete one object if it still is this version; otherwise 412 refuses it."""
         from azure.core import MatchConditions  # noqa: PLC0415 - as in __init__
 
-        with _translated():
-            self._container.delete_blob(
-                key,
-                etag=version,
-                match_condition=MatchConditions.IfNotModified,
-                raw_response_hook=_reporting(exchange),
-            )
+        self._container.delete_blob(
+            key,
+            etag=version,
+            match_condition=MatchConditions.IfNotModified,
+            raw_response_hook=_reporting(exchange),
+        )
 
-    def list_uploads(self, prefix: str, marker: object, exchange: Exchange) -> NoReturn:
+    def list_uploads(self, prefix: str, after: object, exchange: Exchange) -> NoReturn:
         """Refuse: blocks that were never made an object are forgotten after a week."""
         raise BadRequest("Azure lists no open uploads", status=501)
 
@@ -164,16 +141,62 @@ class AzureRequests:
         self._container.close()
 
 
-class _Token:
-    """A bearer token that somebody else renews; see azure.core.credentials.TokenCredential."""
+class Azure:
+    """Azure Blob Storage, with the storage account of the environment."""
 
-    def __init__(self, token: str) -> None:
-        self._token = token
+    signing = "Shared Key, a shared access signature or a bearer token; the body is not hashed"
+    credentials_hint = (
+        "set AZURE_STORAGE_ACCOUNT_NAME, and AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or"
+        " AZURE_STORAGE_TOKEN"
+    )
 
-    def get_token(self, *scopes: str, **more: Any) -> "AccessToken":  # noqa: ANN401
-        from azure.core.credentials import AccessToken  # noqa: PLC0415 - as in AzureRequests
+    version_field: Literal["e_tag"] = "e_tag"
+    """What of an object's metadata tells it from all others at its key."""
+    requests = AzureRequests
 
-        return AccessToken(self._token, _FAR_FUTURE_S)
+    def endpoint(self) -> str:
+        """Return the endpoint of the environment's own account.
+
+        Raises
+        ------
+        UsageError
+            If it names none.
+        """
+        account = first_set(_ACCOUNT)
+        if not account:
+            raise UsageError("no storage account is named", hint=self.credentials_hint)
+        return f"https://{account}{_OWN_HOSTS}windows.net"
+
+    def has_credentials(self, endpoint_url: str = "") -> bool:
+        """Tell whether there are credentials, for whatever endpoint."""
+        del endpoint_url
+        return bool(first_set(_ACCOUNT) and first_set((*_KEY, *_SIGNATURE, *_TOKEN)))
+
+    def open_store(
+        self, target: Target, endpoint_url: str, client_options: "ClientConfig"
+    ) -> "AzureStore":
+        """Return obstore's store of a container, without retries of its own."""
+        from obstore.store import AzureStore  # noqa: PLC0415 - loaded where it is used
+
+        config: AzureConfig = {
+            "account_name": first_set(_ACCOUNT),
+            "endpoint": account_url(target, endpoint_url),
+            # It would go to the emulator's usual port, whatever the endpoint is.
+            "use_emulator": False,
+        }
+        # The first that there is, as `AzureRequests` does, whatever else obstore would find.
+        if key := first_set(_KEY):
+            config |= {"account_key": key, "credential_type": "access_key"}
+        elif signature := first_set(_SIGNATURE):
+            config |= {"sas_key": signature.removeprefix("?"), "credential_type": "sas_token"}
+        else:
+            config |= {"token": first_set(_TOKEN), "credential_type": "bearer_token"}
+        return AzureStore(
+            target.bucket,
+            config=config,
+            client_options=client_options,
+            retry_config={"max_retries": 0},
+        )
 
 
 def account_url(target: Target, endpoint_url: str) -> str:
@@ -184,7 +207,7 @@ def account_url(target: Target, endpoint_url: str) -> str:
     AccessDenied
         If the endpoint is of another account: a signature of ours is not for it.
     """
-    host, account = urlsplit(endpoint_url).hostname or "", _first(_ACCOUNT).lower()
+    host, account = urlsplit(endpoint_url).hostname or "", first_set(_ACCOUNT).lower()
     if target.addressing is Addressing.AUTO:
         is_named = _OWN_HOSTS in host or host.startswith(f"{account}.")
     else:
@@ -194,65 +217,27 @@ def account_url(target: Target, endpoint_url: str) -> str:
     return endpoint_url if is_named else f"{endpoint_url}/{account}"
 
 
-def _first(names: tuple[str, ...]) -> str:
-    """Return the first of some variables that is set; empty if none is."""
-    return next(filter(None, map(os.environ.get, names)), "")
-
-
 def _credential() -> Any:  # noqa: ANN401 - one of several types of the library
     from azure.core.credentials import (  # noqa: PLC0415 - as in AzureRequests
+        AccessToken,
         AzureNamedKeyCredential,
         AzureSasCredential,
     )
 
-    if key := _first(_KEY):
-        return AzureNamedKeyCredential(_first(_ACCOUNT), key)
-    if signature := _first(_SIGNATURE):
+    if key := first_set(_KEY):
+        return AzureNamedKeyCredential(first_set(_ACCOUNT), key)
+    if signature := first_set(_SIGNATURE):
         return AzureSasCredential(signature.removeprefix("?"))
-    return _Token(_first(_TOKEN))
+    # Somebody else renews it; see azure.core.credentials.TokenCredential.
+    token = AccessToken(first_set(_TOKEN), _FAR_FUTURE_S)
+    return SimpleNamespace(get_token=lambda *_, **__: token)
 
 
 def _reporting(exchange: Exchange) -> Callable[[Any], None]:
     """Return what the library calls with each response."""
 
     def answered(response: Any) -> None:  # noqa: ANN401 - azure.core.pipeline.PipelineResponse
-        headers = response.http_response.headers
-        found = {name.lower(): value for name, value in headers.items()}
-        exchange.answered(response.http_response.status_code, found)
+        answer = response.http_response
+        exchange.answered(answer.status_code, lower(answer.headers))
 
     return answered
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    from azure.core import exceptions  # noqa: PLC0415 - as in AzureRequests
-
-    try:
-        yield
-    except exceptions.HttpResponseError as exc:
-        raise _error_of(exc) from exc
-    except (exceptions.ServiceRequestTimeoutError, exceptions.ServiceResponseTimeoutError) as exc:
-        raise TimedOut(str(exc)) from exc
-    except (exceptions.ServiceRequestError, exceptions.ServiceResponseError) as exc:
-        raise ConnectionLost(str(exc)) from exc
-    except exceptions.AzureError as exc:
-        raise BadResponse(str(exc)) from exc
-    except ValueError as exc:
-        # Of a token over http, which the library does not send.
-        raise AccessDenied(str(exc)) from exc
-
-
-def _error_of(exc: Any) -> OperationError:  # noqa: ANN401 - azure.core's HttpResponseError
-    from azure.core import exceptions  # noqa: PLC0415 - as in AzureRequests
-
-    if exc.status_code is None:
-        # It could not sign, if it is not that it understood nothing.
-        is_unsigned = isinstance(exc, exceptions.ClientAuthenticationError)
-        return AccessDenied(str(exc)) if is_unsigned else BadResponse(str(exc))
-    headers = (
-        {} if exc.response is None else {n.lower(): v for n, v in exc.response.headers.items()}
-    )
-    code = getattr(exc, "error_code", None) or ""
-    return s3_error(
-        exc.status_code, getattr(code, "value", code), str(exc.message).partition("\n")[0], headers
-    )

@@ -1,4 +1,4 @@
-"""Google Cloud Storage: its credentials as obstore finds them, and to whom they may go.
+"""Google Cloud Storage: its credentials, to whom they may go, and what obstore does not do there.
 
 A token is good for whoever has it. So credentials of the environment go to Google's own hosts and
 nowhere else: any other endpoint (the loopback store) gets a token that is nobody's.
@@ -6,17 +6,26 @@ nowhere else: any other endpoint (the loopback store) gets a token that is nobod
 
 import os
 import re
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from serverless_bench.job.target import Target
+from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.environment import first_set
+from serverless_bench.clients.s3_http import NO_HEADERS
+from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
+from serverless_bench.clients.wire import WireClient
+from serverless_bench.errors import AccessDenied, ConnectionLost
+from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.plugins import extra
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
     from obstore.store import ClientConfig, GCSConfig, GCSStore
-
-    from serverless_bench.clients.clouds.google_requests import GoogleRequests
 
 NOBODY: Final = "anonymous"
 """The token for stores that are not Google's; object_store signs no put without one."""
@@ -31,20 +40,103 @@ _LOGIN: Final = ".config/gcloud/application_default_credentials.json"
 _ON_GOOGLE: Final = ("K_SERVICE", "GCE_METADATA_HOST")
 """Variables of Cloud Run and its functions, and of whoever has a metadata server elsewhere."""
 _PRODUCT: Final = Path("/sys/class/dmi/id/product_name")
+_SCOPES: Final = ("https://www.googleapis.com/auth/devstorage.read_write",)
+_FILES: Final = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "SERVICE_ACCOUNT")
+
+
+class GoogleRequests(WireClient):
+    """What obstore does not do, by single requests of the thin client: Google's XML API has S3's.
+
+    Parameters
+    ----------
+    target
+        Has the bucket.
+    user_agent
+        What to call ourselves.
+    timeout_s
+        For the connection, and for a response in which nothing moves.
+
+    Raises
+    ------
+    PluginError
+        If google-auth is not installed, and needed.
+    AccessDenied
+        If there are no credentials.
+    """
+
+    def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
+        # obstore has no other way to name the bucket.
+        target = replace(target, client="", client_option=(), addressing=Addressing.PATH)
+        super().__init__(target, Transfer(timeout=timeout_s), called=user_agent)
+
+    def head_bucket(self, exchange: Exchange) -> None:
+        """Ask whether the bucket is there and ours to use."""
+        self._send("HeadBucket", "", exchange)
+
+    def create_bucket(self, exchange: Exchange) -> None:
+        """Make the bucket; one that is there is refused with status 409."""
+        project = os.environ.get("GOOGLE_CLOUD_PROJECT")
+        headers = {"x-goog-project-id": project} if project else NO_HEADERS
+        self._send("CreateBucket", "", exchange, headers=headers)
+
+    def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
+        """Delete one object if it still is this version; otherwise 412 refuses it."""
+        condition = {"x-goog-if-generation-match": version}
+        self._send("DeleteObject", key, exchange, headers=condition)
+
+    def _open(self) -> None:
+        super()._open()
+        self._signer = _TokenBearer(self._server.netloc)
+
+    def _find_keys(self) -> Callable[[], Keys | None]:
+        if not is_google(self._endpoint_url):
+            return lambda: Keys("", "", NOBODY)
+        token = find_token()
+        return lambda: Keys("", "", token())
+
+
+class _TokenBearer(Signer):
+    """Says whose a request is, in place of a signature.
+
+    google-auth has a token from whatever credentials there are, and renews it.
+    """
+
+    def __init__(self, host: str) -> None:
+        super().__init__("", host)
+        self._host = host
+
+    def sign(
+        self,
+        keys: Keys,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str] = NO_HEADERS,
+        payload: str = UNSIGNED_PAYLOAD,
+    ) -> str:
+        del method, path, query, payload
+        all_headers = {"host": self._host, "authorization": f"Bearer {keys.token}", **headers}
+        return "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
 
 
 class Google:
-    """See ``clouds.Cloud``."""
+    """Google Cloud Storage, as its credentials in the environment show it."""
 
     signing = "a bearer token, which signs nothing; the body is not hashed"
     credentials_hint = (
         "set GOOGLE_APPLICATION_CREDENTIALS, or run `gcloud auth application-default login`"
     )
 
+    version_field: Literal["version"] = "version"
+    """What of an object's metadata tells it from all others at its key: its generation."""
+    requests = GoogleRequests
+
     def endpoint(self) -> str:
+        """Return Google's endpoint."""
         return "https://storage.googleapis.com"
 
     def has_credentials(self, endpoint_url: str = "") -> bool:
+        """Tell whether there are credentials for an endpoint, without asking anybody for some."""
         elsewhere = bool(endpoint_url) and not is_google(endpoint_url)
         if elsewhere or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE))):
             return True
@@ -53,6 +145,7 @@ class Google:
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"
     ) -> "GCSStore":
+        """Return obstore's store of a bucket, without retries of its own."""
         from obstore.store import GCSStore  # noqa: PLC0415 - loaded where it is used
 
         config: GCSConfig = {"base_url": endpoint_url, "skip_signature": False}
@@ -64,16 +157,6 @@ class Google:
             client_options=client_options,
             retry_config={"max_retries": 0},
         )
-
-    def version(self, meta: "ObjectMeta") -> str:
-        return meta["version"] or ""
-
-    def open_requests(self, target: Target, user_agent: str, timeout_s: float) -> "GoogleRequests":
-        from serverless_bench.clients.clouds.google_requests import (  # noqa: PLC0415
-            GoogleRequests,
-        )
-
-        return GoogleRequests(target, user_agent, timeout_s)
 
 
 def is_google(url: str) -> bool:
@@ -91,3 +174,57 @@ def _is_google_machine() -> bool:
         return _PRODUCT.read_text(encoding="ascii").startswith("Google")
     except (OSError, ValueError):
         return False
+
+
+def find_token() -> Callable[[], str]:
+    """Return what returns the token of the moment, from the credentials that obstore takes.
+
+    Raises
+    ------
+    PluginError
+        If google-auth is not installed, and needed.
+    AccessDenied
+        If there are no credentials, or they cannot be read.
+    """
+    if token := os.environ.get("GOOGLE_BEARER_TOKEN"):
+        return lambda: token
+    with extra("gcs", "Google Cloud Storage"):
+        from google.auth import exceptions  # noqa: PLC0415 - 0.2 s of a processor
+        from google.auth.transport.requests import Request  # noqa: PLC0415
+    try:
+        credentials = _load()
+    except (exceptions.GoogleAuthError, OSError, ValueError) as exc:
+        raise AccessDenied(f"no credentials for Google Cloud Storage: {exc}") from exc
+    request, renewing = Request(), threading.Lock()
+
+    def renewed() -> str:
+        with renewing:
+            try:
+                if not credentials.valid:
+                    credentials.refresh(request)
+            except exceptions.TransportError as exc:
+                raise ConnectionLost(f"no token: {exc}") from exc
+            except exceptions.GoogleAuthError as exc:
+                raise AccessDenied(f"no token: {exc}") from exc
+            return str(credentials.token)
+
+    return renewed
+
+
+def _load() -> Any:  # noqa: ANN401 - google-auth's credentials have no types
+    import json  # noqa: PLC0415 - as in find_token
+    import logging  # noqa: PLC0415
+
+    import google.auth  # noqa: PLC0415
+    from google.oauth2 import service_account  # noqa: PLC0415
+
+    made: Any = service_account.Credentials
+    if path := first_set(_FILES):
+        return made.from_service_account_file(path, scopes=_SCOPES)
+    if text := os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY"):
+        return made.from_service_account_info(json.loads(text), scopes=_SCOPES)
+    # It would warn that no project is named: a bucket needs none.
+    logging.getLogger("google.auth._default").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return google.auth.default(scopes=_SCOPES)[0]

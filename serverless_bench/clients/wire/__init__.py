@@ -19,7 +19,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import find_keys
-from serverless_bench.clients.library import most_text
+from serverless_bench.clients.library import LONG_TEXT, SHORT_TEXT
+from serverless_bench.clients.listings import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
     METHODS,
@@ -78,8 +79,7 @@ class WireClient(S3HttpClient[WireOptions]):
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
         host, express = self._server.netloc, is_directory_bucket(self._bucket)
-        service = SERVICE if express else "s3"
-        self._signer = Signer(self._region, host, service=service)
+        self._signer = Signer(self._region, host, service=SERVICE if express else "s3")
         self._sessions = Sessions(self._region, host, self._create_session) if express else None
         # What is idle leads to where the bucket was.
         self._close_idle()
@@ -94,10 +94,8 @@ class WireClient(S3HttpClient[WireOptions]):
         self._send("PutObject", key, exchange, headers=headers, body=source)
 
     def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
-        if etag is None:
-            self.put(key, source, exchange, if_absent=True)
-        else:
-            self._send("PutObject", key, exchange, headers={"if-match": etag}, body=source)
+        headers = {"if-none-match": "*"} if etag is None else {"if-match": etag}
+        self._send("PutObject", key, exchange, headers=headers, body=source)
 
     def get(
         self,
@@ -113,9 +111,12 @@ class WireClient(S3HttpClient[WireOptions]):
     def get_tagged(self, key: str, sink: Sink, exchange: Exchange) -> str:
         return self._send("GetObject", key, exchange, sink=sink).headers.get("etag", "")
 
-    def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
+    def get_head(
+        self, key: str, length: int, exchange: Exchange, *, query: str = ""
+    ) -> tuple[bytes, str, str]:
         """Return an object's first bytes, its entity tag and its ``Content-Range``."""
-        response = self._send("GetObject", key, exchange, headers=byte_range(0, length))
+        headers = byte_range(0, length)
+        response = self._send("GetObject", key, exchange, query=query, headers=headers)
         found = response.headers
         return response.text[:length], found.get("etag", ""), found.get("content-range", "")
 
@@ -124,6 +125,14 @@ class WireClient(S3HttpClient[WireOptions]):
         headers = {"if-match": etag} if etag else NO_HEADERS
         response = self._send("DeleteObject", key, exchange, headers=headers)
         return response.headers.get("x-amz-delete-marker") == "true"
+
+    def list_uploads(
+        self, prefix: str, after: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        """Return a page of open uploads, and after which one the next page begins."""
+        query = uploads_query(prefix, after)
+        response = self._send("ListMultipartUploads", "", exchange, query=query)
+        return read_uploads(response.text, prefix)
 
     def close(self) -> None:
         self._is_closed = True
@@ -156,7 +165,7 @@ class WireClient(S3HttpClient[WireOptions]):
             status, answered = response.status, response.headers
             exchange.answered(status, answered)
             if status >= 300:
-                text = connection.read(response, most_text(is_long=False), exchange)
+                text = connection.read(response, SHORT_TEXT, exchange)
                 error = response_error(status, text, answered, self._endpoint, self._bucket)
                 if self._sessions is not None:
                     error = self._sessions.judge(operation, text, signing[1], error)
@@ -256,7 +265,7 @@ def _read_text(
     """
     if response.length == 0:
         return b""
-    most = most_text(is_long=operation in _OF_MANY)
+    most = LONG_TEXT if operation in _OF_MANY else SHORT_TEXT
     text = connection.read(response, most, exchange)
     if operation != "GetObject":
         if len(text) == most:

@@ -18,13 +18,13 @@ from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.clients.send_queue import AT_ONCE, STAMPED_FROM, SendQueue
 from serverless_bench.clients.wire.connect import (
     TICK_S,
+    TlsStream,
     authorization,
     connect,
     open_tunnel,
     secure,
 )
 from serverless_bench.clients.wire.response import END_OF_HEAD, Response
-from serverless_bench.clients.wire.tls import TlsStream
 from serverless_bench.errors import (
     BadResponse,
     ConnectionLost,

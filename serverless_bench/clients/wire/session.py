@@ -118,23 +118,10 @@ class Aside:
         del count
         self._exchange.moved(0)
 
-    def connected(self, remote: str, *, reused: bool) -> None:
-        """Say nothing, as all that follow."""
+    def sent(self, *_: object, **__: object) -> None:
+        """Say nothing of this, nor of all that follows."""
 
-    def sending(self, waiting: Callable[[], int]) -> None:
-        """Say nothing."""
-
-    def sent(self) -> None:
-        """Say nothing."""
-
-    def acknowledged(self, at_ns: int) -> None:
-        """Say nothing."""
-
-    def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """Say nothing."""
-
-    def first_byte(self) -> None:
-        """Say nothing."""
+    connected = sending = acknowledged = answered = first_byte = sent
 
 
 def _session(response: S3Response, asked_ns: int) -> _SessionKeys:

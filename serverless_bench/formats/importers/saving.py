@@ -1,7 +1,7 @@
 """Save imported results as a run directory, like the ones that sbench makes."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from serverless_bench.rundir.record import (
     Outcome,
     Step,
 )
+from serverless_bench.rundir.rows import Rows
 from serverless_bench.rundir.tables import ABSENT, Ints
 from serverless_bench.version import __version__
 
@@ -97,18 +98,6 @@ def _object_bytes(imported: Imported) -> int | None:
     return size if 1 <= size <= MAX_PARTS * MAX_PART_BYTES else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns(Outcome):
-    """An outcome whose rows are columns already: a million rows make no objects."""
-
-    tables: Mapping[str, Mapping[str, Sequence[Any]]]
-
-    def to_json(self) -> dict[str, Any]:
-        data = Outcome.to_json(self)
-        data["record"] |= self.tables
-        return data
-
-
 def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
     """Yield one outcome per function call, with a result or without, in the order of indices."""
     rows = imported.rows
@@ -145,16 +134,12 @@ def _outcome(call: FunctionCall, rows: ImportedRows, of_call: Ints, run_id: str)
         cpu_user_s=0.0,
         cpu_sys_s=0.0,
         max_rss_bytes=0,
+        **_tables(rows, of_call),
     )
-    return _Columns(
-        submitted_ns=call.submitted_ns,
-        collected_ns=call.collected_ns,
-        result=record,
-        tables=_tables(rows, of_call),
-    )
+    return Outcome(submitted_ns=call.submitted_ns, collected_ns=call.collected_ns, result=record)
 
 
-def _tables(rows: ImportedRows, of_call: Ints) -> dict[str, dict[str, Sequence[Any]]]:
+def _tables(rows: ImportedRows, of_call: Ints) -> dict[str, Any]:
     """Return operations, their one attempt each, and the mean rate of those that succeeded."""
     number = np.arange(len(of_call))
     error = [rows.error[row] for row in of_call]
@@ -200,9 +185,9 @@ def _tables(rows: ImportedRows, of_call: Ints) -> dict[str, dict[str, Sequence[A
         "step_bytes": moved[good].tolist(),
     }
     return {
-        "operations": _table(OperationRecord, operations | both),
-        "attempts": _table(Attempt, attempts | both),
-        "steps": _table(Step, steps),
+        "operations": _rows(OperationRecord, operations | both),
+        "attempts": _rows(Attempt, attempts | both),
+        "steps": _rows(Step, steps),
     }
 
 
@@ -210,8 +195,9 @@ def _or_none(column: Ints) -> list[int | None]:
     return [None if value == ABSENT else value for value in column.tolist()]
 
 
-def _table(row_type: type, columns: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """Return one list per field; what is no list stands in every row, or is the default."""
+def _rows(row_type: type, columns: Mapping[str, Any]) -> Rows[Any]:
+    """Return rows of columns; what is no list stands in every row, or is the default."""
     count = max(len(column) for column in columns.values() if isinstance(column, list))
     values = {f.name: columns.get(f.name, f.default) for f in fields(row_type)}
-    return {n: v if isinstance(v, list) else [v] * count for n, v in values.items()}
+    every = {n: v if isinstance(v, list) else [v] * count for n, v in values.items()}
+    return Rows(row_type, every)

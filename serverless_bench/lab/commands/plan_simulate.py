@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import check_unused
 from serverless_bench.cli.job import Prepared
@@ -93,7 +92,7 @@ def simulate_command(
         from serverless_bench.job.keys import write_key_file
 
         write_key_file(prepared.output.key_file, run.keys())
-    return exit_code_of(summary)
+    return summary.exit_code()
 
 
 def _several(
@@ -109,7 +108,7 @@ def _several(
     for number, seeded in enumerate(jobs):
         _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
         summaries.append(summary)
-        code = code or exit_code_of(summary)
+        code = code or summary.exit_code()
     found = spreads(summaries)
     # How likely another run of the same kind lies between the lowest and the highest.
     chance = (count - 1) / (count + 1)

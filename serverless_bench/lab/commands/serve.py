@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
+from serverless_bench.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
 from serverless_bench.aws.stack.template import MEMORY_MIB
 from serverless_bench.cli.flags.options import (
     FILE,
@@ -192,10 +192,10 @@ def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:
             "--function-memory says burst and rate already",
             hint="leave --function-burst and --function-rate out",
         )
-    network = function_network(memory, quota_mbps=flags["network_quota"] or BASE_MBPS)
+    rate = function_network(memory, quota_mbps=flags["network_quota"] or BASE_MBPS)
     return {
-        "function_burst_bytes": network.burst_bytes * (scale or 1),
-        "function_bytes_per_s": network.bytes_per_s * (scale or 1),
+        "function_burst_bytes": BURST_BYTES * (scale or 1),
+        "function_bytes_per_s": rate * (scale or 1),
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serverless_bench.aws.cost.forecast import VCPU_MIB, core_s_per_gib
-from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
+from serverless_bench.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.lab.simulation.demand import Demand
 from serverless_bench.lab.simulation.model import Model
@@ -127,5 +127,4 @@ def _network(model: Model, deployed: Deployed) -> tuple[float, float]:
         return function.burst_bytes or 0.0, function.bytes_per_s
     if not function.on_lambda:
         return 0.0, np.inf
-    found = function_network(deployed.memory_mib, quota_mbps=deployed.network_mbps)
-    return found.burst_bytes, found.bytes_per_s
+    return BURST_BYTES, function_network(deployed.memory_mib, quota_mbps=deployed.network_mbps)

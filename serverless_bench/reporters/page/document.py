@@ -6,7 +6,6 @@ It is made of elements of HTML. Whatever is no element is text, and shown as it 
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -66,17 +65,8 @@ def _attribute(name: str, value: str | int | bool | None) -> str:  # noqa: FBT00
     return f" {shown}" if value is True else f' {shown}="{for_html(str(value))}"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of a page with a heading of its own."""
-
-    title: str
-    content: Content
-
-    @property
-    def place(self) -> str:
-        """Return where links lead."""
-        return "-".join(self.title.lower().split())
+Part = tuple[str, Content]
+"""A part of a page: its heading, and what is below."""
 
 
 def document(
@@ -97,8 +87,13 @@ def document(
     """
     style = Html(f":root{{{palette.variables()}}}{_file('page.css')}")
     scripts = [_library(), _script(_file("page.js"))]
-    sections = (tag("section", tag("h2", one.title, id=one.place), one.content) for one in parts)
-    links = tag("ul", (tag("li", tag("a", one.title, href=f"#{one.place}")) for one in parts))
+    places = {title: "-".join(title.lower().split()) for title, _ in parts}
+    sections = (
+        tag("section", tag("h2", name, id=places[name]), content) for name, content in parts
+    )
+    links = tag(
+        "ul", (tag("li", tag("a", name, href=f"#{place}")) for name, place in places.items())
+    )
     body = joined(
         [
             tag("header", _theme(), tag("h1", title), lead),

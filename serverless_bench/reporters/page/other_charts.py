@@ -1,6 +1,6 @@
 """Pictures of a run that have no time axis: distributions, requests, clocks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -29,8 +29,6 @@ def rate_chart(found: ActivityOverTime, workload: str) -> Chart | None:
             counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True
         )
     ]
-    if len(edges) == 1:
-        rows = []
     return Chart(
         title="Rate per function",
         says="Functions that succeeded, by their bytes over their first start to last end.",
@@ -126,22 +124,19 @@ def status_chart(counts: Mapping[str, int]) -> Chart:
 
 def clock_chart(found: ActivityOverTime) -> Chart | None:
     """Return where each worker's clock may be; None without evidence."""
-    bands = found.clocks
-    if not bands.of:
+    if not found.clocks_of:
         return None
-    shown: Sequence[tuple[float, float, float]] = list(
-        zip(bands.low_s.tolist(), bands.high_s.tolist(), bands.best_s.tolist(), strict=True)
-    )
     rows = [
         {"at": place, "to": place + 1, "low": low * 1e3, "high": high * 1e3, "best": best * 1e3}
-        for place, (low, high, best) in enumerate(shown)
+        for place, (low, high, best) in enumerate(found.clocks_s.tolist())
     ]
     x = number("at", "functions, by the middle of their interval", bin="binned")
     x["axis"] = {"labels": False, "ticks": False, "grid": False}
     return Chart(
         title="Workers' clocks against the driver's, ms",
         says=f"Each bar is the interval in which a worker's clock lies, of {len(rows)} of"
-        f" {format_count(bands.of, 'function')}; the line is what its instants were corrected by.",
+        f" {format_count(found.clocks_of, 'function')}; the line is what its instants were"
+        " corrected by.",
         spec={
             "data": values(rows),
             "layer": [

@@ -83,23 +83,23 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     found = None if run is None else activity(run)
     yield _problems(summary)
     if found is not None:
-        yield Part(title="Over time", content=_figures(_over_time(found, summary)))
-        yield Part(title="Functions", content=_functions(found, summary))
+        yield "Over time", _figures(_over_time(found, summary))
+        yield "Functions", _functions(found, summary)
     yield _operations(summary)
-    yield Part(title="Requests", content=_requests(summary, run, figures))
+    yield "Requests", _requests(summary, run, figures)
     if found is not None and (clocks := other_charts.clock_chart(found)) is not None:
-        yield Part(title="Clocks", content=figure(clocks))
-    yield Part(title="Self-checks", content=_checks(summary))
+        yield "Clocks", figure(clocks)
+    yield "Self-checks", _checks(summary)
     bill = list(bill_rows(summary))
     nothing = tag(
         "p", "No bill: neither had the functions a memory size, nor was the bucket on AWS."
     )
-    yield Part(title="Cost", content=pairs(bill) if bill else nothing)
+    yield "Cost", pairs(bill) if bill else nothing
     charged = {name for name, _ in bill}
     told = pairs([(name, value) for name, value in rows(summary) if name not in charged])
-    yield Part(title="Report", content=told)
+    yield "Report", told
     if run is not None:
-        yield Part(title="Job", content=_job(run))
+        yield "Job", _job(run)
     yield all_figures(figures)
 
 
@@ -112,7 +112,7 @@ def _problems(summary: Summary) -> Part | None:
         content.append(folded("Show more", tag("ul", found[_FIRST:_PROBLEMS])))
     if len(found) > _PROBLEMS:
         content.append(tag("p", f"These are the first {_PROBLEMS}; sbench report has all."))
-    return Part(title="Problems", content=content)
+    return "Problems", content
 
 
 def _over_time(found: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
@@ -145,7 +145,7 @@ def _operations(summary: Summary) -> Part | None:
         for one in sections(summary, intervals=True)
     ]
     drawn = list(_figures([other_charts.latency_distribution(summary.latencies)]))
-    return Part(title="Operations", content=[*drawn, *tables]) if drawn or tables else None
+    return ("Operations", [*drawn, *tables]) if drawn or tables else None
 
 
 def _requests(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Html]:

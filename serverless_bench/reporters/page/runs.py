@@ -16,7 +16,7 @@ from serverless_bench.reporters.page.charts import (
     number,
     values,
 )
-from serverless_bench.reporters.page.document import Html, Part, document, tag
+from serverless_bench.reporters.page.document import Html, document, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, flat, table
 from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import format_count, format_rate
@@ -72,8 +72,8 @@ def comparison_page(comparison: RunComparison) -> str:
         tag("ul", (tag("li", text) for text in remarks)),
     )
     parts = [
-        Part(title="Runs", content=[figure(_runs(comparison)), _sides(comparison, figures)]),
-        Part(title="Ratios", content=_ratios(comparison, figures)),
+        ("Runs", [figure(_runs(comparison)), _sides(comparison, figures)]),
+        ("Ratios", _ratios(comparison, figures)),
         all_figures(figures),
     ]
     labels = " and ".join(side.label for side in comparison.sides)
@@ -215,7 +215,7 @@ def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     cells = figures.rows("", len(rows), _SERIES_COLUMNS)
     shown = [table(header, cells, names=_SERIES_NAMES, caption="Runs, the most recent first")]
     charts = [figure(_over_runs(drawn[::-1]))] if len(drawn) > 1 else []
-    parts = [Part(title="Runs", content=[*charts, *shown]), all_figures(figures)]
+    parts = [("Runs", [*charts, *shown]), all_figures(figures)]
     return document(title, lead, parts, figures.definitions())
 
 
@@ -276,7 +276,7 @@ def scaling_page(
     figures = Figures(found, terms(), "scale")
     first = next(iter(laws.values()), ())
     parts = [
-        Part(title=metric, content=_fit(metric, fitted, figures, laws[metric], curves[metric]))
+        (metric, _fit(metric, fitted, figures, laws[metric], curves[metric]))
         for metric, fitted in found.items()
     ]
     lead = tag("div", (tag("p", text, class_="verdict") for text in first[:1]))

@@ -195,7 +195,7 @@ def pairs(rows: Sequence[tuple[Content, Content]]) -> Html:
 def all_figures(figures: Figures) -> Part:
     """Return the part of a page with every field of its JSON document."""
     says = tag("p", "The fields of the JSON document; the name of each opens its definition.")
-    return Part(title="All figures", content=[says, folded("Show all figures", figures.table())])
+    return "All figures", [says, folded("Show all figures", figures.table())]
 
 
 def folded(summary: str, *content: Content) -> Html:

@@ -18,7 +18,7 @@ from serverless_bench.analysis.timeline import (
     clock_band,
     function_spans,
     good_operations,
-    operations_in_flight,
+    segments_of,
     timeline_to_draw,
 )
 from serverless_bench.escaping import for_picture
@@ -119,16 +119,17 @@ def _draw_in_flight(run: Run, axes: Axes, origin_ns: int, width_s: float, functi
     """Draw the operations in flight over so many functions, if there were any."""
     segment_ns = max(1, round(width_s * NS_PER_S / _SEGMENTS))
     try:
-        start_ns, in_flight = operations_in_flight(run, segment_ns=segment_ns)
+        grid = segments_of(run, segment_ns)
     except ValueError:
         return
+    in_flight = grid.in_flight()
     most = float(in_flight.max())
     # On broad lines of functions it is seen by its edge, which would hide thin ones.
     few = functions < _BROAD
     # Threads may have more operations under way than there are functions.
     axes.set_ylim(0, 1.03 * max(functions, most))
     axes.step(
-        (np.arange(len(in_flight)) * segment_ns + (start_ns - origin_ns)) / NS_PER_S,
+        (np.arange(len(in_flight)) * segment_ns + (grid.start_ns - origin_ns)) / NS_PER_S,
         in_flight,
         where="post",
         color=LIGHT.ink,

@@ -179,8 +179,6 @@ def _short_names(runs: Sequence[Run]) -> list[str]:
         names = ["/".join(one[-length:]) for one in parts]
         if len(set(names)) == len(names):
             break
-    if not runs:
-        return []
     if len({*map(shortened, names)}) == len(names):
         return names
     return [f"{number} {name}" for number, name in enumerate(names, 1)]

@@ -11,7 +11,7 @@ from serverless_bench import JobSpec, run_job, summarize
 from serverless_bench.analysis.bottleneck.rate_limit import BucketFit, bucket_fits
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.timeline import good_operations
-from serverless_bench.aws.lambda_network import function_network
+from serverless_bench.aws.lambda_network import BURST_BYTES, function_network
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
@@ -59,10 +59,10 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize("memory", [1769, 4096, 10240])
 def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: int) -> None:
     """A function alone shows the model's curve, at most a tenth of its size: burst, bend, rate."""
-    model = function_network(memory, quota_mbps=quota)
+    bytes_per_s = function_network(memory, quota_mbps=quota)
     # A busy machine has to be faster by far, or there is no bend.
-    scale = min(0.1, 15e6 / model.bytes_per_s)
-    burst, rate = model.burst_bytes * scale, model.bytes_per_s * scale
+    scale = min(0.1, 15e6 / bytes_per_s)
+    burst, rate = BURST_BYTES * scale, bytes_per_s * scale
     size = round(burst + 3 * rate)
     key = object_key(prefix="", run_id="network", index=0, launch=0, number=0, size=size)
 

@@ -11,8 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from serverless_bench.clients.clouds.google import NOBODY
-from serverless_bench.clients.clouds.google_requests import find_token
+from serverless_bench.clients.clouds.google import NOBODY, find_token
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.job.target import StoreProtocol, Target

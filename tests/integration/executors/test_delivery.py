@@ -12,7 +12,7 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.rundir.received import record_of
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record
 from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, handle_delivery
@@ -87,7 +87,7 @@ def test_the_record_in_the_store_is_the_record(spec: InvocationSpec) -> None:
     record, _ = deliver(asdict(spec))
     (name,) = records(spec)
     data = control_of(spec).get(f"records/{name}", timeout_s=5)
-    assert InvocationRecord.from_json(json.loads(data)) == record
+    assert record_of(json.loads(data)) == record
 
 
 def test_a_second_delivery_moves_nothing_and_says_so(spec: InvocationSpec) -> None:

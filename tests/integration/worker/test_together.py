@@ -18,7 +18,8 @@ from serverless_bench.executors import EXECUTORS
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.record import InvocationRecord, Outcome
+from serverless_bench.rundir.received import record_of
+from serverless_bench.rundir.record import Outcome
 from tests.commands.command import Sbench
 from tests.stores.servers import Server, credentials
 
@@ -126,7 +127,7 @@ class SkewedExecutor:
             running.append((submitted_ns, process))
         for submitted_ns, process in running:
             assert process.stdout is not None
-            record = InvocationRecord.from_json(json.loads(process.stdout.read()))
+            record = record_of(json.loads(process.stdout.read()))
             process.stdout.close()
             assert process.wait() == 0
             yield Outcome(submitted_ns=submitted_ns, collected_ns=wall_ns(), result=record)

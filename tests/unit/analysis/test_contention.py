@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.contention import Contention
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.load import Load
@@ -55,7 +54,7 @@ def found(
     summary = summarize(saved(path / "run", [outcome(one) for one in results], of=of))
     assert summary.contention is not None
     wrong = bool(summary.contention.violated_keys)
-    assert (exit_code_of(summary) == ExitCode.CORRUPT) is wrong
+    assert (summary.exit_code() == ExitCode.CORRUPT) is wrong
     return summary.contention
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.variability import OUTLIER_SCORE, scores, variability
@@ -40,7 +39,7 @@ def test_a_true_report_has_its_headline(tmp_path: Path) -> None:
     found = summarize(some(tmp_path / "run"))
     assert found.withheld == ()
     assert found.whole_bytes_per_s
-    assert exit_code_of(found) == ExitCode.OK
+    assert found.exit_code() == ExitCode.OK
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_what_cannot_be_withholds_it(
     assert found.whole_bytes_per_s is None
     assert found.peak_1s_bytes_per_s is found.steady_bytes_per_s is None
     assert why in ", ".join(found.withheld)
-    assert exit_code_of(found) == ExitCode.WITHHELD
+    assert found.exit_code() == ExitCode.WITHHELD
 
 
 def test_a_link_carries_no_more_than_it_does(tmp_path: Path) -> None:

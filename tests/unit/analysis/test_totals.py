@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
@@ -243,7 +242,7 @@ def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
     found = summarize(saved(tmp_path / "run", [outcome(one)]))
     assert (found.corrupt_objects, found.bad_bytes, len(found.bad_ranges)) == (1, 2, 1)
     assert (found.operations, found.warmup_operations) == (0, 1)
-    assert exit_code_of(found) == ExitCode.CORRUPT
+    assert found.exit_code() == ExitCode.CORRUPT
 
 
 @pytest.mark.parametrize("hours", [2, 8, 20, 40])

@@ -173,10 +173,10 @@ def test_the_network_by_memory_quota_and_vpc(
     *, memory: int, quota: float, in_vpc: bool, mbps: float
 ) -> None:
     found = function_network(memory, quota_mbps=quota, in_vpc=in_vpc)
-    assert found.bytes_per_s == pytest.approx(mbps * 1e6 / 8)
+    assert found == pytest.approx(mbps * 1e6 / 8)
     route = Route.GATEWAY if in_vpc else Route.NONE
     load = replace(seed_job(GET), memory_mib=memory, network_mbps=quota, route=route)
-    assert load.network == found
+    assert load.sustained_bytes_per_s == found
     assert ("network" in " ".join(warnings(load, forecast(load)))) == (quota > 625 >= mbps)
 
 
@@ -233,7 +233,7 @@ def test_objects_in_s3_express_have_its_prices(tmp_path: Path) -> None:
 def test_little_memory_is_little_processor() -> None:
     full, small = (replace(seed_job(PUT), memory_mib=mib, client="boto3") for mib in (1769, 128))
     assert line_rate(full) == 100e6
-    assert line_rate(small) < small.network.bytes_per_s
+    assert line_rate(small) < small.sustained_bytes_per_s
     assert transfer_s(small, 2000 * MIB) == pytest.approx(2000 * MIB / line_rate(small))
 
 

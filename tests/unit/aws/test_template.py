@@ -239,4 +239,4 @@ def test_a_kind_that_is_not_there(asked: dict[str, str | int], says: str, field:
 @pytest.mark.parametrize("value", ["worker", "worker 1769", "worker big arm64", "a b 1769 arm64"])
 def test_an_output_that_names_no_function(value: str) -> None:
     with pytest.raises(ExecutorError, match="does not name a function"):
-        DeployedFunction.from_output(value)
+        functions_in({"Function1": value})

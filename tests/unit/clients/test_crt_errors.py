@@ -2,7 +2,7 @@
 
 import pytest
 
-from serverless_bench.clients.crt_errors import crt_error
+from serverless_bench.clients.s3_errors import crt_error
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.clients.clouds import google
-from serverless_bench.clients.clouds.google import Google, is_google
-from serverless_bench.clients.clouds.google_requests import find_token
+from serverless_bench.clients.clouds.google import Google, find_token, is_google
 from serverless_bench.errors import AccessDenied
 
 HERE = "http://127.0.0.1:9000"

@@ -21,6 +21,7 @@ from serverless_bench.job.keys import hash_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.received import record_of
 from serverless_bench.rundir.record import (
     TABLES,
     Attempt,
@@ -89,7 +90,7 @@ def records(draw: st.DrawFn, index: int) -> InvocationRecord:
 @given(records(0))
 def test_a_record_survives_json(one: InvocationRecord) -> None:
     there = json.loads(json.dumps(one.to_json()))
-    assert InvocationRecord.from_json(there) == one
+    assert record_of(there) == one
 
 
 @given(rows(Lost))

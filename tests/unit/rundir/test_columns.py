@@ -50,11 +50,11 @@ def test_what_went_into_blocks_comes_out_of_them(
     records: list[list[tuple[Any, ...]]], rows: int, in_memory: int
 ) -> None:
     with in_blocks(rows, in_memory):
-        table = TableBuilder("table", TYPES, frozenset(), BlockStore())
+        table = TableBuilder(TYPES, frozenset(), BlockStore())
         for function, record_ in enumerate(records):
             values = [*zip(*((function, *row) for row in record_), strict=True)]
             columns = dict(zip(TYPES, values or [()] * len(TYPES), strict=True))
-            table.extend(table.convert(columns), len(record_))
+            table.extend(columns, len(record_))
         found = table.finish()
     flat = [(function, *row) for function, record_ in enumerate(records) for row in record_]
     expected = [(f, ABSENT if size is None else size, *rest) for f, size, *rest in flat]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.analysis.exit_code import exit_code_of
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.load import Load
@@ -77,7 +76,7 @@ def test_a_function_that_did_something_else_withholds_the_headline(
     reasons = "; ".join(found.withheld)
     assert why in reasons
     assert "1 function called ok did not do what was planned: function " in reasons
-    assert exit_code_of(found) == ExitCode.WITHHELD
+    assert found.exit_code() == ExitCode.WITHHELD
 
 
 @uses("workload write")
