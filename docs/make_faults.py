@@ -52,8 +52,17 @@ def read(lines: Sequence[str]) -> Cells:
 
 
 def table(cells: Cells) -> str:
-    """Return the matrix as Markdown."""
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows(cells))
+    """Return the matrix as Markdown, and why cells of it do not apply."""
+    matrix = "".join(f"| {' | '.join(row)} |\n" for row in rows(cells))
+    reasons = "".join(f"- {mark}: {reason}\n" for reason, mark in marks().items())
+    return f"{matrix}\n{reasons}"
+
+
+def marks() -> Mapping[str, str]:
+    """Return the mark of each reason why a cell does not apply."""
+    reasons = (row[column] for row in MATRIX.values() for column in COLUMNS)
+    texts = dict.fromkeys(reason for reason in reasons if isinstance(reason, str))
+    return {reason: f"n/a ({number})" for number, reason in enumerate(texts, 1)}
 
 
 def rows(cells: Cells) -> Iterator[tuple[str, ...]]:
@@ -65,18 +74,20 @@ def rows(cells: Cells) -> Iterator[tuple[str, ...]]:
         yield (
             fault,
             *(
-                f"n/a: {reason}" if isinstance(reason, str) else cell(cells[fault, column])
+                marks()[reason] if isinstance(reason, str) else cell(cells[fault, column])
                 for column, reason in reasons
             ),
         )
 
 
 def cell(result: Mapping[str, Any]) -> str:
-    """Return the words of one cell."""
-    after_s, records = result["detect_s"], f"{result['recovered']}/{result['requested']}"
+    """Return the words of one cell; what every cell should have is mentioned where it lacks."""
+    after_s, missing = result["detect_s"], result["requested"] - result["recovered"]
     known = [] if after_s is None else [f"known after {after_s:.1f} s"]
-    words = [result["outcome"], f"records {records}", *known, f"orphans {result['orphans']}"]
-    return "; ".join(words)
+    wrong = {"records missing": missing, "orphans": result["orphans"]}
+    return "; ".join(
+        [result["outcome"], *known, *(f"{count} {name}" for name, count in wrong.items() if count)]
+    )
 
 
 def replaced(page: str, text: str) -> str:

@@ -19,6 +19,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import Final, NamedTuple
 
 from serverless_bench import __version__
@@ -99,15 +100,18 @@ def measured(table: Table, *, smallest: bool) -> str:
     done = subprocess.run(  # noqa: S603 - our own
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
+    figures = rows(done.stdout)
+    if missing := columns(table.sentence) - set(figures[0]):
+        raise ValueError(f"{table.title}: {table.command} has no column {sorted(missing)}")
     took_s = (monotonic_ns() - began_ns) / NS_PER_S
     print(f"{table.title}: {took_s:.0f} s", flush=True)
     when = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]} {stamp[9:11]}:{stamp[11:13]} UTC"
     made = (
         f"`python -m benchmarks.{' '.join(words)}`, {when}, {took_s:.0f} s, load {load:.1f}"
-        f" on {cpus()} cores."
+        f" on {cpus()} cores.{spread(figures)}"
     )
     sentence = textwrap.fill(
-        told(table.sentence, rows(done.stdout)),
+        told(table.sentence, figures),
         WIDTH,
         break_long_words=False,
         break_on_hyphens=False,
@@ -119,8 +123,11 @@ def measured(table: Table, *, smallest: bool) -> str:
 def shortened(table: str) -> str:
     """Return a Markdown table without sizes and threads where all rows have the same.
 
-    The title of the section and the command above the table tell them.
+    The title of the section and the command above the table tell them. Rows of a client become
+    one row.
     """
+    if "| in the harness |" in table:
+        table = by_client(table)
     lines = [line.strip("|\n").split("|") for line in table.splitlines()]
     names = [name.strip() for name in lines[0]]
     left = [
@@ -129,6 +136,46 @@ def shortened(table: str) -> str:
         if name not in {"KiB", "threads"} or len({line[column] for line in lines[2:]}) > 1
     ]
     return "".join(f"|{'|'.join(line[column] for column in left)}|\n" for line in lines)
+
+
+def by_client(table: str) -> str:
+    """Return a table of ``benchmarks.clients`` with a row per client and a column per request.
+
+    A cell has the figure in the harness, with that of the bare library in parentheses.
+    """
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    names = [name for name in ("KiB", "threads", "client") if name in rows(table)[0]]
+    for row in rows(table):
+        harness, bare = row["in the harness"], row["bare"]
+        cell = f"{harness} ({bare})" if harness else bare
+        label = tuple(row[name] for name in names)
+        cells.setdefault(label, {})[f"{row['scheme']} {row['operation']}"] = cell
+    requests = list(dict.fromkeys(request for row in cells.values() for request in row))
+    lines = [
+        (*names, *requests),
+        (*("---" if name == "client" else "---:" for name in names), *("---:" for _ in requests)),
+        *(
+            (*label, *(row.get(request, "") for request in requests))
+            for label, row in cells.items()
+        ),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def spread(figures: Sequence[Row]) -> str:
+    """Tell how far the rounds of ``benchmarks.clients`` lie apart, or nothing of other tables."""
+    shares = [
+        (float(highest) - float(lowest)) / float(row["in the harness"])
+        for row in figures
+        if row.get("in the harness")
+        for lowest, highest in [row["lowest to highest"].split(" to ")]
+    ]
+    if not shares:
+        return ""
+    return (
+        f" Lowest and highest round differ by {median(shares):.0%} of a figure in the harness"
+        f" (median of the table; at most {max(shares):.0%})."
+    )
 
 
 def rows(table: str) -> list[Row]:

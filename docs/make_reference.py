@@ -6,9 +6,8 @@ make reference
 import ast
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,6 @@ from typing import Final
 import serverless_bench
 
 PAGE: Final = Path(__file__).parent / "reference.md"
-FIGURES: Final = PAGE.parents[1] / "serverless_bench" / "analysis" / "figures.toml"
 SETUP: Final = """\
 from dataclasses import replace
 from pathlib import Path
@@ -111,6 +109,8 @@ def _lines(found: Documented, thing: object) -> Iterator[str]:
     if not inspect.isclass(thing) and callable(thing):
         yield f"```text\n{_signature(found.name, thing)}\n```\n"
     yield f"{_markdown(found.text)}\n"
+    if thing is serverless_bench.Summary:
+        yield "Its fields are those of [the report](report.md), and besides:\n"
     members = dict(entries(found.sections.get("Parameters", "")))
     if inspect.isclass(thing) and not members:
         members = _attributes(thing)
@@ -138,7 +138,7 @@ def _attributes(thing: type) -> dict[str, str]:
     """Return the fields of a class with the text below each, where there is some."""
     tree = ast.parse(inspect.getsource(thing)).body[0]
     body = tree.body if isinstance(tree, ast.ClassDef) else []
-    found = dict(_defined(thing)) if thing is serverless_bench.Summary else {}
+    found: dict[str, str] = {}
     for field, text in pairwise(body):
         match field, text:
             case (
@@ -149,14 +149,6 @@ def _attributes(thing: type) -> dict[str, str]:
             case _:
                 pass
     return found
-
-
-def _defined(summary: type) -> Iterator[tuple[str, str]]:
-    """Yield the fields of the report, whose definitions are data."""
-    figures = tomllib.loads(FIGURES.read_text(encoding="utf-8"))["report"]
-    for name in (field.name for field in fields(summary) if field.name in figures):
-        parts = filter(None, (figures[name]["is"], figures[name].get("null")))
-        yield name, "; null ".join(parts).replace("](#", "](report.md#")
 
 
 def _methods(thing: type) -> Iterator[str]:

@@ -45,33 +45,50 @@ def ask(store: str) -> Answers:
 
 
 def table(columns: Mapping[str, Answers]) -> str:
-    """Return the answers as Markdown."""
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows(columns))
+    """Return the answers as Markdown: a table of what differs, and a list of what does not."""
+    lines = "".join(f"| {' | '.join(row)} |\n" for row in rows(columns))
+    same = "".join(
+        f"- {group.lower()}: {'; '.join(names)}\n"
+        for group, probes in GROUPS.items()
+        if (names := [what for what in probes if not differs(columns, group, what)])
+    )
+    return f"{lines}\nAll servers answer as S3 to:\n\n{same}"
 
 
 def rows(columns: Mapping[str, Answers]) -> Iterator[Sequence[str]]:
-    """Yield the heading, and for every group its name and a row for each request."""
+    """Yield the heading, and for every group its name and a row for each request that differs."""
     yield ("request", "S3", *(STORES[store].heading for store in columns))
     yield ("---",) * (2 + len(columns))
     for group, probes in GROUPS.items():
         yield (f"**{group}**", *("",) * (1 + len(columns)))
         for what, probe in probes.items():
-            given = (answered[group, what] for answered in columns.values())
-            yield (what, probe.s3, *(SAME if text == probe.s3 else text for text in given))
+            if differs(columns, group, what):
+                given = (answered[group, what] for answered in columns.values())
+                yield (what, probe.s3, *(SAME if text == probe.s3 else text for text in given))
+
+
+def differs(columns: Mapping[str, Answers], group: str, what: str) -> bool:
+    """Tell whether a server answers a request otherwise than S3."""
+    return {answered[group, what] for answered in columns.values()} != {GROUPS[group][what].s3}
 
 
 def column(page: str, store: str) -> Answers:
     """Return what a server answered when the page was made."""
-    found: dict[tuple[str, str], str] = {}
+    answered = {
+        (group, what): probe.s3
+        for group, probes in GROUPS.items()
+        for what, probe in probes.items()
+    }
     group = ""
     index = 2 + list(STORES).index(store)
-    for line in page.partition(BEGIN)[2].partition(END)[0].splitlines()[2:]:
+    text = page.partition(BEGIN)[2].partition(END)[0].partition("\n\n")[0]
+    for line in text.splitlines()[2:]:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if cells[0].startswith("**"):
             group = cells[0].strip("*")
         else:
-            found[group, cells[0]] = cells[1] if cells[index] == SAME else cells[index]
-    return found
+            answered[group, cells[0]] = cells[1] if cells[index] == SAME else cells[index]
+    return answered
 
 
 def replaced(page: str, text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_performance import columns, rows, sections, texts
+from docs.make_performance import rows, sections, texts
 from serverless_bench.clients import CLIENTS
 
 ROOT = Path(__file__).parents[3]
@@ -69,9 +69,7 @@ def test_the_page_of_performance_is_made_in_its_smallest_form(tmp_path: Path) ->
     _, tables = texts()
     assert list(made) == [table.title for table in tables]
     for table in tables:
-        found = rows(made[table.title])
-        assert found, table.title
-        assert columns(table.sentence) <= set(found[0]), table.title
+        assert rows(made[table.title]), table.title
     for title, beginnings in ON_THE_PAGE.items():
         assert lacking(made[title], beginnings) == [], title
 

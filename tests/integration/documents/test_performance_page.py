@@ -5,11 +5,13 @@ import pytest
 from docs.make_performance import (
     PAGE,
     UNKNOWN,
+    by_client,
     columns,
     main,
     rows,
     sections,
     shortened,
+    spread,
     texts,
     told,
 )
@@ -38,6 +40,31 @@ TABLE = """\
 )
 def test_a_sentence_takes_its_figures_from_the_table(sentence: str, read: str) -> None:
     assert told(sentence, rows(TABLE)) == read
+
+
+CLIENTS = """\
+| scheme | KiB | operation | client | bare | in the harness | lowest to highest |
+| --- | ---: | --- | --- | ---: | ---: | --- |
+| http | 4 | put | socket | 0.03 |  | 0.02 to 0.04 |
+| http | 4 | put | wire | 0.04 | 0.10 | 0.09 to 0.11 |
+| http | 4 | get | wire | 0.05 | 0.20 | 0.10 to 0.30 |
+"""
+
+
+def test_clients_have_a_row_each() -> None:
+    assert by_client(CLIENTS) == (
+        "| KiB | client | http put | http get |\n"
+        "| ---: | --- | ---: | ---: |\n"
+        "| 4 | socket | 0.03 |  |\n"
+        "| 4 | wire | 0.10 (0.04) | 0.20 (0.05) |\n"
+    )
+    assert "| client | http put | http get |\n" in shortened(CLIENTS)
+
+
+def test_the_distance_of_rounds_is_a_share_of_the_figure() -> None:
+    assert "differ by 60% " in spread(rows(CLIENTS))
+    assert "at most 100%" in spread(rows(CLIENTS))
+    assert spread(rows(TABLE)) == ""
 
 
 def test_columns_of_a_sentence_are_known() -> None:
