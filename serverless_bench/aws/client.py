@@ -71,6 +71,7 @@ def open_client(
     *,
     region: str | None = None,
     endpoint_url: str | None = None,
+    look_again: bool = False,
     **config: Any,  # noqa: ANN401 - botocore's
 ) -> Any:  # noqa: ANN401 - botocore's
     """Return a botocore client with few retries and short timeouts.
@@ -83,12 +84,18 @@ def open_client(
         Where; None takes the AWS configuration's region, or ``DEFAULT_REGION``.
     endpoint_url
         None takes AWS's, or the environment's.
+    look_again
+        Whether credentials that were found before are forgotten: a profile may have others now.
     config
         Other settings than those of all clients, as ``botocore.config.Config`` has them.
     """
     # Most commands ask nobody, and this takes a quarter of a second.
     from botocore.config import Config  # noqa: PLC0415
 
+    from serverless_bench.clients.aws_credentials import forget_credentials  # noqa: PLC0415
+
+    if look_again:
+        forget_credentials()
     with explained(service):
         session = open_session()
         client = session.create_client(

@@ -28,8 +28,8 @@ from botocore.exceptions import ClientError, CredentialRetrievalError
 from botocore.session import Session
 from botocore.utils import JSONFileCache
 
-from serverless_bench.clients.parent_keys import ask_parent, has_parent
 from serverless_bench.process import around_prompts
+from serverless_bench.process.parent_keys import ask_parent, has_parent
 
 _CLI_CACHE: Final = "~/.aws/cli/cache"
 _REGIONS: Final = ["AWS_REGION", "AWS_DEFAULT_REGION"]

@@ -20,7 +20,6 @@ from serverless_bench.aws.client import (
     credentials_error,
     open_client,
 )
-from serverless_bench.clients.aws_credentials import forget_credentials
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
@@ -177,9 +176,8 @@ class LambdaClient:
             raise ExecutorError(str(error), hint=hint) from refused
         if now_ns - self._renewed_ns > NS_PER_S:
             self._renewed_ns = now_ns
-            forget_credentials()
             try:
-                self.api = self._open()
+                self.api = self._open(look_again=True)
             except ExecutorError as exc:
                 what = f"lost ({exc})"
             self._progress.note(

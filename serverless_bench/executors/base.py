@@ -1,16 +1,27 @@
 """What the driver needs of something that runs functions."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
+from serverless_bench.aws.child_keys import inherit_keys, keys_of_the_moment
 from serverless_bench.clock import WakingClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
+from serverless_bench.process.parent_keys import serving_keys
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 
@@ -228,6 +239,22 @@ class ExecutorFactory(Protocol):
 
     def __call__(self, job: JobSpec) -> Executor:
         """Return an executor for one job; nothing starts before ``map``."""
+
+
+@contextmanager
+def keys_for_children() -> Iterator[Mapping[str, str]]:
+    """Give the driver's keys to processes that it starts within the block.
+
+    Yields
+    ------
+    Mapping[str, str]
+        Environment variables for them; empty where they inherit all that they need.
+    """
+    if inherit_keys():
+        yield {}
+        return
+    with serving_keys(keys_of_the_moment) as environment:
+        yield environment
 
 
 def allow_files_of(job: JobSpec, processes: int) -> None:

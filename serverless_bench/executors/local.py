@@ -14,7 +14,6 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Final
 
-from serverless_bench.clients.parent_keys import keys_for_children
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import (
@@ -22,6 +21,7 @@ from serverless_bench.executors.base import (
     ExecutorInfo,
     RunProgress,
     allow_files_of,
+    keys_for_children,
     read_record,
 )
 from serverless_bench.job.spec import InvocationSpec, JobSpec

@@ -95,13 +95,14 @@ def table(asked: Register) -> str:
 
 
 def _rows(asked: Register) -> Iterator[tuple[str, ...]]:
-    yield ("finding", "what was wrong", "test that fails without the repair")
-    yield ("---",) * 3
+    yield ("finding", "what was wrong", "test", "fails without the mending")
+    yield ("---",) * 4
     numbers = [f"{of} {number}" for of, all_of in asked.numbered.items() for number in all_of]
     for finding in sorted(asked.finding, key=lambda finding: numbers.index(finding.name)):
-        yield (finding.name, finding.wrong, f"`{finding.test}`")
+        line = finding.fails.replace("|", r"\|")
+        yield (finding.name, finding.wrong, f"`{finding.test}`", f"`{line}`")
     for name, reason in asked.not_shown.items():
-        yield (name, reason, "")
+        yield (name, reason, "", "")
 
 
 def main(beginnings: Sequence[str]) -> int:

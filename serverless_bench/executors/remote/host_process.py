@@ -17,8 +17,8 @@ from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Event, Lock, Thread
 from typing import Any, Final, cast
 
-from serverless_bench.clients.parent_keys import keys_for_children
 from serverless_bench.errors import ExecutorError, SbenchError, one_line
+from serverless_bench.executors.base import keys_for_children
 from serverless_bench.executors.remote.launcher import Refusal
 
 _PLUMBING: Final = frozenset(

@@ -8,14 +8,13 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from serverless_bench.clients.environment import lasting_keys
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.units import NS_PER_S
 
@@ -26,29 +25,45 @@ _LEASE_NS: Final = 20 * 60 * NS_PER_S
 are good for ten minutes or more when they get them (its mandatory refresh in the parent)."""
 _ANSWER_S: Final = 120.0
 """Somebody may have to type an MFA code first."""
+Answer = Mapping[str, str | None] | None
+"""Keys by their names in botocore's metadata, or an ``error``; None if there are none."""
 
 
 @contextmanager
-def keys_for_children() -> Iterator[Mapping[str, str]]:
-    """Give the keys of the AWS configuration to processes that are started within the block.
+def serving_keys(find: Callable[[], Answer]) -> Iterator[Mapping[str, str]]:
+    """Give keys to processes that are started within the block.
+
+    Parameters
+    ----------
+    find
+        Returns the keys of the moment, in a thread for each process that asks.
 
     Yields
     ------
     Mapping[str, str]
-        Environment variables for them; empty where they inherit all that they need.
+        Environment variables for these processes.
     """
-    if _VARIABLE in os.environ or lasting_keys() is not None:
-        yield {}
-        return
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(json.dumps(find()).encode())
+
     # Only this user may open what is in it.
     with TemporaryDirectory(prefix="sbench-keys-") as directory:
-        path = Path(directory) / "socket"
-        with _KeyServer(str(path), _Answer) as server:
+        path = str(Path(directory) / "socket")
+        with _KeyServer(path, Handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             try:
-                yield {_VARIABLE: str(path)}
+                yield {_VARIABLE: path}
             finally:
                 server.shutdown()
+
+
+class _KeyServer(ThreadingUnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+    # A thousand functions may ask at once.
+    request_queue_size = 4096
 
 
 def has_parent() -> bool:
@@ -68,41 +83,9 @@ def ask_parent() -> dict[str, str] | None:
         parent.settimeout(_ANSWER_S)
         parent.connect(os.environ[_VARIABLE])
         with parent.makefile("rb") as stream:
-            answer: dict[str, str] | None = json.loads(stream.read())
-    if answer is not None and "error" in answer:
-        raise ConnectionError(answer["error"])
-    return answer
-
-
-class _KeyServer(ThreadingUnixStreamServer):
-    daemon_threads = True
-    block_on_close = False
-    # A thousand functions may ask at once.
-    request_queue_size = 4096
-
-
-class _Answer(StreamRequestHandler):
-    """Writes the keys of the moment, or why there are none, and hangs up."""
-
-    def handle(self) -> None:
-        self.wfile.write(json.dumps(_keys_of_the_moment()).encode())
-
-
-def _keys_of_the_moment() -> Mapping[str, str | None] | None:
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - slow to load, and seldom asked
-
-    from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
-
-    try:
-        credentials = AwsSession().get_credentials()
-        if credentials is None:
-            return None
-        frozen = credentials.get_frozen_credentials()
-    except BotoCoreError as exc:
-        return {"error": str(exc)}
-    return {
-        "access_key": frozen.access_key,
-        "secret_key": frozen.secret_key,
-        "token": frozen.token,
-        "expiry_time": utc_stamp(wall_ns() + _LEASE_NS),
-    }
+            keys: dict[str, str] | None = json.loads(stream.read())
+    if keys is None:
+        return None
+    if "error" in keys:
+        raise ConnectionError(keys["error"])
+    return {**keys, "expiry_time": utc_stamp(wall_ns() + _LEASE_NS)}

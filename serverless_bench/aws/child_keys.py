@@ -1,0 +1,30 @@
+"""The keys of the AWS configuration, for processes that this one starts."""
+
+from collections.abc import Mapping
+
+from serverless_bench.clients.environment import lasting_keys
+
+
+def inherit_keys() -> bool:
+    """Tell whether child processes have all keys that there are, because the environment has."""
+    return lasting_keys() is not None
+
+
+def keys_of_the_moment() -> Mapping[str, str | None] | None:
+    """Return keys by their names in botocore's metadata, or an ``error``; None without any."""
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - slow to load, and seldom asked
+
+    from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
+
+    try:
+        credentials = AwsSession().get_credentials()
+        if credentials is None:
+            return None
+        frozen = credentials.get_frozen_credentials()
+    except BotoCoreError as exc:
+        return {"error": str(exc)}
+    return {
+        "access_key": frozen.access_key,
+        "secret_key": frozen.secret_key,
+        "token": frozen.token,
+    }
