@@ -9,7 +9,9 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 
 AWS_HOST: Final = ".amazonaws.com"
-"""What the host names of Amazon's S3 have in common."""
+"""What the host names of Amazon's S3 have in common, but for those of ``SOVEREIGN_HOST``."""
+SOVEREIGN_HOST: Final = ".amazonaws.eu"
+"""AWS European Sovereign Cloud."""
 
 ALL_OPERATIONS: Final = frozenset(
     {"put", "get", "range", "multipart", "head", "list", "delete", "delete_many", "copy"}
@@ -259,5 +261,5 @@ def is_virtual(addressing: Addressing, host: str, bucket: str) -> bool:
     """Tell whether the bucket belongs into the host name."""
     if addressing is Addressing.AUTO:
         # A bucket with a dot does not match the certificate of ``*.s3.amazonaws.com``.
-        return AWS_HOST in host and "." not in bucket
+        return (AWS_HOST in host or SOVEREIGN_HOST in host) and "." not in bucket
     return addressing is Addressing.VIRTUAL

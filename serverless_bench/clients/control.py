@@ -23,6 +23,7 @@ class ControlClient(Client, Protocol):
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
         """Return an object's first bytes, its entity tag and its ``Content-Range``.
 
+        Of length 0 is a small object as a whole: an empty one has no first byte to ask for.
         Where another header tells versions of an object apart, that stands for the tag.
         """
 

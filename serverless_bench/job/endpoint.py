@@ -10,7 +10,8 @@ from serverless_bench.errors import UsageError
 _HOST: Final = re.compile(r"[A-Za-z0-9._~:%\[\]-]+")
 """What a host and a port are made of (RFC 3986, 3.2.2, without what nobody's store has)."""
 _AWS_S3: Final = re.compile(
-    r"s3[a-z0-9-]*(?:\.dualstack)?(?:\.[a-z0-9-]+)?\.(amazonaws\.com(?:\.cn)?)", re.IGNORECASE
+    r"s3[a-z0-9-]*(?:\.dualstack)?(?:\.[a-z0-9-]+)?\.(amazonaws\.(?:com(?:\.cn)?|eu))",
+    re.IGNORECASE,
 )
 """Hosts of Amazon's S3 without a bucket (AWS General Reference, "Amazon S3 endpoints"). Customers
 have names below ``amazonaws.com``, too, but none that look like these."""
@@ -19,6 +20,8 @@ _PORTS: Final = {"http": 80, "https": 443}
 _DIRECTORY_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9-]*--([a-z0-9-]+-az[0-9]+)--x-s3")
 """Where S3 Express One Zone keeps its objects: the bucket's name ends in its zone (Amazon S3 user
 guide, "Directory bucket naming rules" and "Regional and Zonal endpoints")."""
+_ENDS: Final = {"cn": "com.cn", "eusc": "eu"}
+"""Ends of names below ``amazonaws`` by how the regions of a partition begin."""
 _SHORT_NAMES: Final = {
     "central": "c",
     "east": "e",
@@ -154,8 +157,8 @@ def is_zone_in(zone: str, region: str) -> bool:
 
 def zonal_endpoint(zone: str, region: str) -> str:
     """Return the endpoint of a zone, to whose host name the bucket's name is put."""
-    domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-    return f"https://s3express-{zone}.{region}.{domain}"
+    end = _ENDS.get(region.partition("-")[0], "com")
+    return f"https://s3express-{zone}.{region}.amazonaws.{end}"
 
 
 def _aws_partition(url: SplitResult) -> str | None:

@@ -146,7 +146,7 @@ class ObjectIO:
         return self._run("get", get, timeout_s)
 
     def head(self, name: str, length: int, *, timeout_s: float) -> Head:
-        """Return the first ``length`` bytes of an object, and what identifies it.
+        """Return the first ``length`` bytes of an object (0 for all), and what identifies it.
 
         Raises
         ------

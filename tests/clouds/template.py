@@ -58,6 +58,9 @@ class Template:
         self.source: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506 - a safe one
         defaults = {name: p["Default"] for name, p in self.source["Parameters"].items()}
         self._values: dict[str, Any] = {**PSEUDO, **defaults, **parameters}
+        for name, parameter in self.source["Parameters"].items():
+            if parameter["Type"] == "CommaDelimitedList":
+                self._values[name] = self._values[name].split(",")
         self.resources: dict[str, Any] = {
             name: self.resolve(resource)
             for name, resource in self.source["Resources"].items()
@@ -117,8 +120,18 @@ class Template:
         if name == "If":
             condition, yes, no = argument
             return self.resolve(yes if self._holds(condition) else no)
+        return self._list_function(name, argument)
+
+    def _list_function(self, name: str, argument: Any) -> Any:
+        """Return a function of lists, worked out."""
         if name == "GetAZs":
             return [f"{REGION}{zone}" for zone in "abc"]
+        if name == "Join":
+            glue, values = self.resolve(argument)
+            return glue.join(values)
+        if name == "Split":
+            glue, value = self.resolve(argument)
+            return value.split(glue)
         if name == "Select":
             index, values = argument
             return self.resolve(values)[index]
@@ -152,6 +165,10 @@ class Template:
             return not self._holds(argument[0])
         if name == "Fn::Or":
             return any(self._holds(item) for item in argument)
+        if name == "Fn::And":
+            return all(self._holds(item) for item in argument)
+        if name == "Condition":
+            return self._holds(argument)
         assert name == "Fn::Equals", name
         left, right = (self.resolve(item) for item in argument)
         return str(left) == str(right)

@@ -115,10 +115,10 @@ class WireClient(S3HttpClient[WireOptions]):
         self, key: str, length: int, exchange: Exchange, *, query: str = ""
     ) -> tuple[bytes, str, str]:
         """Return an object's first bytes, its entity tag and its ``Content-Range``."""
-        headers = byte_range(0, length)
+        headers = byte_range(0, length) if length else NO_HEADERS
         response = self._send("GetObject", key, exchange, query=query, headers=headers)
-        found = response.headers
-        return response.text[:length], found.get("etag", ""), found.get("content-range", "")
+        found, data = response.headers, response.text[: length or None]
+        return data, found.get("etag", ""), found.get("content-range", "")
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> bool:
         """Delete one object, and return whether the bucket keeps it as an older version."""

@@ -20,8 +20,10 @@ from serverless_bench.aws.stack.template import (
 )
 from serverless_bench.clients import CLIENTS
 from serverless_bench.job.workload import WORKLOADS, open_workload
-from tests.clouds.sam import ROOT, WITH_UV, build, clone, sam
+from tests.clouds.sam import ROOT, SAM, WITH_UV, build, clone, sam
+from tests.clouds.stack_options import CASES, with_defaults
 from tests.clouds.template import WORKER
+from tests.combinations.covering import Case
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
 OTHER_RUNTIMES = [runtime for runtime in RUNTIMES if runtime != DEFAULT_RUNTIME]
@@ -73,6 +75,31 @@ def test_sam_and_its_linter_find_no_fault(tmp_path: Path, text: str) -> None:
     path = tmp_path / "template.yaml"
     path.write_text(text)
     assert "is a valid SAM Template" in sam(tmp_path, "validate", "--lint", "--template", path)
+
+
+def test_the_linter_finds_no_fault_in_any_pair_of_options(tmp_path: Path) -> None:
+    """Each with the values of its case for defaults."""
+    paths = [tmp_path / f"{number}.yaml" for number, _ in enumerate(CASES)]
+    for path, case in zip(paths, CASES, strict=True):
+        path.write_text(with_defaults(case))
+    lint: list[str | Path] = [SAM.with_name("cfn-lint"), "--regions", "eu-west-1", "--", *paths]
+    done = subprocess.run(lint, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        next(c for c in CASES if c["data"] == "directory" and c["vpc"] == "yes"),
+        next(c for c in CASES if c["key"] == "yes" and c["vpc"] == "zones"),
+    ],
+    ids=["express", "zones"],
+)
+def test_options_change_nothing_of_what_is_built(case: Case, code: Path, tmp_path: Path) -> None:
+    stack = tmp_path / "stack"
+    write_folder(stack, with_defaults({**case, "functions": "one", "runtime": DEFAULT_RUNTIME}))
+    assert "Build Succeeded" in sam(stack, "build", environment=OFFLINE)
+    assert sources(stack / ".aws-sam" / "build" / WORKER) == sources(code)
 
 
 def test_the_zip_is_small(code: Path, tmp_path: Path) -> None:

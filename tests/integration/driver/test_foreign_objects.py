@@ -28,6 +28,7 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.delivery import deliver, forget_stores
 from serverless_bench.worker.invocation import forget_clients
+from tests.stores.faulty import Exchange, FaultServer, fails
 from tests.stores.servers import KEYS, Server, credentials
 
 HEX = "0123456789abcdef" * 2
@@ -239,6 +240,49 @@ def go_through(server: Server, steps: list[tuple[str, int]]) -> None:
             world.clean(number)
         world.check()
         assert world.keys() == set(world.foreign), "of ours nothing is left"
+
+
+def test_an_empty_object_that_kms_encrypts_is_deleted_under_its_own_tag() -> None:
+    """Its tag is not the MD5 of nothing (AWS: "not an MD5 digest of their object data")."""
+    tag, conditions = '"of kms"', list[str | None]()
+
+    def lists(exchange: Exchange) -> bool:
+        exchange.say(200, b"<ListMultipartUploadsResult/>")
+        return True
+
+    def is_empty(exchange: Exchange) -> bool:
+        exchange.say(200, headers={"ETag": tag})
+        return True
+
+    def deletes(exchange: Exchange) -> bool:
+        conditions.append(exchange.headers.get("if-match"))
+        exchange.say(204 if conditions[-1] == tag else 412)
+        return True
+
+    script = [lists, fails(416, "InvalidRange"), is_empty, deletes]
+    with FaultServer(script) as store, credentials(KEYS):
+        target = Target(bucket="b", endpoint_url=store.endpoint_url)
+        found = delete(target, [f"sbench/{HEX}.5000"])
+    assert (conditions, found.objects, found.foreign) == ([tag], 1, [])
+
+
+def test_an_object_that_is_empty_no_longer_is_looked_at_as_a_whole() -> None:
+    """Between the two looks somebody wrote there."""
+
+    def lists(exchange: Exchange) -> bool:
+        exchange.say(200, b"<ListMultipartUploadsResult/>")
+        return True
+
+    def is_foreign(exchange: Exchange) -> bool:
+        exchange.say(200, b"my thesis", {"ETag": '"x"'})
+        return True
+
+    key = f"sbench/{HEX}.5000"
+    script = [lists, fails(416, "InvalidRange"), is_foreign]
+    with FaultServer(script) as store, credentials(KEYS):
+        found = delete(Target(bucket="b", endpoint_url=store.endpoint_url), [key])
+    assert (found.objects, found.foreign) == (0, [key])
+    assert not [seen for seen in store.seen if seen.startswith("DELETE")]
 
 
 def test_an_upload_that_was_cut_off_leaves_nothing(server: Server, prefix: str) -> None:

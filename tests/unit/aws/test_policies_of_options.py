@@ -1,10 +1,12 @@
 """Who may do what with each option of the template: the same as without, and what it needs."""
 
+from collections.abc import Collection
+
 import pytest
 
 from serverless_bench.aws.stack.template import MOST_FUNCTIONS, template
 from tests.clouds.iam import Statement, Verdict
-from tests.clouds.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, Template
+from tests.clouds.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, REGION, Template
 from tests.unit.aws.test_policies import (
     ALLOWED,
     CLAIM,
@@ -22,6 +24,7 @@ from tests.unit.aws.test_policies import (
     verdict,
 )
 
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 MANY = template([1769, 3538], ["arm64", "x86_64"], copies=2)
 OPTIONS = {
     "many": policies_of(Template(MANY)),
@@ -31,8 +34,16 @@ OPTIONS = {
     "deletes": policies_of(Template(AllowDelete="true")),
     "kept": policies_of(Template(DataRetentionDays=30, RecordRetentionDays=400)),
     "bounded": policies_of(Template(PermissionsBoundary=f"arn:aws:iam::{ACCOUNT}:policy/b")),
+    "key": policies_of(Template(DataKeyArn=KEY)),
     "all": policies_of(
-        Template(MANY, AllowDelete="true", DataBucketName=DATA, Vpc="true", ReservedConcurrency=9)
+        Template(
+            MANY,
+            AllowDelete="true",
+            DataBucketName=DATA,
+            DataKeyArn=KEY,
+            Vpc="true",
+            ReservedConcurrency=9,
+        )
     ),
 }
 WITH_OWN_BUCKET = ("own bucket", "elsewhere", "all")
@@ -44,6 +55,9 @@ INTERFACES = (
     "ec2:AssignPrivateIpAddresses ec2:CreateNetworkInterface ec2:DeleteNetworkInterface"
     " ec2:DescribeNetworkInterfaces ec2:DescribeSubnets ec2:UnassignPrivateIpAddresses"
 )
+KMS = "kms:Decrypt kms:GenerateDataKey"
+BY_S3 = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
+BY_S3_EXPRESS = {"kms:ViaService": f"s3express.{REGION}.amazonaws.com"}
 BY_THE_CODE = {"lambda:SourceFunctionArn": FUNCTION_ARN}
 """What a request has that a function's code makes, and one that Lambda makes has not."""
 
@@ -88,6 +102,24 @@ MORE: list[tuple[tuple[str, ...], list[Call], list[Call]]] = [
         ],
     ),
     (
+        ("key", "all"),
+        [
+            Call(role, action, KEY, by)
+            for role in ROLES
+            for action in KMS.split()
+            for by in (BY_S3, BY_S3_EXPRESS)
+        ],
+        [
+            # Whoever holds the role asks KMS for nothing, nor through another service or region.
+            *(call for role in ROLES for call in calls(role, KMS, KEY)),
+            Call("worker", "kms:Decrypt", KEY, {"kms:ViaService": f"ec2.{REGION}.amazonaws.com"}),
+            Call("worker", "kms:Decrypt", KEY, {"kms:ViaService": "s3.ap-east-2.amazonaws.com"}),
+            Call("worker", "kms:Decrypt", KEY.replace("1234abcd", "other"), BY_S3),
+            Call("driver", "kms:ScheduleKeyDeletion", KEY, BY_S3),
+            Call("driver", "kms:PutKeyPolicy", KEY, BY_S3),
+        ],
+    ),
+    (
         ("many", "all"),
         [
             *calls("driver", "lambda:InvokeFunction", FUNCTION_ARN.replace(FUNCTION, OTHER)),
@@ -111,15 +143,15 @@ def in_data(call: Call) -> bool:
     return call.resource.startswith(f"{ARNS['DataBucket']}/")
 
 
-def table(option: str) -> tuple[list[Call], list[Call]]:
-    """Return what is allowed with an option, and what is denied."""
-    own = option in WITH_OWN_BUCKET
+def table(chosen: Collection[str]) -> tuple[list[Call], list[Call]]:
+    """Return what is allowed with options, and what is denied."""
+    own = bool({*WITH_OWN_BUCKET} & {*chosen})
     allowed, denied = (
         [call for call in rows if not (own and rests_on_our_bucket(call))]
         for rows in (ALLOWED, DENIED)
     )
     for options, more, less in MORE:
-        if option in options:
+        if {*options} & {*chosen}:
             allowed.extend(more)
             denied = [call for call in denied if call not in more]
         else:
@@ -130,7 +162,7 @@ def table(option: str) -> tuple[list[Call], list[Call]]:
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_the_table_holds_with_every_option(option: str) -> None:
-    allowed, denied = table(option)
+    allowed, denied = table([option])
     policies = OPTIONS[option]
     assert [call for call in allowed if verdict(call, policies) is not Verdict.ALLOWED] == []
     assert [call for call in denied if verdict(call, policies) is Verdict.ALLOWED] == []
@@ -152,7 +184,7 @@ def test_every_action_decides_a_row(role: str, sid: str, action: str) -> None:
         for s in policies[role]
     ]
     without = {**policies, role: fewer}
-    rows = [call for part in table("all") for call in part]
+    rows = [call for part in table(["all"]) for call in part]
     assert any(verdict(call, policies) is not verdict(call, without) for call in rows)
 
 
@@ -171,7 +203,7 @@ def test_a_vpc_leads_to_the_buckets_of_the_stack_and_to_no_other(option: str) ->
 def test_policies_are_no_longer_than_aws_takes() -> None:
     """6,144 characters of a managed policy and 10,240 of a role's own; blanks do not count."""
     text = template(range(10_240 - MOST_FUNCTIONS, 10_240), ["x86_64"])
-    most = Template(text, AllowDelete="true", DataBucketName="b" * 63, Vpc="true")
+    most = Template(text, AllowDelete="true", DataBucketName="b" * 63, DataKeyArn=KEY, Vpc="true")
     policies = policies_of(most)
     # Names of the tests are short; a stack may be called so that a function has 64 characters.
     longer = MOST_FUNCTIONS * (64 - len(FUNCTION.replace("1769-arm64", "10239-x86_64")))

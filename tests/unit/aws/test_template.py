@@ -1,9 +1,11 @@
 """What the template has, and what it makes of its parameters."""
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from botocore.session import Session
 
 import serverless_bench
 from serverless_bench.aws.account import _OUTPUTS
@@ -163,6 +165,57 @@ def test_a_vpc_has_a_way_to_s3_and_to_nothing_else() -> None:
     assert made.properties("SubnetA")["AvailabilityZone"] == f"{REGION}a"
     assert made.properties("SubnetB")["AvailabilityZone"] == f"{REGION}b"
     assert not any("EC2" in one["Type"] for one in Template(MANY).resources.values())
+
+
+@pytest.mark.parametrize(
+    ("bucket", "vpc", "there"),
+    [
+        ("b--use1-az4--x-s3", "true", True),
+        ("b--use1-az4--x-s3", "false", False),
+        ("mine", "true", False),
+        ("", "true", False),
+    ],
+)
+def test_a_directory_bucket_has_a_gateway_of_its_own(bucket: str, vpc: str, *, there: bool) -> None:
+    made = Template(Vpc=vpc, DataBucketName=bucket)
+    assert ("ExpressGateway" in made.resources) is there
+    if there:
+        own, other = made.properties("ExpressGateway"), made.properties("Gateway")
+        assert own["ServiceName"] == f"com.amazonaws.{REGION}.s3express"
+        assert own["RouteTableIds"] == other["RouteTableIds"]
+        (statement,) = own["PolicyDocument"]["Statement"]
+        assert statement["Resource"] == f"arn:aws:s3express:{REGION}:111122223333:bucket/{bucket}"
+
+
+def test_zones_without_lambda_are_avoided_by_name() -> None:
+    made = Template(Vpc="true", VpcZones="us-east-1d,us-east-1f")
+    zones = [made.properties(f"Subnet{which}")["AvailabilityZone"] for which in "AB"]
+    assert zones == ["us-east-1d", "us-east-1f"]
+
+
+def test_a_key_of_yours_encrypts_the_bucket_of_the_stack() -> None:
+    key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab"
+    bucket = Template(DataKeyArn=key).properties("DataBucket")
+    (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert encryption == {
+        "BucketKeyEnabled": True,
+        "ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key},
+    }
+    pattern = Template().source["Parameters"]["DataKeyArn"]["AllowedPattern"]
+    assert re.fullmatch(pattern, key)
+    assert not re.fullmatch(pattern, key.replace("key/", "alias/"))
+
+
+def test_data_may_be_in_every_region_that_botocore_knows() -> None:
+    pattern = Template().source["Parameters"]["DataRegion"]["AllowedPattern"]
+    session = Session()
+    regions = [
+        region
+        for partition in session.get_available_partitions()
+        for region in session.get_available_regions("s3", partition)
+    ]
+    assert {"eusc-de-east-1", "cn-north-1", "us-gov-west-1"} <= {*regions}
+    assert [region for region in regions if not re.fullmatch(pattern, region)] == []
 
 
 def test_nothing_outlives_the_stack() -> None:

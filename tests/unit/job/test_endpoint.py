@@ -1,11 +1,18 @@
 """What an endpoint may be, and where a store may send a request that is signed for it."""
 
+from typing import Any
+
 import pytest
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.session import Session
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.clients.base import is_virtual
 from serverless_bench.errors import UsageError
-from serverless_bench.job.endpoint import is_aws, parse_endpoint, redirected
+from serverless_bench.job.endpoint import is_aws, parse_endpoint, redirected, zonal_endpoint
+from serverless_bench.job.target import Addressing
 
 AWS = "https://s3.us-east-1.amazonaws.com"
 STORE = "https://store.example:9000"
@@ -20,6 +27,9 @@ STORE = "https://store.example:9000"
         ("https://s3.dualstack.eu-west-1.amazonaws.com:443", True),
         ("https://s3express-use1-az4.us-east-1.amazonaws.com", True),
         ("https://s3.cn-north-1.amazonaws.com.cn", True),
+        ("https://s3.eusc-de-east-1.amazonaws.eu", True),
+        ("https://s3.dualstack.eusc-de-east-1.amazonaws.eu", True),
+        ("https://s3.eusc-de-east-1.amazonaws.eu.evil.example", False),
         ("http://s3.us-east-1.amazonaws.com", False),
         ("https://s3.us-east-1.amazonaws.com:8443", False),
         ("https://s3.us-east-1.amazonaws.com.evil.example", False),
@@ -41,6 +51,7 @@ def test_which_addresses_are_amazons(url: str, *, whether: bool) -> None:
         (AWS, None, "eu-west-1", "https://s3.eu-west-1.amazonaws.com"),
         (AWS, "https://s3-eu-west-1.amazonaws.com", None, "https://s3-eu-west-1.amazonaws.com"),
         # The region stands in the host's name.
+        (AWS, "https://s3.eusc-de-east-1.amazonaws.eu", None, None),
         (AWS, None, "evil.example/", None),
         (AWS, None, "eu\r\nx: y", None),
         (AWS, "https://evil.example", "eu-west-1", None),
@@ -64,6 +75,20 @@ def test_a_signature_goes_nowhere_else(
     url: str, told: str | None, region: str | None, there: str | None
 ) -> None:
     assert redirected(url, told, "us-east-1", region) == there
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1"])
+def test_every_partition_has_its_own_domain_and_the_bucket_in_the_host(region: str) -> None:
+    """Amazon's own library says where."""
+    config = Config(signature_version=UNSIGNED)
+    client: Any = Session().create_client("s3", region_name=region, config=config)
+    url = client.generate_presigned_url("get_object", Params={"Bucket": "bkt", "Key": "k"})
+    host = url.removeprefix("https://bkt.").removesuffix("/k")
+    domain = client.meta.endpoint_url.partition(".amazonaws.")[2]
+    assert is_aws(f"https://{host}")
+    assert is_virtual(Addressing.AUTO, host, "b")
+    assert not is_virtual(Addressing.AUTO, host, "b.c")
+    assert zonal_endpoint("z-az1", region) == f"https://s3express-z-az1.{region}.amazonaws.{domain}"
 
 
 @given(st.text(), st.none() | st.text())

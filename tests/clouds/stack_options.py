@@ -1,0 +1,88 @@
+"""Options of the stack's template, and few templates that hold every pair of them."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from serverless_bench.aws.stack.template import template
+from tests.clouds.template import ACCOUNT, DATA, REGION, Template
+from tests.combinations.covering import Case, Covering
+
+KEY = "1234abcd-12ab-34cd-56ef-1234567890ab"
+DIRECTORY_BUCKET = f"{DATA}--euw1-az1--x-s3"
+FACTORS = {
+    "functions": ("one", "many"),
+    "runtime": ("python3.13", "python3.14"),
+    "data": ("the stack's", "own", "elsewhere", "directory"),
+    "key": ("no", "yes"),
+    "vpc": ("no", "yes", "zones"),
+    "AllowDelete": ("false", "true"),
+    "AllowCode": ("false", "true"),
+    "ReservedConcurrency": ("0", "50"),
+    "MaximumEventAge": ("60", "21600"),
+    "boundary": ("no", "yes"),
+    "budget": ("no", "yes"),
+}
+REFUSED = [{"data": "elsewhere", "vpc": "yes"}, {"data": "elsewhere", "vpc": "zones"}]
+"""A gateway endpoint leads to buckets of its own region alone."""
+CASES = Covering(FACTORS, REFUSED).cover()
+
+
+def name_of(case: Case) -> str:
+    """Return the values of a case, without those that need no word."""
+    words = [f"{name}={value}" for name, value in case.items() if value != FACTORS[name][0]]
+    return " ".join(words) or "usual"
+
+
+def data_bucket(case: Case) -> str:
+    """Return the name of the bucket for data."""
+    return DIRECTORY_BUCKET if case["data"] == "directory" else DATA
+
+
+def data_region(case: Case) -> str:
+    """Return the region of that bucket."""
+    return "us-west-2" if case["data"] == "elsewhere" else REGION
+
+
+def parameters(case: Case) -> dict[str, str]:
+    """Return the parameters of a case."""
+    values = {
+        name: case[name]
+        for name in ("AllowDelete", "AllowCode", "ReservedConcurrency", "MaximumEventAge")
+    }
+    values["Vpc"] = "false" if case["vpc"] == "no" else "true"
+    chosen: Mapping[str, tuple[bool, str]] = {
+        "DataBucketName": (case["data"] != "the stack's", data_bucket(case)),
+        "DataRegion": (case["data"] == "elsewhere", data_region(case)),
+        # The policies' table has its key in the stack's region: IAM asks for the ARN alone.
+        "DataKeyArn": (case["key"] == "yes", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{KEY}"),
+        "VpcZones": (case["vpc"] == "zones", f"{REGION}b,{REGION}c"),
+        "PermissionsBoundary": (case["boundary"] == "yes", f"arn:aws:iam::{ACCOUNT}:policy/b"),
+        "BudgetEmail": (case["budget"] == "yes", "a@example.com"),
+        "BudgetUsd": (case["budget"] == "yes", "5"),
+    }
+    return values | {name: value for name, (there, value) in chosen.items() if there}
+
+
+@cache
+def text_of(functions: str, runtime: str) -> str:
+    """Return the template, with its functions."""
+    if functions == "one":
+        return template(runtime=runtime)
+    return template([1769, 3538], ["arm64", "x86_64"], copies=2, runtime=runtime)
+
+
+def made(case: Case) -> Template:
+    """Return the template of a case as CloudFormation sees it."""
+    return Template(text_of(case["functions"], case["runtime"]), **parameters(case))
+
+
+def with_defaults(case: Case) -> str:
+    """Return the text of a case's template, whose parameters are the defaults."""
+    text = text_of(case["functions"], case["runtime"])
+    for name, value in parameters(case).items():
+        text, times = re.subn(
+            rf"(\n  {name}:\n(?:    .*\n)*?    Default: ).*", rf'\g<1>"{value}"', text
+        )
+        assert times == 1, name
+    return text
