@@ -91,7 +91,7 @@ def outcome_type() -> type[msgspec.Struct]:
     lost = msgspec.defstruct(
         "Lost", [(one.name, _values(one.type, _SAVED)) for one in fields(Lost)]
     )
-    fields_of_outcome = [
+    fields_of_outcome: list[Any] = [
         ("submitted_ns", _Instant),
         ("collected_ns", _Instant),
         ("refusals", Count),
