@@ -173,6 +173,8 @@ class OperationError(SbenchError):
         What happened; credentials of ours are left out.
     status
         HTTP status; None when there was no answer.
+    hint
+        As in ``SbenchError``.
     """
 
     code: ClassVar[str] = "error"
@@ -180,8 +182,8 @@ class OperationError(SbenchError):
     retryable: ClassVar[bool] = False
     """Whether the same request may succeed a moment later."""
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(one_line(without_secrets(message)))
+    def __init__(self, message: str, *, status: int | None = None, hint: str = "") -> None:
+        super().__init__(one_line(without_secrets(message)), hint=hint)
         self.status = status
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore import exceptions as boto
 
+from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, ca_bundle
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.endpoint import refuse_password
 
@@ -138,10 +139,20 @@ def explained(what: str) -> Iterator[None]:
     except UNREADABLE as exc:
         raise ExecutorError(str(exc), hint=_CREDENTIALS_HINT) from exc
     except (boto.BotoCoreError, ValueError) as exc:
-        raise ExecutorError(
-            f"{what}: {type(exc).__name__}: {exc}",
-            hint="check the network, and AWS_ENDPOINT_URL if it is set",
-        ) from exc
+        text, hint = network_problem(exc, "check the network, and AWS_ENDPOINT_URL if it is set")
+        raise ExecutorError(f"{what}: {text}", hint=hint) from exc
+
+
+def network_problem(error: Exception, hint: str = "") -> tuple[str, str]:
+    """Return what an error of botocore's says, and its hint if TLS or a proxy is the reason."""
+    if isinstance(error, boto.ProxyConnectionError):
+        # The answer of the proxy is in urllib3's error alone.
+        return f"{error}: {getattr(error.kwargs['error'], 'original_error', '')}", PROXY_HINT
+    if not isinstance(error, boto.SSLError):
+        return f"{type(error).__name__}: {error}", hint
+    bundle = ca_bundle()
+    is_there = bundle is None or bundle.is_file()
+    return str(error) if is_there else f"AWS_CA_BUNDLE, {bundle}, is not a file", CA_HINT
 
 
 def credentials_error(error: Exception) -> ExecutorError:

@@ -2,9 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied
+
+CA_HINT: Final = "AWS_CA_BUNDLE=FILE names the authority that signed it"
+"""A certificate that is not trusted, as a proxy that inspects TLS shows one."""
+PROXY_HINT: Final = "check HTTPS_PROXY and HTTP_PROXY, with user:password@ if it wants that"
 
 
 def find_keys() -> Keys | None:
@@ -37,3 +43,22 @@ def ca_bundle() -> Path | None:
     """Return the file of trusted certificates that AWS's SDKs are set to use."""
     name = os.environ.get("AWS_CA_BUNDLE")
     return Path(name) if name else None
+
+
+def find_proxy(url: str) -> str | None:
+    """Return the URL of the proxy that the environment has for a URL."""
+    if not any(
+        name.lower().endswith("_proxy") for name in os.environ.keys() - {"NO_PROXY", "no_proxy"}
+    ):
+        return None
+    # It knows the rules of NO_PROXY, and takes half a cold start to import.
+    from botocore.utils import get_environ_proxies  # noqa: PLC0415
+
+    proxy: str | None = get_environ_proxies(url).get(urlsplit(url).scheme)
+    # As all others do, it takes one without a scheme.
+    return proxy if not proxy or "://" in proxy else f"http://{proxy.removeprefix('//')}"
+
+
+def without_user(url: str) -> str:
+    """Return the URL of a proxy without name and password."""
+    return f"{urlsplit(url).scheme}://{urlsplit(url).netloc.rpartition('@')[2]}"

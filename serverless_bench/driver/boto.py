@@ -12,7 +12,13 @@ from botocore.config import Config
 from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.session import Session
 
-from serverless_bench.aws.client import CONFIG, CREDENTIALS, UNREADABLE, open_session
+from serverless_bench.aws.client import (
+    CONFIG,
+    CREDENTIALS,
+    UNREADABLE,
+    network_problem,
+    open_session,
+)
 from serverless_bench.driver.bucket import credentials, missing, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.endpoint import refuse_password
@@ -103,7 +109,5 @@ def explained(target: Target) -> Iterator[None]:
     except boto.ParamValidationError as exc:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
     except boto.BotoCoreError as exc:
-        # Its SSL errors name themselves.
-        is_tls = isinstance(exc, boto.SSLError)
-        why = str(exc) if is_tls else type(exc).__name__
-        raise unreachable(target, why, is_tls=is_tls) from exc
+        why, hint = network_problem(exc)
+        raise unreachable(target, why, is_tls="[SSL" in why, hint=hint) from exc

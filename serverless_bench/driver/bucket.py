@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from itertools import chain
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import open_control_client
+from serverless_bench.clients.environment import CA_HINT, PROXY_HINT
 from serverless_bench.clients.listings import (
     ObjectVersion,
     OpenUpload,
@@ -37,6 +39,7 @@ from serverless_bench.errors import (
     StoreError,
     UsageError,
     WrongRegion,
+    last_failure,
 )
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -305,10 +308,14 @@ def explained(target: Target) -> Iterator[None]:
         hint = "name where the bucket is: `endpoint_url`, `region`"
         raise StoreError(f"{where}: {exc}", hint=hint) from exc
     except OperationError as exc:
+        if exc.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            raise unreachable(target, f"the proxy {exc}", is_tls=False, hint=PROXY_HINT) from exc
         if exc.status is not None:
             raise StoreError(f"{where}: the store answered {exc}") from exc
         is_tls = isinstance(exc.__cause__, ssl.SSLError) or "[SSL" in str(exc)
-        raise unreachable(target, str(exc), is_tls=is_tls) from exc
+        raise unreachable(
+            target, str(exc), is_tls=is_tls, hint=getattr(last_failure(exc), "hint", "")
+        ) from exc
 
 
 def missing(where: str) -> StoreError:
@@ -345,14 +352,13 @@ def credentials(cause: BaseException | None) -> StoreError:
     return StoreError(f"there are no credentials: {cause}", hint=hint)
 
 
-def unreachable(target: Target, why: str, *, is_tls: bool) -> StoreError:
-    """Return why nobody answers, as far as the error shows it."""
+def unreachable(target: Target, why: str, *, is_tls: bool, hint: str = "") -> StoreError:
+    """Return why nobody answers, as far as the error shows it; ``hint`` is the error's own."""
     host = urlsplit(target.endpoint_url).netloc or "AWS"
     if not is_tls:
-        hint = "check `endpoint_url`, and that the store runs"
+        hint = hint or "check `endpoint_url`, and that the store runs"
         return StoreError(f"{host} does not answer: {why}", hint=hint)
     if "certificate" in why.lower():
-        hint = "AWS_CA_BUNDLE=FILE names the authority that signed it"
-        return StoreError(f"the certificate of {host} is not trusted", hint=hint)
+        return StoreError(f"the certificate of {host} is not trusted", hint=CA_HINT)
     hint = f"`endpoint_url` http://{host} if it speaks http"
     return StoreError(f"{host} does not speak https", hint=hint)

@@ -18,6 +18,7 @@ from serverless_bench.aws.client import (
     LOGIN_HINT,
     LOST_CREDENTIALS,
     credentials_error,
+    network_problem,
     open_client,
 )
 from serverless_bench.clock import monotonic_ns
@@ -37,6 +38,8 @@ _EXPIRED: Final = frozenset(
 _PATIENCE_S: Final = 300.0
 """How long credentials may be refused or lost before the driver gives up."""
 _LOST: Final = (boto.ConnectionError, boto.EndpointConnectionError, boto.HTTPClientError)
+_NOBODY: Final = (boto.EndpointConnectionError, boto.ProxyConnectionError, boto.SSLError)
+"""Where the service was never reached they do not pass."""
 
 Request = Mapping[str, Any]
 """Parameters of Invoke, as botocore calls them."""
@@ -158,13 +161,12 @@ class LambdaClient:
             raise credentials_error(exc) from exc
         elif (
             # There never was anybody at the endpoint.
-            (isinstance(exc, boto.EndpointConnectionError) and not self._accepted)
-            or not isinstance(exc, _LOST)
+            (isinstance(exc, _NOBODY) and not self._accepted) or not isinstance(exc, _LOST)
         ):
-            raise ExecutorError(
-                f"function {name!r} cannot be invoked: {exc}",
-                hint="check the region, the network, and AWS_ENDPOINT_URL_LAMBDA if it is set",
-            ) from exc
+            text, hint = network_problem(
+                exc, "check the region, the network, and AWS_ENDPOINT_URL_LAMBDA if it is set"
+            )
+            raise ExecutorError(f"function {name!r} cannot be invoked: {text}", hint=hint) from exc
 
     def _renew(self, refused: Exception, what: str) -> None:
         """Look for credentials again: those of a profile may have been renewed."""

@@ -96,6 +96,13 @@ def without_credentials() -> dict[str, str]:
     }
 
 
+def past_proxies() -> dict[str, str]:
+    """Return variables with which clients reach servers on this machine without a proxy."""
+    hosts = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    # Some libraries read the one, and some the other.
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), f"{hosts},127.0.0.1" if hosts else "127.0.0.1")
+
+
 def cpus() -> int:
     """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -17,7 +17,7 @@ import platformdirs
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError, StoreError
-from serverless_bench.process import environment, without_credentials
+from serverless_bench.process import environment, past_proxies, without_credentials
 from serverless_bench.process.private import own_directory
 from serverless_bench.stores.keeper import LOCK, START_S, find_socket
 from serverless_bench.stores.seaweedfs import FOLDERS
@@ -169,7 +169,7 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
         "AWS_SESSION_TOKEN": None,
     }
     try:
-        with environment(credentials):
+        with environment({**past_proxies(), **credentials}):
             yield lease
     finally:
         lease.release()

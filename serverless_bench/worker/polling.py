@@ -201,6 +201,6 @@ class Poller:
         if not self._reached or now_ns - self._refused_ns > _TIMEOUT_S * NS_PER_S:
             raise StoreError(
                 f"the events below {self._where} cannot be read: {error}",
-                hint="check --control, and what these credentials may do",
+                hint=error.hint or "check --control, and what these credentials may do",
             ) from error
         self._events.renew()

@@ -5,8 +5,9 @@ import datetime as dt  # noqa: TID251 - certificates want it
 import ipaddress
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
+from inspect import signature
 from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
@@ -43,14 +44,7 @@ def certificate(
         .sign(key, hashes.SHA256())
     )
     path = directory / "certificate.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + signed.public_bytes(serialization.Encoding.PEM)
-    )
+    path.write_bytes(_pem(key) + signed.public_bytes(serialization.Encoding.PEM))
     return path
 
 
@@ -173,3 +167,131 @@ def forward_proxy() -> Forwarder:
         return theirs
 
     return Forwarder(connect)
+
+
+class InspectingProxy:
+    """A proxy as companies have it: it opens TLS with certificates of its own authority.
+
+    Hosts have any name; who has one is asked over plain HTTP, whatever AWS is called there.
+
+    Parameters
+    ----------
+    directory
+        Gets ``ca.pem``, which clients have to trust.
+    stands_for
+        URL of a server on this machine, by how a host's name begins; the empty one is all others'.
+    """
+
+    def __init__(self, directory: Path, stands_for: Mapping[str, str]) -> None:
+        self._directory, self._stands_for = directory, stands_for
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "The company")])
+        ca = self._signed(self._name, self._key, x509.BasicConstraints(ca=True, path_length=0))
+        self.ca = directory / "ca.pem"
+        self.ca.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
+        self._hosts: dict[ssl.SSLContext, str] = {}
+        self.asked: list[str] = []
+        """Hosts whose certificate a client took, in the order of its connections."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.sni_callback = self._show
+        self._inside = Forwarder(self._reach, context)
+        self._outside = Forwarder(self._tunnel)
+
+    def __enter__(self) -> Self:
+        self._inside.__enter__()
+        self._outside.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._outside.__exit__()
+        self._inside.__exit__()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._outside.port}"
+
+    async def _tunnel(self, accepted: Ends) -> Ends:
+        try:
+            head = await accepted[0].readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError as exc:
+            raise ConnectionResetError from exc
+        assert head.startswith(b"CONNECT "), head
+        inside = await asyncio.open_connection("127.0.0.1", self._inside.port)
+        accepted[1].write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        return inside
+
+    def _show(self, line: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: object) -> None:
+        """Show a certificate that is made for the name which is asked for."""
+        host = name or "nobody"
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
+        whose = x509.SubjectAlternativeName([x509.DNSName(host)])
+        leaf = self._signed(subject, key, x509.BasicConstraints(ca=False, path_length=None), whose)
+        path = self._directory / f"{host}.pem"
+        path.write_bytes(_pem(key) + leaf.public_bytes(serialization.Encoding.PEM))
+        context = server_context(path)
+        self._hosts[context] = host
+        line.context = context
+
+    async def _reach(self, accepted: Ends) -> Ends:
+        host = self._hosts[accepted[1].get_extra_info("ssl_object").context]
+        self.asked.append(host)
+        name = max(filter(host.startswith, self._stands_for), key=len)
+        parts = urlsplit(self._stands_for[name])
+        return await asyncio.open_connection(parts.hostname, parts.port)
+
+    def _signed(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        constraints: x509.BasicConstraints,
+        *more: x509.ExtensionType,
+    ) -> x509.Certificate:
+        """Return a certificate that also Python 3.13 takes, which wants to know whose key it is."""
+        now = dt.datetime.now(dt.UTC)
+        identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(days=1))
+            .not_valid_after(now + dt.timedelta(days=1))
+            .add_extension(constraints, critical=True)
+            .add_extension(issuer, critical=False)
+        )
+        if constraints.ca:
+            flags = dict.fromkeys(signature(x509.KeyUsage).parameters, False)
+            usage = x509.KeyUsage(**{**flags, "key_cert_sign": True, "crl_sign": True})
+            builder = builder.add_extension(identifier, critical=False)
+            builder = builder.add_extension(usage, critical=True)
+        for extension in more:
+            builder = builder.add_extension(extension, critical=False)
+        return builder.sign(self._key, hashes.SHA256())
+
+
+def refusing_proxy() -> Forwarder:
+    """Return a proxy that wants a name and a password."""
+
+    async def connect(accepted: Ends) -> Ends:
+        await accepted[0].readuntil(b"\r\n\r\n")
+        accepted[1].write(
+            b"HTTP/1.1 407 Proxy Authentication Required\r\nproxy-authenticate: Basic\r\n"
+            b"content-length: 0\r\nconnection: close\r\n\r\n"
+        )
+        await accepted[1].drain()
+        accepted[1].close()
+        await accepted[1].wait_closed()
+        raise ConnectionResetError
+
+    return Forwarder(connect)
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
@@ -22,6 +23,7 @@ from serverless_bench.aws.account import (
 )
 from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
+from serverless_bench.clients.environment import find_proxy, without_user
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.driver.location import room_of_store
 from serverless_bench.driver.provenance import version_of
@@ -97,6 +99,13 @@ def machine() -> Iterator[Finding]:
         yield warn("embedded store", str(exc), exc.hint)
     else:
         yield ok("embedded store", "installed")
+
+
+def proxies(store: str | None) -> Iterator[Finding]:
+    """Name the proxies that stand before AWS, and before another store."""
+    for url in (store or "https://s3.amazonaws.com", "https://sts.amazonaws.com"):
+        if (proxy := find_proxy(url)) is not None:
+            yield ok("proxy", f"{urlsplit(url).hostname} is reached through {without_user(proxy)}")
 
 
 def credentials(patient: Patient) -> Iterator[Finding]:

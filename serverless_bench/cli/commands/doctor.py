@@ -14,6 +14,7 @@ from serverless_bench.cli.checkup.base import (
     identity,
     machine,
     network_quota,
+    proxies,
     quota,
     stack,
     unless_it_fails,
@@ -101,6 +102,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     )
     yield from versions()
     yield from machine()
+    yield from proxies(flags["endpoint_url"])
     yield from _place(flags)
     if not (flags["stack"] or flags["bucket"] or flags["function"]):
         return

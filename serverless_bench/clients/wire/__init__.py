@@ -9,16 +9,15 @@ checked by reading back, by a reader that knows what the bytes have to be.
 """
 
 import hashlib
-import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.environment import lasting_keys
+from serverless_bench.clients.environment import find_proxy, lasting_keys
 from serverless_bench.clients.library import LONG_TEXT, SHORT_TEXT
 from serverless_bench.clients.listings import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.options import option
@@ -200,7 +199,7 @@ class WireClient(S3HttpClient[WireOptions]):
             return connection
         connection = WireConnection(
             self._server,
-            proxy=_find_proxy(self._server),
+            proxy=find_proxy(self._server.geturl()),
             block_bytes=self._transfer.block_size,
             timeout_s=self._transfer.timeout,
             exchange=exchange,
@@ -308,17 +307,6 @@ def _find_keys() -> Callable[[], Keys | None]:
         return Keys(frozen.access_key, frozen.secret_key, frozen.token)
 
     return look
-
-
-def _find_proxy(url: SplitResult) -> str | None:
-    """Return the URL of the proxy that the environment has for a URL."""
-    if not any(name.lower().endswith("_proxy") for name in os.environ):
-        return None
-    # It knows the rules of NO_PROXY, and takes half a cold start to import.
-    from botocore.utils import get_environ_proxies  # noqa: PLC0415
-
-    proxy: str | None = get_environ_proxies(url.geturl()).get(url.scheme)
-    return proxy
 
 
 def _close_all(idle: deque[WireConnection]) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, ca_bundle
 from serverless_bench.clients.wire.response import END_OF_HEAD, Response
 from serverless_bench.errors import ConnectionLost
 from serverless_bench.units import KIB
@@ -156,7 +156,9 @@ def connect(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.soc
     """
     via = urlsplit(proxy) if proxy else url
     if via.scheme not in {"http", "https"} or (proxy and via.scheme != "http"):
-        raise ConnectionLost(f"cannot talk {via.scheme!r} to {via.hostname}")
+        raise ConnectionLost(
+            f"cannot talk {via.scheme!r} to {via.hostname}", hint=PROXY_HINT if proxy else ""
+        )
     try:
         port = via.port or (443 if via.scheme == "https" else 80)
     except ValueError:
@@ -196,7 +198,9 @@ def open_tunnel(
         raise TimeoutError
     status = Response(data.partition(END_OF_HEAD)[0], "CONNECT").status
     if not 200 <= status < 300:
-        raise ConnectionLost(f"the proxy does not connect to {there}: status {status}")
+        raise ConnectionLost(
+            f"the proxy does not connect to {there}: status {status}", hint=PROXY_HINT
+        )
 
 
 def secure(
@@ -210,7 +214,11 @@ def secure(
         If the handshake does not end in time, or the certificate is not trusted
         (``ssl.SSLError``).
     """
-    context, host = _tls_context(ca_bundle()), url.hostname or ""
+    bundle, host = ca_bundle(), url.hostname or ""
+    try:
+        context = _tls_context(bundle)
+    except OSError as exc:
+        raise ConnectionLost(f"cannot read AWS_CA_BUNDLE, {bundle}: {exc}", hint=CA_HINT) from exc
     stream = TlsStream(line, context, host, block_bytes=block_bytes)
     for _ in _ticks(timeout_s):
         if stream.shake_hands():

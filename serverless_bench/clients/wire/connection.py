@@ -10,11 +10,13 @@ used again: a small object is one send and, as a rule, one receive.
 import re
 import select
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Final, TypeVar
 from urllib.parse import SplitResult
 
 from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, without_user
 from serverless_bench.clients.send_queue import AT_ONCE, STAMPED_FROM, SendQueue
 from serverless_bench.clients.wire.connect import (
     TICK_S,
@@ -103,10 +105,8 @@ class WireConnection:
             except BaseException:
                 self.close()
                 raise
-        except TimeoutError as exc:
-            raise TimedOut("no connection in time") from exc
         except OSError as exc:
-            raise _lost(exc) from exc
+            raise _unconnected(exc, proxy) from exc
         self.remote = f"{peer[0]}:{peer[1]}" + (" (proxy)" if proxy else "")
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
@@ -363,6 +363,16 @@ class WireConnection:
             raise _lost(cause) from cause
         response.will_close = True
         return response
+
+
+def _unconnected(exc: OSError, proxy: str | None) -> OperationError:
+    """Return why no connection comes about."""
+    via = f", through the proxy {without_user(proxy)}" if proxy else ""
+    is_untrusted = isinstance(exc, ssl.SSLCertVerificationError)
+    hint = CA_HINT if is_untrusted else PROXY_HINT if proxy else ""
+    if isinstance(exc, TimeoutError):
+        return TimedOut(f"no connection in time{via}", hint=hint)
+    return ConnectionLost(f"{type(exc).__name__}: {exc}{via}", hint=hint)
 
 
 def _lost(exc: OSError) -> ConnectionLost:
