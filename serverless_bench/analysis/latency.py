@@ -179,6 +179,8 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     late = overdue_operations(run, counted(run), scheduled, sizes)
     rate_per_s = run.job.load.rate
     pace = _pace(run, scheduled, good, late)
+    if not measured.any() and not len(late.due_ns):
+        return Latencies(open_loop=rate_per_s is not None, target_per_s=rate_per_s, **pace)
     durations = _durations(run, good, late)
     whole_ns = span_ns(run)
     rows: list[Latency] = []

@@ -91,16 +91,14 @@ def outcome_type() -> type[msgspec.Struct]:
     lost = msgspec.defstruct(
         "Lost", [(one.name, _values(one.type, _SAVED)) for one in fields(Lost)]
     )
-    return msgspec.defstruct(
-        "Outcome",
-        [
-            ("submitted_ns", _Instant),
-            ("collected_ns", _Instant),
-            ("refusals", Count),
-            ("record", _record_type(is_sent=False) | None, None),
-            ("lost", lost | None, None),
-        ],
-    )
+    fields_of_outcome: list[Any] = [
+        ("submitted_ns", _Instant),
+        ("collected_ns", _Instant),
+        ("refusals", Count),
+        ("record", _record_type(is_sent=False) | None, None),
+        ("lost", lost | None, None),
+    ]
+    return _complete(msgspec.defstruct("Outcome", fields_of_outcome))
 
 
 @cache
@@ -124,7 +122,19 @@ def _record_type(*, is_sent: bool) -> type[msgspec.Struct]:
         has_default = is_sent and one.name not in tables and one.default is not MISSING
         kind = tables.get(one.name) or _values(one.type, kinds)
         given.append((one.name, kind, one.default if has_default else msgspec.NODEFAULT))
-    return msgspec.defstruct("Record", given, forbid_unknown_fields=is_sent, kw_only=True)
+    return _complete(
+        msgspec.defstruct("Record", given, forbid_unknown_fields=is_sent, kw_only=True)
+    )
+
+
+def _complete(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """Return a type that several threads may use.
+
+    msgspec completes a type when it is first used. A second thread that uses it meanwhile crashes
+    the process, so it is used here, where no other thread has it yet.
+    """
+    msgspec.json.Decoder(kind)
+    return kind
 
 
 def _values(kind: Any, kinds: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - types

@@ -1,5 +1,7 @@
 """What is refused of a record that somebody left in the store."""
 
+import subprocess
+import sys
 from typing import Any
 
 import orjson
@@ -25,6 +27,28 @@ def sent(**changed: Any) -> dict[str, Any]:
 def test_a_record_as_workers_send_it_is_taken() -> None:
     found = read_record(orjson.dumps(sent()), 0, 0)
     assert isinstance(found, InvocationRecord)
+
+
+def test_records_may_arrive_in_many_threads_at_once() -> None:
+    # A race that is lost ends the process.
+    code = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from serverless_bench.rundir import received
+from tests.unit.rundir.test_received import sent
+sys.setswitchinterval(1e-6)
+data, together = sent(), Barrier(8)
+def take(_):
+    together.wait()
+    return received.record_of(data).index
+with ThreadPoolExecutor(8) as threads:
+    for _ in range(30):
+        received._record_type.cache_clear()
+        assert [*threads.map(take, range(8))] == [0] * 8
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
