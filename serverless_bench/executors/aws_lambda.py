@@ -104,14 +104,12 @@ def _compare_event_age(
     """Note which functions' events Lambda drops before the driver stops waiting for them."""
     # Most jobs wait no longer than the shortest age that Lambda can be told.
     for name in job.function if job.start_timeout > _LEAST_EVENT_AGE_S else ():
-        with suppress(boto.BotoCoreError, boto.ClientError):
+        with suppress(boto.BotoCoreError, boto.ClientError, KeyError):
             rules = client.get_function_event_invoke_config(FunctionName=name)
-            age_s = rules.get("MaximumEventAgeInSeconds", job.start_timeout)
-            if age_s < job.start_timeout:
+            if (age_s := rules["MaximumEventAgeInSeconds"]) < job.start_timeout:
                 progress.note(
                     f"Lambda drops events of {name} after {age_s} s, and they are waited for"
-                    f" {job.start_timeout:g} s: deploy it with MaximumEventAge="
-                    f"{job.start_timeout:.0f}, or lower `start_timeout`"
+                    f" {job.start_timeout:g} s: raise MaximumEventAge, or lower `start_timeout`"
                 )
 
 

@@ -174,20 +174,15 @@ class LambdaClient:
                 raise ExecutorError(
                     f"function {name!r} cannot run: {state}", hint=remedy(state) or DEPLOY_AGAIN
                 )
-            if not will_be_ready(state):
+            if not will_be_ready(state) or self._over.is_set():
                 break
             self._await_ready(name, state, began_ns)
-            if self._pause(looks):
-                break
+            self._pause(looks)
         return found
 
-    def stop(self) -> None:
-        """Send nothing again that was refused, and wait for no function any more."""
-        self._over.set()
-
     def close(self) -> None:
-        """Stop, and close its connections."""
-        self.stop()
+        """Close its connections; what was refused is not sent again, and no function waited for."""
+        self._over.set()
         self.api.close()
 
     def _pause(self, tries: int) -> bool:
@@ -203,9 +198,9 @@ class LambdaClient:
             If it has been for too long.
         """
         if (monotonic_ns() - began_ns) / NS_PER_S > READY_S:
-            hint = "sbench doctor --function shows its state; if that stays, deploy it again"
             raise ExecutorError(
-                f"function {name!r} is not ready after {READY_S:g} s: {problem}", hint=hint
+                f"function {name!r} is not ready after {READY_S:g} s: {problem}",
+                hint="sbench doctor --function shows its state; if that stays, deploy it again",
             )
         self._progress.note(f"function {name} was not ready, and waited for: {problem}")
 

@@ -96,13 +96,9 @@ def ask(
     """
     specs = [replace(spec, number=number) for number in range(len(names))]
     try:
-        with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-            try:
-                found = list(threads.map(partial(_ask, client), names, specs))
-            except BaseException:
-                # Others may be waited for, for minutes.
-                client.stop()
-                raise
+        # Closed before the threads are joined: one of them may wait for minutes.
+        with ThreadPoolExecutor(PROBES_AT_ONCE) as threads, closing(client):
+            found = list(threads.map(partial(_ask, client), names, specs))
     finally:
         left = tidy(specs)
     return found, left
