@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from serverless_bench.aws.client import error_code, explained, open_client
+from serverless_bench.aws.function_states import describe_state
 from serverless_bench.aws.stack.template import DeployedFunction, functions_in
 from serverless_bench.errors import ExecutorError, UsageError
 
@@ -117,7 +118,7 @@ class FunctionSetup:
     runtime: str
     in_vpc: bool
     state: str
-    """``Active``, or why it cannot run now."""
+    """``Active``, or what ``describe_state`` says."""
     version: str | None
     """Of sbench in it, if its description or environment says so."""
     reserved: int | None
@@ -200,7 +201,7 @@ def read_function(name: str, *, region: str | None = None) -> FunctionSetup:
         architecture=next(iter(found.get("Architectures", ())), "x86_64"),
         runtime=found.get("Runtime", ""),
         in_vpc=bool(found.get("VpcConfig", {}).get("SubnetIds")),
-        state=found.get("State", "Active"),
+        state=describe_state(found),
         version=variables.get("SBENCH_VERSION"),
         reserved=concurrency.get("ReservedConcurrentExecutions"),
         retries=events.get("MaximumRetryAttempts"),

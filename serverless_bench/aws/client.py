@@ -43,7 +43,15 @@ CREDENTIALS: Final = (*NO_CREDENTIALS, *LOST_CREDENTIALS, boto.MissingDependency
 UNREADABLE: Final = (boto.ProfileNotFound, boto.ConfigParseError)
 """Of a profile that is not there, or of a file that cannot be read."""
 _CREDENTIALS_HINT: Final = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+CLOCK_HINT: Final = "let NTP set this machine's clock: AWS refuses signatures that are minutes off"
 LOGIN_HINT: Final = "log in again: aws login, or aws sso login, with the profile that is used"
+
+_SKEWED: Final = (
+    *("RequestExpired", "RequestTimeTooSkewed"),
+    *("Signature expired", "Signature not yet current"),
+)
+"""Codes of S3 and EC2 for a clock that is off, and words of others, whose code is
+InvalidSignatureException."""
 
 
 @cache
@@ -132,7 +140,9 @@ def explained(what: str) -> Iterator[None]:
         message = shorten(words, _MESSAGE_CHARS, placeholder="...") or "no words"
         raise ExecutorError(
             f"{what}: {error.get('Code', '')}: {message}",
-            hint="check the region, and what these credentials may do",
+            hint=CLOCK_HINT
+            if is_skewed(exc)
+            else "check the region, and what these credentials may do",
         ) from exc
     except CREDENTIALS as exc:
         raise credentials_error(exc) from exc
@@ -165,7 +175,13 @@ def credentials_error(error: Exception) -> ExecutorError:
             hint="pip install awscrt",
         )
     text = shorten(str(error), _MESSAGE_CHARS, placeholder="...")
-    return ExecutorError(f"the credentials cannot be used: {text}", hint=LOGIN_HINT)
+    hint = CLOCK_HINT if is_skewed(error) else LOGIN_HINT
+    return ExecutorError(f"the credentials cannot be used: {text}", hint=hint)
+
+
+def is_skewed(error: Exception | str) -> bool:
+    """Tell whether AWS refused a signature because this machine's clock is off."""
+    return any(words in str(error) for words in _SKEWED)
 
 
 def error_code(error: BaseException) -> str:

@@ -5,7 +5,7 @@ Control requests go out with its usual retries; nothing here is measured.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from botocore import exceptions as boto
 from botocore.config import Config
@@ -19,13 +19,18 @@ from serverless_bench.aws.client import (
     network_problem,
     open_session,
 )
+from serverless_bench.clock import http_date_s, wall_ns
 from serverless_bench.driver.bucket import credentials, missing, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
+from serverless_bench.units import NS_PER_S
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+_MOST_SKEW_S: Final = 900.0
+"""S3 refuses signatures that are further off (Amazon S3 API reference, "Error responses")."""
 
 
 def _configured() -> Session:
@@ -102,7 +107,11 @@ def explained(target: Target) -> Iterator[None]:
         if status == 404:
             raise missing(where) from exc
         if status in {401, 403}:
-            raise refused(where, code) from exc
+            headers = exc.response["ResponseMetadata"].get("HTTPHeaders", {})
+            date_s = http_date_s(headers.get("date"))
+            # A response to HEAD has no words, and says what time it is.
+            is_off = date_s is not None and abs(date_s - wall_ns() / NS_PER_S) > _MOST_SKEW_S
+            raise refused(where, "RequestTimeTooSkewed" if is_off else code) from exc
         raise StoreError(f"{where}: the store answered {status} {code}") from exc
     except CREDENTIALS as exc:
         raise credentials(exc) from exc

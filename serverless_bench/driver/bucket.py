@@ -325,6 +325,10 @@ def missing(where: str) -> StoreError:
 
 def refused(where: str, why: str) -> StoreError:
     """Return the error of a bucket that is not ours to use."""
+    from serverless_bench.aws.client import CLOCK_HINT, is_skewed  # noqa: PLC0415
+
+    if is_skewed(why):
+        return StoreError(f"{where} refuses this machine's clock ({why})", hint=CLOCK_HINT)
     hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do"
     return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
 

@@ -20,9 +20,9 @@ from serverless_bench.plugins import extra
 from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.user_function import PYTHON
 
-MAX_CODE_BYTES: Final = 96_000
-"""Base64 makes 128,000 of it, and AWS Lambda takes events of 256 KB that nobody waits for
-(AWS Lambda developer guide, "Lambda quotas"); lambda-host has the same limit."""
+MAX_CODE_BYTES: Final = 720_000
+"""Base64 makes 960,000 of it, and an event that nobody waits for has 1 MB at most (AWS Lambda
+developer guide, "Lambda quotas"; lambda-host has the same limit)."""
 _SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", *CLOUD_SECRETS)
 _LEAST_SECRET: Final = 8
 """Characters: secrets of AWS have 40, and MinIO takes none that is shorter. Such a word protects

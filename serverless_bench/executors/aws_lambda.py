@@ -7,7 +7,7 @@ What was accepted twice runs once, because the launch is claimed.
 
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from typing import Any, ClassVar, Final
@@ -36,6 +36,8 @@ _QUOTA_UNKNOWN: Final = 1000
 """The quota of an account that never asked for more; new accounts have less."""
 _THREADS: Final = 24
 _TIMEOUT_S: Final = 120.0
+_LEAST_EVENT_AGE_S: Final = 60
+"""The least MaximumEventAgeInSeconds (AWS Lambda API reference)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,23 @@ def read_limits(
     return limits
 
 
+def _compare_event_age(
+    client: Any,  # noqa: ANN401 - botocore's
+    job: JobSpec,
+    progress: RunProgress,
+) -> None:
+    """Note which functions' events Lambda drops before the driver stops waiting for them."""
+    # Most jobs wait no longer than the shortest age that Lambda can be told.
+    for name in job.function if job.start_timeout > _LEAST_EVENT_AGE_S else ():
+        with suppress(boto.BotoCoreError, boto.ClientError, KeyError):
+            rules = client.get_function_event_invoke_config(FunctionName=name)
+            if (age_s := rules["MaximumEventAgeInSeconds"]) < job.start_timeout:
+                progress.note(
+                    f"Lambda drops events of {name} after {age_s} s, and they are waited for"
+                    f" {job.start_timeout:g} s: raise MaximumEventAge, or lower `start_timeout`"
+                )
+
+
 def _answer(
     progress: RunProgress, unknown: str, call: Callable[..., Mapping[str, Any]], **about: str
 ) -> Mapping[str, Any]:
@@ -143,6 +162,7 @@ class LambdaExecutor(RemoteExecutor):
         with closing(client):
             limits = read_limits(client.api, job.function, asked, progress)
             self._most = limits.effective
+            _compare_event_age(client.api, job, progress)
             functions, left = (
                 ask(client, job.function, probe_spec(job, run_id, keys)) if job.probe else ((), ())
             )

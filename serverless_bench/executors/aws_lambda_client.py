@@ -15,11 +15,19 @@ from botocore import exceptions as boto
 
 from serverless_bench.aws.client import (
     CREDENTIALS,
-    LOGIN_HINT,
     LOST_CREDENTIALS,
     credentials_error,
+    is_skewed,
     network_problem,
     open_client,
+)
+from serverless_bench.aws.function_states import (
+    DEPLOY_AGAIN,
+    READY_S,
+    WAKING,
+    describe_state,
+    remedy,
+    will_be_ready,
 )
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
@@ -33,10 +41,16 @@ _PASSING: Final = frozenset(
     {"EC2ThrottledException", "ServiceException", "ThrottlingException", "TooManyRequestsException"}
 )
 _EXPIRED: Final = frozenset(
-    {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
+    {
+        "ExpiredTokenException",
+        "InvalidSignatureException",
+        "RequestTimeTooSkewed",
+        "UnrecognizedClientException",
+    }
 )
 _PATIENCE_S: Final = 300.0
 """How long credentials may be refused or lost before the driver gives up."""
+_CHECK_HINT: Final = "check `function` or `stack`, the region, and lambda:InvokeFunction"
 _LOST: Final = (boto.ConnectionError, boto.EndpointConnectionError, boto.HTTPClientError)
 _NOBODY: Final = (boto.EndpointConnectionError, boto.ProxyConnectionError, boto.SSLError)
 """Where the service was never reached they do not pass."""
@@ -107,53 +121,112 @@ class LambdaClient:
         request
             Makes it, anew for each attempt.
         timeout_s
-            How long it is tried again, from when the credentials were last refused or lost.
+            How long it is tried again, from when the credentials were last refused or lost, or the
+            function was last not ready.
 
         Raises
         ------
         NotLaunchedError
             If it was refused for too long.
         ExecutorError
-            If it can never succeed, or the credentials were refused or lost for too long.
+            If it can never succeed, or the credentials were refused or lost, or the function was
+            not ready, for too long.
         """
-        deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
+        began_ns = monotonic_ns()
+        deadline_ns = began_ns + round(timeout_s * NS_PER_S)
         for refusals in count():
             wanted = request()
             try:
                 answer: Mapping[str, Any] = self.api.invoke(**wanted)
             except (boto.BotoCoreError, boto.ClientError) as exc:
-                self._tolerate(exc, wanted["FunctionName"])
-                problem = str(exc)
+                problem, is_waking = str(exc), self._tolerate(exc, wanted["FunctionName"])
             else:
                 self._accepted, self._refused_ns = True, 0
                 return answer, refusals
-            if self._refused_ns:
+            if is_waking:
+                self._await_ready(wanted["FunctionName"], problem, began_ns)
+            if self._refused_ns or is_waking:
                 deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
             elif monotonic_ns() > deadline_ns:
                 break
-            if self._over.wait(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals))):  # noqa: S311
+            if self._pause(refusals):
                 break
         raise NotLaunchedError(f"not launched for {timeout_s:g} s: {problem}", refusals + 1)
 
+    def configuration(self, name: str) -> Mapping[str, Any]:
+        """Return how a function is set up, when neither it nor an update of it is being made.
+
+        Returns
+        -------
+        Mapping
+            GetFunctionConfiguration's answer; empty if that may not be asked.
+
+        Raises
+        ------
+        ExecutorError
+            If it cannot run, or is not ready for too long.
+        """
+        began_ns = monotonic_ns()
+        for looks in count():
+            try:
+                found: Mapping[str, Any] = self.api.get_function_configuration(FunctionName=name)
+            except (boto.BotoCoreError, boto.ClientError):
+                return {}
+            state = describe_state(found)
+            if found.get("State") == "Failed":
+                raise ExecutorError(
+                    f"function {name!r} cannot run: {state}", hint=remedy(state) or DEPLOY_AGAIN
+                )
+            if not will_be_ready(state) or self._over.is_set():
+                break
+            self._await_ready(name, state, began_ns)
+            self._pause(looks)
+        return found
+
     def close(self) -> None:
-        """Close its connections; what was refused is not sent again."""
+        """Close its connections; what was refused is not sent again, and no function waited for."""
         self._over.set()
         self.api.close()
 
-    def _tolerate(self, exc: Exception, name: str) -> None:
-        """Return if the next attempt may succeed."""
+    def _pause(self, tries: int) -> bool:
+        """Wait for a random time before the next attempt; tell whether there shall be none."""
+        return self._over.wait(random.uniform(0, min(_CAP_S, _BASE_S * 2**tries)))  # noqa: S311
+
+    def _await_ready(self, name: str, problem: str, began_ns: int) -> None:
+        """Note that a function is waited for.
+
+        Raises
+        ------
+        ExecutorError
+            If it has been for too long.
+        """
+        if (monotonic_ns() - began_ns) / NS_PER_S > READY_S:
+            raise ExecutorError(
+                f"function {name!r} is not ready after {READY_S:g} s: {problem}",
+                hint="sbench doctor --function shows its state; if that stays, deploy it again",
+            )
+        self._progress.note(f"function {name} was not ready, and waited for: {problem}")
+
+    def _tolerate(self, exc: Exception, name: str) -> bool:
+        """Return if the next attempt may succeed, and whether it waits for the function."""
         if isinstance(exc, boto.ClientError):
             code = exc.response.get("Error", {}).get("Code", "")
             status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            if code in _EXPIRED and self._patient:
-                self._renew(exc, f"refused ({code})")
-                return
+            if code in _EXPIRED:
+                if not self._patient:
+                    raise credentials_error(exc) from exc
+                why = "this machine's clock is off" if is_skewed(exc) else code
+                self._renew(exc, f"refused ({why})")
+                return False
             self._refused_ns = 0
-            if code not in _PASSING and status < 500:
-                hint = "check `function` or `stack`, the region, and lambda:InvokeFunction"
+            # A function that could not be made is refused with a code of those that will be.
+            if code in WAKING and "state: Failed" not in str(exc):
+                return True
+            hint = remedy(code)
+            if hint or (code not in _PASSING and status < 500):
                 raise ExecutorError(
                     f"function {name!r} cannot be invoked: {exc}",
-                    hint=LOGIN_HINT if code in _EXPIRED else hint,
+                    hint=hint or _CHECK_HINT,
                 ) from exc
         elif isinstance(exc, LOST_CREDENTIALS) and self._patient:
             self._renew(exc, f"lost ({exc})")
@@ -167,6 +240,7 @@ class LambdaClient:
                 exc, "check the region, the network, and AWS_ENDPOINT_URL_LAMBDA if it is set"
             )
             raise ExecutorError(f"function {name!r} cannot be invoked: {text}", hint=hint) from exc
+        return False
 
     def _renew(self, refused: Exception, what: str) -> None:
         """Look for credentials again: those of a profile may have been renewed."""

@@ -96,7 +96,8 @@ def ask(
     """
     specs = [replace(spec, number=number) for number in range(len(names))]
     try:
-        with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+        # Closed before the threads are joined: one of them may wait for minutes.
+        with ThreadPoolExecutor(PROBES_AT_ONCE) as threads, closing(client):
             found = list(threads.map(partial(_ask, client), names, specs))
     finally:
         left = tidy(specs)
@@ -202,6 +203,7 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
         "LogType": "Tail",
         "Payload": payload,
     }
+    configured = client.configuration(name)
     began_ns = monotonic_ns()
     try:
         answer, _ = client.invoke(lambda: request, timeout_s=_REFUSED_S)
@@ -220,7 +222,7 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     try:
         said = json.loads(body)
         said["code"] = dict(said.pop("files"))
-        return ProbedFunction(name=name, billed_ms=billed_ms, in_vpc=_in_vpc(client, name), **said)
+        return ProbedFunction(name=name, billed_ms=billed_ms, in_vpc=_in_vpc(configured), **said)
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise ExecutorError(
             f"function {name!r} does not know the probe: it has another sbench, or none",
@@ -228,13 +230,9 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
         ) from exc
 
 
-def _in_vpc(client: LambdaClient, name: str) -> bool | None:
+def _in_vpc(configured: Mapping[str, Any]) -> bool | None:
     """Tell whether a function is in a VPC, which it cannot know itself."""
-    try:
-        found = client.api.get_function_configuration(FunctionName=name)
-    except (boto.BotoCoreError, boto.ClientError):
-        return None
-    return bool(found.get("VpcConfig", {}).get("SubnetIds"))
+    return bool(configured.get("VpcConfig", {}).get("SubnetIds")) if configured else None
 
 
 def _failed(name: str, body: bytes, log: str) -> ExecutorError:

@@ -9,11 +9,13 @@ import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from serverless_bench.executors.aws_lambda_client import LambdaClient
+from serverless_bench.executors.base import RunProgress
 from tests.clouds.aws_clients import open_client
 from tests.commands.processes import PATIENCE_S
 from tests.stores.servers import DIRECT, credentials
@@ -111,6 +113,18 @@ def running_host(
             errors.seek(0)
             said = errors.read()
         assert not said, said
+
+
+@contextmanager
+def lambda_client(
+    url: str, progress: RunProgress, *, patient: bool = True
+) -> Iterator[LambdaClient]:
+    """Open a client that asks a host, or a scripted server, in place of AWS."""
+    with (
+        credentials({**KEYS, "AWS_ENDPOINT_URL_LAMBDA": url}),
+        closing(LambdaClient("us-east-1", progress, connections=1, patient=patient)) as client,
+    ):
+        yield client
 
 
 def install(host: LambdaHost, name: str, files: Mapping[str, bytes | str], handler: str) -> None:

@@ -22,6 +22,7 @@ from serverless_bench.aws.account import (
     read_stack,
 )
 from serverless_bench.aws.client import explained, open_client, open_session
+from serverless_bench.aws.function_states import DEPLOY_AGAIN, READY_S, remedy, will_be_ready
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
 from serverless_bench.clients.environment import find_proxy, without_user
 from serverless_bench.clock import EpochClock, http_date_s, sleep
@@ -211,8 +212,14 @@ def function(name: str, patient: Patient) -> Iterator[Finding]:
     patient.setups.append(setup)
     what = f"function {name}"
     text = f"{setup.memory_mib} MB, {setup.architecture}, {setup.runtime}, {setup.state}"
-    usable = setup.state in {"Active", "Inactive"}
-    yield ok(what, text) if usable else fail(what, text, "wait, or deploy again")
+    if setup.state == "Active":
+        yield ok(what, text)
+    elif will_be_ready(setup.state) or setup.state.startswith("Inactive"):
+        yield warn(what, text, f"a run waits for it, up to {READY_S / 60:g} minutes")
+    else:
+        # It runs on as it was before an update that failed.
+        judge = warn if setup.state.startswith("Active") else fail
+        yield judge(what, text, remedy(setup.state) or DEPLOY_AGAIN)
     attempts = "twice" if setup.retries is None else f"{setup.retries} times"
     age_s = 21600 if setup.event_age_s is None else setup.event_age_s
     config = "set its EventInvokeConfig:"

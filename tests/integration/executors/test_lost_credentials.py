@@ -1,7 +1,7 @@
 """Credentials that have expired: one line before a run, patience in it, and a run that goes on."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,6 @@ from serverless_bench.clients import open_client
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import AccessDenied, ExecutorError
 from serverless_bench.executors import aws_lambda_client
-from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote import thread_pool
 from serverless_bench.job.target import Target
@@ -18,7 +17,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
-from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, running_host
+from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client, running_host
 from tests.commands.command import Done, Sbench
 from tests.stores.faulty import FaultServer, fails
 from tests.stores.servers import credentials
@@ -131,7 +130,7 @@ REFUSED = {"x-amzn-ErrorType": "ExpiredTokenException"}
 
 def test_an_event_is_sent_again_until_credentials_are_good() -> None:
     progress, answers = RunProgress(), [fails(403, **REFUSED)] * 4
-    with FaultServer(answers) as service, lambda_client(service, progress) as client:
+    with FaultServer(answers) as service, lambda_client(service.endpoint_url, progress) as client:
         _, refusals = client.invoke(lambda: EVENT, timeout_s=0)
     assert refusals == 4
     assert "credentials were refused (ExpiredTokenException)" in progress.notes[0]
@@ -143,18 +142,11 @@ def test_an_event_that_only_meets_bad_credentials_ends_the_run(
     monkeypatch.setattr(aws_lambda_client, "_PATIENCE_S", 0.0)
     with (
         FaultServer([fails(403, **REFUSED)] * 9) as service,
-        lambda_client(service, RunProgress()) as client,
+        lambda_client(service.endpoint_url, RunProgress()) as client,
         pytest.raises(ExecutorError, match="credentials cannot be used") as raised,
     ):
         client.invoke(lambda: EVENT, timeout_s=60)
     assert "sbench resume" in raised.value.hint
-
-
-@contextmanager
-def lambda_client(service: FaultServer, progress: RunProgress) -> Iterator[LambdaClient]:
-    """Open a client whose requests a scripted server answers."""
-    with credentials({**KEYS, "AWS_ENDPOINT_URL_LAMBDA": service.endpoint_url}):
-        yield LambdaClient("us-east-1", progress, connections=1)
 
 
 SCRIPT = """#!/bin/sh

@@ -1,0 +1,68 @@
+"""Tell from Lambda's words whether a function will be ready by itself, and how to help it.
+
+States and their reasons are those of GetFunctionConfiguration, codes those of Invoke
+(AWS Lambda API reference).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+READY_S: Final = 180.0
+"""How long a function may take to be ready: a VPC's network interfaces take a minute or two."""
+WAKING: Final = frozenset(
+    {
+        "CodeArtifactUserDeletedException",
+        "CodeArtifactUserPendingException",
+        "ENINotReadyException",
+        "ResourceConflictException",
+        "ResourceNotReadyException",
+        "SnapStartNotReadyException",
+    }
+)
+"""Codes that a function is refused with while it is created, updated, or woken after weeks."""
+DEPLOY_AGAIN: Final = "sam build && sam deploy make it anew"
+_REMEDIES: Final[Mapping[str, str]] = {
+    "KMS": "its variables are encrypted with that key: enable it, and allow its role kms:Decrypt",
+    "Runtime(Alias|Version)|InvalidRuntime": "deploy it again with a runtime that Lambda still has",
+    "OutOfIPAddresses|IPAddressLimit": "free addresses of its subnets, or name larger ones",
+    "InvalidSubnet|InvalidSecurityGroup": "its VPC has lost them: name others, and deploy it again",
+    "EC2AccessDenied|InsufficientRole": "allow its role ec2:CreateNetworkInterface and the like",
+    "(?i:ENILimit)": "Service Quotas, VPC: ask for more network interfaces, or delete unused ones",
+    "ServiceQuota|VcpuLimit|ScalingLimit": "Service Quotas, AWS Lambda: ask for more, or delete"
+    " what is not used",
+    "SnapStart(?!NotReady)": "turn SnapStart off, or publish a new version",
+    "EFS|S3Files": "detach its file system: sbench needs none",
+    "ZipFile|Image|CodeArtifactUserFailed": DEPLOY_AGAIN,
+    "TooLarge": "an event may have 1 MB: take more functions, with fewer keys each",
+}
+"""Help for codes of Invoke and for reasons of states. None of them passes by itself."""
+_PARTS: Final = ("", "ReasonCode", "Reason")
+
+
+def remedy(words: str) -> str:
+    """Return what to do about an error, or a state that stays; empty if nothing is known."""
+    return next((hint for pattern, hint in _REMEDIES.items() if re.search(pattern, words)), "")
+
+
+def describe_state(configuration: Mapping[str, Any]) -> str:
+    """Return a function's state, with an update that has not succeeded, and Lambda's reasons.
+
+    Examples
+    --------
+    >>> describe_state({"State": "Inactive", "StateReasonCode": "Idle"})
+    'Inactive: Idle'
+    >>> describe_state({"State": "Active", "LastUpdateStatus": "InProgress"})
+    'Active; LastUpdateStatus InProgress'
+    """
+    state, update = (
+        ": ".join(filter(None, (configuration.get(member + part) for part in _PARTS)))
+        for member in ("State", "LastUpdateStatus")
+    )
+    is_good = update in {"", "Successful"}
+    return (state or "Active") + ("" if is_good else f"; LastUpdateStatus {update}")
+
+
+def will_be_ready(state: str) -> bool:
+    """Tell whether ``describe_state`` describes a function that is being made, or updated."""
+    return "Pending" in state or "InProgress" in state
