@@ -8,6 +8,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from math import isfinite
 from typing import Any, Final
 
@@ -21,44 +23,9 @@ Spec = dict[str, Any]
 
 _WIDTH: Final = 900
 """Of a picture without scripts, in its own units: it is as wide as the page."""
-_NARROW: Final = 420
-"""Below it, legends would be cut."""
 COUNTS: Final[Spec] = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, ',')"}
 """An axis of things of which there are no halves."""
 _SIZE: Final = re.compile(r' width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"')
-_AXIS_WIDTH: Final = 58
-"""Of all vertical axes: what stands below each other has one time axis."""
-_CONFIG: Final[Spec] = {
-    "aria": False,
-    "background": None,
-    "font": "system-ui, sans-serif",
-    "view": {"stroke": None},
-    "mark": {"aria": False},
-    "axis": {
-        **dict.fromkeys(("labelColor", "titleColor", "gridColor"), "currentColor"),
-        **dict.fromkeys(("domainColor", "tickColor"), "currentColor"),
-        "gridOpacity": 0.14,
-        "domainOpacity": 0.4,
-        "tickOpacity": 0.4,
-        "titleFontWeight": "normal",
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "labelSeparation": 8,
-    },
-    "axisY": {"minExtent": _AXIS_WIDTH, "maxExtent": _AXIS_WIDTH, "tickCount": 4},
-    "legend": {
-        "labelColor": "currentColor",
-        "titleColor": "currentColor",
-        "orient": "top",
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "labelLimit": 300,
-        # All in a row, or below each other on a telephone.
-        "columns": {"expr": f"width < {_NARROW} ? 1 : 0"},
-    },
-    "headerRow": {"labelColor": "currentColor"},
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +43,7 @@ class Chart:
 
 def figure(chart: Chart) -> Html:
     """Return a picture with its caption: drawn, and described for who can draw it."""
-    spec = {**chart.spec, "config": _CONFIG, "height": chart.height, "background": None}
+    spec = {**chart.spec, "config": filled("config"), "height": chart.height, "background": None}
     if chart.end_s is not None:
         ends = {"t0": 0, "t1": chart.end_s}
         spec["params"] = [{"name": name, "value": value} for name, value in ends.items()]
@@ -92,6 +59,44 @@ def figure(chart: Chart) -> Html:
         class_="chart",
         data_end=None if chart.end_s is None else str(chart.end_s),
     )
+
+
+def drawing(name: str, rows: Sequence[Row], **parts: object) -> Spec:
+    """Return the specification that ``charts.json`` has by a name.
+
+    Parameters
+    ----------
+    name
+        In that file.
+    rows
+        Data of the picture.
+    parts
+        Stand for ``$NAME`` in it.
+    """
+    return {"data": values(rows), **filled(name, **parts)}
+
+
+def filled(name: str, **parts: object) -> Spec:
+    """Return a part of ``charts.json``, with ``parts`` for what stands there as ``$NAME``."""
+
+    def fill(part: object) -> object:
+        if isinstance(part, dict):
+            return {key: fill(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [fill(value) for value in part]
+        if isinstance(part, str) and part.startswith("$"):
+            return parts[part[1:]]
+        return part
+
+    spec: Any = fill(_specs()[name])
+    return dict(spec)
+
+
+@cache
+def _specs() -> Mapping[str, Any]:
+    path = files("serverless_bench.reporters.page") / "charts.json"
+    specs: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return specs
 
 
 def embedded(data: object) -> Html:

@@ -9,7 +9,7 @@ from serverless_bench.analysis.activity import ActivityOverTime
 from serverless_bench.analysis.histogram import Histogram, middle_ns
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, colors, number, values
+from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, colors, drawing, filled
 from serverless_bench.units import format_count
 
 _PER_OCTAVE: Final = 4
@@ -32,20 +32,7 @@ def rate_chart(found: ActivityOverTime, workload: str) -> Chart | None:
     return Chart(
         title="Rate per function",
         says="Functions that succeeded, by their bytes over their first start to last end.",
-        spec={
-            "data": values(rows),
-            "mark": {"type": "bar", "color": palette.color_of(workload)},
-            "encoding": {
-                "x": number("from", "MB/s", bin="binned", scale={"zero": False, "nice": False}),
-                "x2": {"field": "to"},
-                "y": number("n", "functions", axis=COUNTS),
-                "tooltip": [
-                    number("from", "from, MB/s", format=".4~g"),
-                    number("to", "to, MB/s", format=".4~g"),
-                    number("n", "functions"),
-                ],
-            },
-        },
+        spec=drawing("rates", rows, color=palette.color_of(workload), counts=COUNTS),
     )
 
 
@@ -63,27 +50,11 @@ def latency_distribution(found: Latencies) -> Chart | None:
     if not rows:
         return None
     time = "response time" if found.open_loop else "latency"
+    tints = {kind: palette.color_of(kind) for kind in named}
     return Chart(
         title=f"Operations by {time}",
         says="Operations that succeeded; the axis is logarithmic, a quarter of an octave per bar.",
-        spec={
-            "data": values(rows),
-            "mark": {"type": "bar", "opacity": 0.75, "binSpacing": 0},
-            "encoding": {
-                "x": number(
-                    "from", "ms", bin="binned", scale={"type": "log"}, axis={"grid": False}
-                ),
-                "x2": {"field": "to"},
-                "y": number("n", "operations", axis=COUNTS),
-                "color": colors({kind: palette.color_of(kind) for kind in named}),
-                "tooltip": [
-                    {"field": "what", "title": "operation"},
-                    number("from", "from, ms", format=".4~g"),
-                    number("to", "to, ms", format=".4~g"),
-                    number("n", "operations"),
-                ],
-            },
-        },
+        spec=drawing("latencies", rows, colors=colors(tints), counts=COUNTS),
     )
 
 
@@ -100,24 +71,11 @@ def _bins(histogram: Histogram) -> Iterator[dict[str, float]]:
 def status_chart(counts: Mapping[str, int]) -> Chart:
     """Return how many requests had which status."""
     rows: list[Row] = [{"status": status, "n": count} for status, count in counts.items()]
-    good = {"domain": [True, False], "range": [palette.color("blue"), palette.color("failed")]}
+    good, failed = palette.color("blue"), palette.color("failed")
     return Chart(
         title="Requests by status",
         says="All HTTP requests of measured operations, retries included, on a logarithmic axis.",
-        spec={
-            "data": values(rows),
-            "transform": [{"calculate": "datum.status < '400'", "as": "good"}],
-            "mark": {"type": "bar", "height": {"band": 0.7}},
-            "encoding": {
-                "y": {"field": "status", "type": "nominal", "title": None, "sort": None},
-                "x": number("n", "requests", scale={"type": "symlog"}, axis={"format": "~s"}),
-                "color": {"field": "good", "type": "nominal", "scale": good, "legend": None},
-                "tooltip": [
-                    {"field": "status", "title": "status"},
-                    number("n", "requests", format=","),
-                ],
-            },
-        },
+        spec=drawing("statuses", rows, good=good, failed=failed),
         height=max(60, 26 * len(rows)),
     )
 
@@ -130,34 +88,12 @@ def clock_chart(found: ActivityOverTime) -> Chart | None:
         {"at": place, "to": place + 1, "low": low * 1e3, "high": high * 1e3, "best": best * 1e3}
         for place, (low, high, best) in enumerate(found.clocks_s.tolist())
     ]
-    x = number("at", "functions, by the middle of their interval", bin="binned")
-    x["axis"] = {"labels": False, "ticks": False, "grid": False}
+    x = filled("functions of clocks")
+    interval, line = palette.color("blue"), palette.color("text")
     return Chart(
         title="Workers' clocks against the driver's, ms",
         says=f"Each bar is the interval in which a worker's clock lies, of {len(rows)} of"
         f" {format_count(found.clocks_of, 'function')}; the line is what its instants were"
         " corrected by.",
-        spec={
-            "data": values(rows),
-            "layer": [
-                {
-                    "mark": {"type": "bar", "color": palette.color("blue"), "opacity": 0.5},
-                    "encoding": {
-                        "x": x,
-                        "x2": {"field": "to"},
-                        "y": number("low"),
-                        "y2": {"field": "high"},
-                        "tooltip": [
-                            number("low", "at least, ms", format=".4~g"),
-                            number("high", "at most, ms", format=".4~g"),
-                            number("best", "corrected by, ms", format=".4~g"),
-                        ],
-                    },
-                },
-                {
-                    "mark": {"type": "rule", "color": palette.color("text")},
-                    "encoding": {"x": x, "x2": {"field": "to"}, "y": number("best")},
-                },
-            ],
-        },
+        spec=drawing("clocks", rows, interval=interval, line=line, functions=x),
     )

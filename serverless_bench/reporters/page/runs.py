@@ -12,7 +12,9 @@ from serverless_bench.reporters.page.charts import (
     Chart,
     Row,
     colors,
+    drawing,
     figure,
+    filled,
     number,
     values,
 )
@@ -97,32 +99,19 @@ def _runs(comparison: RunComparison) -> Chart:
         for label, numbers in sides
         for value in numbers
     ]
-    side = {"field": "side", "type": "nominal", "title": None}
     x = number("value", comparison.metric, scale={"zero": False}, axis={"format": "~s"})
-    dots = {"type": "point", "filled": True, "size": 70, "opacity": 0.7}
     return Chart(
         title="Each run",
         says="A dot is a run; the line is the median of its side.",
-        spec={
-            "data": values(rows),
-            "encoding": {"y": side},
-            "layer": [
-                {
-                    "mark": {**dots, "color": palette.color("blue")},
-                    "encoding": {
-                        "x": x,
-                        "tooltip": [
-                            {"field": "side", "title": "side"},
-                            {"field": "shown", "title": comparison.metric},
-                        ],
-                    },
-                },
-                {
-                    "mark": {"type": "tick", "thickness": 3, "color": palette.color("orange")},
-                    "encoding": {"x": {**x, "aggregate": "median"}},
-                },
-            ],
-        },
+        spec=drawing(
+            "each run",
+            rows,
+            x=x,
+            median_x={**x, "aggregate": "median"},
+            metric=comparison.metric,
+            run=palette.color("blue"),
+            median=palette.color("orange"),
+        ),
         height=44 * len(sides),
     )
 
@@ -152,38 +141,19 @@ def _forest(rows: Sequence[Row], threshold: float) -> Chart:
     """Return the ratios with their intervals, and what does not matter between them."""
     near = {"low": 1 / (1 + threshold), "high": 1 + threshold}
     x = number("low", "other over baseline", scale={"type": "log", "nice": False, "padding": 30})
-    pair = {"field": "pair", "type": "nominal", "title": None}
     return Chart(
         title="Other over baseline",
         says="The dot is the estimate, the bar its interval; within the grey band a difference"
         " does not matter.",
-        spec={
-            "layer": [
-                {
-                    "data": values([near]),
-                    "mark": {"type": "rect", "color": palette.color("gray"), "opacity": 0.25},
-                    "encoding": {"x": x, "x2": {"field": "high"}},
-                },
-                {
-                    "data": values(rows),
-                    "mark": {"type": "rule", "strokeWidth": 3, "color": palette.color("blue")},
-                    "encoding": {"x": x, "x2": {"field": "high"}, "y": pair},
-                },
-                {
-                    "data": values(rows),
-                    "mark": {"type": "point", "filled": True, "size": 90}
-                    | {"color": palette.color("orange")},
-                    "encoding": {
-                        "x": number("ratio"),
-                        "y": pair,
-                        "tooltip": [
-                            {"field": "pair", "title": "pair"},
-                            *(number(n, n, format=".4~f") for n in ("ratio", "low", "high")),
-                        ],
-                    },
-                },
-            ]
-        },
+        spec=filled(
+            "ratios",
+            near=values([near]),
+            ratios=values(rows),
+            x=x,
+            gray=palette.color("gray"),
+            interval=palette.color("blue"),
+            estimate=palette.color("orange"),
+        ),
         height=44 * len(rows),
     )
 
@@ -234,20 +204,7 @@ def _over_runs(runs: Sequence[Mapping[str, Any]]) -> Chart:
     return Chart(
         title="Whole throughput, MB/s",
         says="Each dot is a run, in the order in which they were saved.",
-        spec={
-            "data": values(rows),
-            "mark": {"type": "point", "filled": True, "size": 70},
-            "encoding": {
-                "x": number("at", "run", scale={"zero": False}, axis=COUNTS),
-                "y": number("rate"),
-                "color": colors(commands, "circle"),
-                "tooltip": [
-                    {"field": "name", "title": "run"},
-                    {"field": "what", "title": "command"},
-                    number("rate", "MB/s", format=".5~g"),
-                ],
-            },
-        },
+        spec=drawing("runs", rows, counts=COUNTS, colors=colors(commands, "circle")),
         height=200,
     )
 
@@ -312,27 +269,13 @@ def _chart(rows: Sequence[Mapping[str, Any]], curves: Mapping[str, Curve]) -> Ch
     return Chart(
         title="Throughput, MB/s",
         says="Dots are the medians of the runs with so many functions; lines are the fitted laws.",
-        spec={
-            "layer": [
-                {
-                    "data": values(lines),
-                    "mark": {"type": "line"},
-                    "encoding": {"x": x, "y": number("rate"), "color": colors(tints, "stroke")},
-                },
-                {
-                    "data": values(points),
-                    "mark": {"type": "point", "filled": True, "size": 80}
-                    | {"color": palette.color("blue")},
-                    "encoding": {
-                        "x": x,
-                        "y": number("rate"),
-                        "tooltip": [
-                            number("n", "functions"),
-                            number("rate", "MB/s", format=".5~g"),
-                        ],
-                    },
-                },
-            ]
-        },
+        spec=filled(
+            "laws",
+            lines=values(lines),
+            points=values(points),
+            x=x,
+            colors=colors(tints, "stroke"),
+            point=palette.color("blue"),
+        ),
         height=260,
     )

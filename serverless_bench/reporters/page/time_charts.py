@@ -11,7 +11,7 @@ from serverless_bench.analysis.latency import Latencies
 from serverless_bench.analysis.timeline import Timeline, clock_band
 from serverless_bench.reporters.bounded_by import CAUSE_WORDS
 from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, Spec, colors, number, values
+from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, Spec, colors, drawing, number
 from serverless_bench.rundir.tables import Floats, Ints
 from serverless_bench.units import NS_PER_S, format_count, format_seconds
 
@@ -34,20 +34,19 @@ def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
             _segments(series.segment_ns, len(low)), series.bytes_per_s, low, high, strict=True
         )
     ]
-    color = palette.color_of(workload)
     yield Chart(
         title=f"Throughput, {name}",
         says=f"Bytes that moved in each {step}: the area is all bytes of the run. The light band"
         " is where the line would be if all clocks were as wrong as their evidence allows.",
-        spec={
+        spec=drawing(
+            "throughput",
             # The last step has a width, too.
-            "data": values([*rows, {**rows[-1], "t": end_s, "u": end_s}]),
-            "layer": [
-                _area(color, "high", "low", opacity=0.3),
-                _area(color, "rate", None, opacity=0.65),
-                _probe({"rate": name, "low": "at least", "high": "at most"}),
-            ],
-        },
+            [*rows, {**rows[-1], "t": end_s, "u": end_s}],
+            color=palette.color_of(workload),
+            time=_time(None),
+            steps=_steps(None),
+            unit=name,
+        ),
         height=190,
         end_s=end_s,
     )
@@ -95,31 +94,11 @@ def function_map(found: ActivityOverTime) -> Chart:
     each = "Each row is a function"
     if int(drawn.first[-1]) > groups:
         each = f"Each of the {groups} rows is a group of functions"
-    spec: Spec = {
-        "data": values(rows),
-        "mark": {"type": "rect", "clip": True},
-        "encoding": {
-            "x": {**_time(_X), "bin": "binned"},
-            "x2": {"field": "u"},
-            "y": number("y", scale={"reverse": True, "nice": False}, bin="binned"),
-            "y2": {"field": "y2"},
-            "color": number(
-                "rate",
-                scale={"scheme": {"name": "viridis", "extent": [0.2, 1]}},
-                legend={"title": "MB/s of one function", "gradientLength": 200},
-            ),
-            "tooltip": [
-                {"field": "who", "title": "functions"},
-                number("t", "from, s", format=".4~f"),
-                number("rate", "MB/s of one", format=".4~g"),
-            ],
-        },
-    }
     return Chart(
         title="Functions against time",
         says=f"{each}, in the order in which they began; the colour is how fast one of them moved"
         " bytes then. A row that goes on after the others is a straggler; steps are waves.",
-        spec=spec,
+        spec=drawing("functions", rows, time=_steps(_X)),
         height=300,
         end_s=length_s(found.timeline),
     )
@@ -151,34 +130,20 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     ]
     time = "Response time" if found.open_loop else "Latency"
     tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
-    spec: Spec = {
-        "data": values(rows),
-        # A layer without data has Vega warn of an infinite extent.
-        "layer": [
-            {"transform": [{"filter": f"datum.bound == {bound!r}"}], "mark": mark}
-            for bound, mark in _LATENCY_MARKS.items()
-            if any(row["bound"] == bound for row in rows)
-        ],
-        "encoding": {
-            "x": _time("seconds since the first operation was due"),
-            "y": number("ms", scale={"type": "log"}, axis={"format": "~s", "tickCount": 4}),
-            "color": colors(tints, "stroke"),
-            "strokeDash": {
-                "field": "p",
-                "type": "nominal",
-                "scale": {"domain": ["p50", "p99"], "range": [[1, 0], [3, 3]]},
-                # Black, in a legend, which nobody sees on a dark screen.
-                "legend": None,
-            },
-            "tooltip": [
-                {"field": "what", "title": "operation"},
-                {"field": "p", "title": "percentile"},
-                {"field": "bound", "title": "bound"},
-                number("t", "at, s", format=".4~f"),
-                number("ms", "ms", format=".4~g"),
-            ],
-        },
-    }
+    # A layer without data has Vega warn of an infinite extent.
+    layers = [
+        {"transform": [{"filter": f"datum.bound == {bound!r}"}], "mark": mark}
+        for bound, mark in _LATENCY_MARKS.items()
+        if any(row["bound"] == bound for row in rows)
+    ]
+    first = "seconds since the first operation was due"
+    spec = drawing(
+        "latency over time",
+        rows,
+        layers=layers,
+        time=_time(first),
+        colors=colors(tints, "stroke"),
+    )
     return Chart(
         title=f"{time}, ms",
         says="Median (solid) and 99th percentile (dotted) of the operations that began, or should"
@@ -203,23 +168,11 @@ def _at_work(found: ActivityOverTime, end_s: float) -> Chart:
         # The last value twice: its step has a width, too.
         for at, value in zip([*begins, end_s], [*line, line[-1]], strict=True)
     ]
+    tints = {name: tint for name, (_, tint) in lines.items()}
     return Chart(
         title="At work",
         says="Functions that ran, and operations that were under way.",
-        spec={
-            "data": values(rows),
-            "mark": {"type": "line", "interpolate": "step-after", "clip": True},
-            "encoding": {
-                "x": _time(None),
-                "y": number("n"),
-                "color": colors({name: tint for name, (_, tint) in lines.items()}, "stroke"),
-                "tooltip": [
-                    {"field": "what", "title": "what"},
-                    number("t", "from, s", format=".4~f"),
-                    number("n", "at work", format=".4~g"),
-                ],
-            },
-        },
+        spec=drawing("at work", rows, time=_time(None), colors=colors(tints, "stroke")),
         height=110,
         end_s=end_s,
     )
@@ -238,53 +191,19 @@ def _stacked(
         for at, value in zip(_segments(series.segment_ns, len(line)), line, strict=True)
         if value
     ]
-    return {
-        "data": values(rows),
-        "mark": {"type": "bar", "clip": True, "binSpacing": 0},
-        "encoding": {
-            "x": {**_time(_X), "bin": "binned"},
-            "x2": {"field": "u"},
-            "y": number("n", stack="zero", axis=COUNTS),
-            "color": colors(dict(zip(named, shown, strict=True))),
-            "tooltip": [
-                {"field": "what", "title": "what"},
-                number("t", "from, s", format=".4~f"),
-                number("n", "how many", format=".4~g"),
-            ],
-        },
-    }
-
-
-def _area(color: str, top: str, base: str | None, *, opacity: float) -> Spec:
-    encoding = {"x": _time(None), "y": number(top)}
-    if base is not None:
-        encoding["y2"] = {"field": base}
-    mark = {"type": "area", "interpolate": "step-after", "clip": True}
-    return {"mark": {**mark, "color": color, "opacity": opacity}, "encoding": encoding}
-
-
-def _probe(named: Mapping[str, str]) -> Spec:
-    """Return bars that nobody sees, as high as the chart: they say what is at an instant."""
-    return {
-        "transform": [{"filter": "datum.u > datum.t"}],
-        "mark": {"type": "bar", "opacity": 0, "clip": True, "binSpacing": 0},
-        "encoding": {
-            "x": {**_time(None), "bin": "binned"},
-            "x2": {"field": "u"},
-            "y": {"value": 0},
-            "y2": {"value": "height"},
-            "tooltip": [
-                number("t", "from, s", format=".4~f"),
-                *(number(field, title, format=".5~g") for field, title in named.items()),
-            ],
-        },
-    }
+    tinted = colors(dict(zip(named, shown, strict=True)))
+    return drawing("stacked", rows, time=_steps(_X), counts=COUNTS, colors=tinted)
 
 
 def _time(title: str | None) -> Spec:
     """Return the encoding of the time axis, which parameters of the chart bound."""
     scale = {"domainMin": {"expr": "t0"}, "domainMax": {"expr": "t1"}, "nice": False, "zero": False}
     return number("t", title, scale=scale)
+
+
+def _steps(title: str | None) -> Spec:
+    """Return the encoding of steps along the time axis."""
+    return {**_time(title), "bin": "binned"}
 
 
 def _segments(segment_ns: int, count: int) -> list[dict[str, float]]:
