@@ -68,7 +68,6 @@ def simulated(summary: Summary) -> Iterator[str]:
 
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield what the table of a report says, name and value."""
-    at_once = format_count(summary.planned_concurrency, "function")
     warm = (
         f"{format_count(summary.warmup_operations, 'operation')}, in none of these rates and times"
     )
@@ -76,7 +75,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
     table: list[Row] = [
         ("bytes moved", _bytes(summary)),
-        ("verified", _verified(summary)),
+        ("verified", verified(summary)),
         *_throughput(summary),
         ("operations", _operations(summary)),
         ("per function", _per_function(summary)),
@@ -90,8 +89,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("gate", _gate(summary.gate)),
         ("idle threads", idle_words(idle, threads) if idle else None),
         ("bounded by", bounded_by(summary)),
-        # Other tools do not say where a bucket was.
-        ("store", f"{summary.store.removesuffix(' at ')}, {at_once} at once"),
+        ("store", store(summary)),
         ("clocks", _clocks(summary)),
         ("client", f"{summary.client}, {_cpu(summary)}"),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
@@ -232,19 +230,28 @@ def _found(bad: Mapping[str, object]) -> str:
     return _FOUND[str(bad["found"])].format_map({**bad, "whose": whose, "of_them": of_them})
 
 
+def store(summary: Summary) -> str:
+    """Return where the objects are, and how many functions worked there at once."""
+    at_once = format_count(summary.planned_concurrency, "function")
+    # Other tools do not say where a bucket was.
+    return f"{summary.store.removesuffix(' at ')}, {at_once} at once"
+
+
 def _bytes(summary: Summary) -> str:
-    text = _both_units(summary.bytes)
+    text = both_units(summary.bytes)
     if summary.object_bytes:
-        text += f", objects of {_both_units(summary.object_bytes)}"
+        text += f", objects of {both_units(summary.object_bytes)}"
     return text
 
 
-def _both_units(size_bytes: int) -> str:
+def both_units(size_bytes: int) -> str:
+    """Return a size in binary and in decimal units."""
     binary, decimal = format_size(size_bytes), format_decimal(size_bytes)
     return binary if binary == decimal else f"{binary} ({decimal})"
 
 
-def _verified(summary: Summary) -> str | None:
+def verified(summary: Summary) -> str | None:
+    """Return how many bytes were verified; None if the workload does not verify."""
     text = format_size(summary.verified_bytes)
     if summary.corrupt_objects:
         corrupt = format_count(summary.corrupt_objects, "object")

@@ -39,11 +39,7 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         "transfer": bill.dollars.network,
     }
     parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
-    where = "" if summary.simulated is None else "simulated, "
-    is_outside = bill.internet_bytes is not None
-    where += "" if bill.on_aws or is_outside else "as if on AWS Lambda, "
-    where += f"{bill.gb_s:.4g} GB-s on {bill.architecture}" if bill.invocations else "requests only"
-    yield "bill", f"{money(bill.total)}: {parts}; {where}"
+    yield "bill", f"{money(bill.total)}: {parts}; {billed(summary, bill)}"
     if moved := bill.transferred():
         yield "transfer", moved
     if not bill.requests_exact:
@@ -56,6 +52,16 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if bill.storage_per_h:
         hour, month = money(bill.storage_per_h), money(bill.storage_per_month)
         yield "storage", f"{hour} an hour, {month} a month if forgotten"
+
+
+def billed(summary: Summary, bill: "Bill") -> str:
+    """Return what a bill is for: where the functions ran, and for how long."""
+    where = "" if summary.simulated is None else "simulated, "
+    is_outside = bill.internet_bytes is not None
+    where += "" if bill.on_aws or is_outside else "as if on AWS Lambda, "
+    if not bill.invocations:
+        return f"{where}requests only"
+    return f"{where}{bill.gb_s:.4g} GB-s on {bill.architecture}"
 
 
 def _not_in(bill: "Bill") -> Iterator[str]:

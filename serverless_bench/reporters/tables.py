@@ -148,7 +148,7 @@ def _contention(found: Contention) -> Section:
                 "-" if found.commits_per_s is None else f"{found.commits_per_s:.4g}",
                 format_seconds(None if times is None else times["p50"]),
                 "-"
-                if times is None or _is_largest("p99", times["n"])
+                if times is None or is_largest("p99", times["n"])
                 else format_seconds(times["p99"]),
                 "-" if retries is None else f"{retries:.2f}",
                 str(found.refused),
@@ -185,14 +185,14 @@ def _percentiles(times: Times, *, intervals: bool) -> tuple[str, ...]:
     if len(set(shown)) == 1:
         return (shown[0], *("" for _ in _SHOWN[1:]))
     for place, (name, (low, high)) in enumerate(times.intervals_s.items()):
-        if _is_largest(name, times.histogram.count):
+        if is_largest(name, times.histogram.count):
             shown[place] = "-"
         if intervals:
             shown[place] += f" ({_interval(low, high)})"
     return tuple(shown)
 
 
-def _is_largest(percentile: str, count: float) -> bool:
+def is_largest(percentile: str, count: float) -> bool:
     """Tell whether so few values do not tell a percentile above the median from the largest."""
     return percentile != "p50" and rank_of(PERCENTILES[percentile], int(count)) == count
 

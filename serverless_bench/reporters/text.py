@@ -1,13 +1,16 @@
-"""A table for a terminal."""
+"""Reports for a terminal: a brief one, and all of it."""
 
 import os
+import sys
 import textwrap
+from collections.abc import Iterable
 from typing import Final, TextIO
 
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_terminal
 from serverless_bench.reporters.base import headline, problems, rows
-from serverless_bench.reporters.tables import sections
+from serverless_bench.reporters.brief import brief_problems, brief_rows
+from serverless_bench.reporters.tables import Section, sections
 from serverless_bench.reporters.text_table import table
 
 _WIDTH: Final = 100
@@ -18,13 +21,29 @@ _STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m"}
 
 
 def report(summary: Summary, out: TextIO) -> None:
-    """Write the counts, then a table, then what went wrong."""
+    """Write what was asked, what bounded it, what went wrong and what it cost."""
+    _write(summary, out, brief_rows(summary), (), brief_problems(summary))
+    print(f" more: sbench report {for_terminal(summary.name)} --full", file=out)
+
+
+def full_report(summary: Summary, out: TextIO) -> None:
+    """Write the counts, every table, and everything that went wrong."""
+    _write(summary, out, rows(summary), sections(summary), problems(summary))
+
+
+def _write(
+    summary: Summary,
+    out: TextIO,
+    fields: Iterable[tuple[str, str]],
+    tables: Iterable[Section],
+    remarks: Iterable[str],
+) -> None:
     terminal = out.isatty()
-    width = _WIDTH
+    width, longest = _WIDTH, sys.maxsize
     if terminal:
         import shutil  # noqa: PLC0415 - it brings compression, of which a report has none
 
-        width = shutil.get_terminal_size().columns
+        width = longest = shutil.get_terminal_size().columns
     colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def styled(text: str, *styles: str) -> str:
@@ -34,19 +53,18 @@ def report(summary: Summary, out: TextIO) -> None:
     undone = summary.ok < summary.requested or summary.latencies.overdue
     violated = summary.contention is not None and summary.contention.violated_keys
     failed = undone or violated or summary.corrupt_objects
-    print(
-        styled(f"{summary.workload}: {headline(summary)}", "bold", *(["red"] if failed else [])),
-        file=out,
-    )
-    named = [(name, for_terminal(value)) for name, value in rows(summary)]
+    for line in textwrap.wrap(f"{summary.workload}: {headline(summary)}", longest):
+        print(styled(line, "bold", *(["red"] if failed else [])), file=out)
+    named = [(name, for_terminal(value)) for name, value in fields]
     indent = max(len(name) for name, _ in named)
     for name, value in named:
         lines = textwrap.wrap(value, max(width - indent - 4, 1)) or [""]
         for label, line in zip((name, *("" for _ in lines)), lines, strict=False):
             print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
-    for section in sections(summary):
+    for section in tables:
         print("", styled(f" {section.title}", "bold"), sep="\n", file=out)
         header, *body = table(section.header, section.rows, "text", align=section.align, gap=" ")
         print(styled(header, "dim"), *body, sep="\n", file=out)
-    for problem in problems(summary):
-        print(styled(f"  {problem}", "red"), file=out)
+    for remark in remarks:
+        for line in textwrap.wrap(remark, longest, initial_indent="  ", subsequent_indent="  "):
+            print(styled(line, "red"), file=out)

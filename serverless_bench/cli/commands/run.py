@@ -62,7 +62,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     from serverless_bench.driver.target import store_kept_up
 
     with store_kept_up(needed=any(step.prepared.job.target.store for step in steps.values())):
-        return _Progress(job, steps, root, quiet=style != "text").run()
+        return _Progress(job, steps, root, quiet=style not in {"text", "full"}).run()
 
 
 @dataclass(slots=True)

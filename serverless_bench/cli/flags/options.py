@@ -255,9 +255,14 @@ def _with_library(ctx: click.Context, param: click.Parameter, style: str) -> str
     return style
 
 
-format_option = harmless(
-    "--format",
-    type=PluginName(REPORTERS.names),
-    default="text",
-    help="How to show the result.",
+format_option = group(
+    harmless(
+        "--format",
+        type=PluginName(REPORTERS.names),
+        default="text",
+        help="How to show the result.",
+    ),
+    click.option(
+        "--full", "format", cls=HarmlessOption, flag_value="full", help="Show all figures."
+    ),
 )

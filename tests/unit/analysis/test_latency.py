@@ -193,7 +193,7 @@ def test_a_report_that_is_merged_with_nothing_keeps_its_percentiles(count: int) 
 def test_four_operations_have_no_p99(tmp_path: Path) -> None:
     heads = [replace(operation(n), kind=OperationKind.HEAD, end_ns=(n + 1) * S) for n in range(4)]
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, heads))]))
-    lines = map(str.split, report("text", summary).splitlines())
+    lines = map(str.split, report("full", summary).splitlines())
     (shown,) = (words[3:] for words in lines if words[:3] == ["head", "all", "latency"])
     assert shown == ["2", "s", "-", "-", "-", "-", "4", "s"]
 
@@ -346,7 +346,7 @@ def heads(path: Path, kinds: Sequence[OperationKind] = (OperationKind.HEAD,)) ->
     return saved(path, [outcome(one)], of=mixed_job(1))
 
 
-@pytest.mark.parametrize("name", ["text", "json", "csv", "markdown", "operations"])
+@pytest.mark.parametrize("name", ["full", "json", "csv", "markdown", "operations"])
 def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
     summary = summarize(heads(tmp_path / "run", [OperationKind.HEAD, OperationKind.DELETE]))
     assert summary.withheld == ()
@@ -363,7 +363,7 @@ def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
     pace = found.latencies
     assert (pace.open_loop, pace.target_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)
     text = io.StringIO()
-    open_reporter("text")(found, text)
+    open_reporter("full")(found, text)
     assert ": 0 of 0 operations due never began; 0 of 1 functions ok" in text.getvalue()
     # A table without rows says nothing.
     assert "how long they took" not in text.getvalue()
@@ -375,7 +375,7 @@ def test_a_run_of_failures_has_a_report(tmp_path: Path) -> None:
     row = of(summary.latencies, "put")
     assert (row.ok, row.failed, row.latency, row.operations_per_s) == (0, 2, None, None)
     json.dumps(summary.to_json(), allow_nan=False)
-    assert report("text", summary)
+    assert report("full", summary)
 
 
 def test_ranges_count_their_bytes_like_gets(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_threads_are_at_work_too(tmp_path: Path) -> None:
     assert four.withheld == ()
     assert four.steady_window_s == pytest.approx(10, abs=0.2)
     some = summarize(saved(tmp_path / "some", [one], of=mixed_job(1, threads=5)))
-    assert "never 5 threads at work" in report("text", some)
+    assert "never 5 threads at work" in report("full", some)
 
 
 def test_a_call_and_what_is_in_it_are_in_flight_once(tmp_path: Path) -> None:
@@ -451,13 +451,13 @@ def test_what_libraries_used(tmp_path: Path) -> None:
     assert use.memory_ratio == {"min": 1.0, "p50": 1.0, "max": 2.0}
     assert (use.threads_peak, use.rss_peak_bytes) == (5, 100 * MIB + 2 * GIB)
     assert use.cpu_s_per_gib == pytest.approx(3.0)
-    for name in ("text", "markdown"):
+    for name in ("full", "markdown"):
         assert "1.00 x" in report(name, summary)
     nobody = replace(one, usages=(unseen,))
     (silent,) = summarize(saved(tmp_path / "silent", [outcome(nobody)])).libraries
     assert silent.memory_ratio is None
     assert silent.threads_peak is silent.rss_peak_bytes is None
-    assert report("text", summarize(saved(tmp_path / "text", [outcome(nobody)])))
+    assert report("full", summarize(saved(tmp_path / "text", [outcome(nobody)])))
 
 
 def test_the_operations_reporter_is_a_table(tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_a_plain_run_has_no_further_tables(tmp_path: Path) -> None:
     ops = [operation(n, start_ns=n * S, end_ns=(n + 1) * S) for n in range(3)]
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, ops))]))
     assert not summary.latencies.notable
-    assert "how long they took" not in report("text", summary)
+    assert "how long they took" not in report("full", summary)
     assert of(summary.latencies, "put").ok == 3
     sizes = [*ops, operation(3, size=10**6)]
     assert summarize(saved(tmp_path / "two", [outcome(record(0, sizes))])).latencies.notable

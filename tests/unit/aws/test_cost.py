@@ -513,7 +513,7 @@ def test_nothing_costs_nothing() -> None:
     assert price(BilledUsage(), PRICES).total == 0
 
 
-@pytest.mark.parametrize("style", ["text", "markdown"])
+@pytest.mark.parametrize("style", ["full", "markdown"])
 def test_reports_show_the_bill_next_to_the_estimate(tmp_path: Path, style: str) -> None:
     outcomes = [outcome(on_lambda(i, spent_ns=S)) for i in range(3)]  # type: ignore[arg-type]
     of = replace(

@@ -104,14 +104,14 @@ def test_csv_has_the_numbers_of_json(healthy: Summary) -> None:
 
 
 def test_peak_steady_and_whole_stand_together(healthy: Summary) -> None:
-    for name in ("text", "markdown"):
+    for name in ("full", "markdown"):
         text = report(name, healthy)
         assert all(word in text for word in ("peak, best 1 s", "peak, best 5 s", "steady", "whole"))
 
 
 def test_an_unfinished_run_says_so_in_its_first_line(healthy: Summary) -> None:
     unfinished = replace(healthy, ended=False, ok=3, lost=1, skipped_lines=2)
-    first = report("text", unfinished).splitlines()[0]
+    first = report("full", unfinished).splitlines()[0]
     assert first == (
         "write: 3 of 4 functions ok, 0 failed, 1 lost, 0 duplicate;"
         " the driver has not ended this run; 2 unreadable lines skipped"
@@ -130,7 +130,7 @@ def test_one_of_a_thing_is_said_as_one(troubled: Summary) -> None:
         ),
         bad_ranges=({**one, "length": 1}, {**one, "length": 9}),
     )
-    text = report("text", alone)
+    text = report("full", alone)
     assert "; 1 unreadable line skipped; with the missing one 1.0 MB/s to 2.0 MB/s" in text
     assert "1 operation, in none of these" in text
     assert "1 byte at 16 is not what was written\n" in text
@@ -139,19 +139,19 @@ def test_one_of_a_thing_is_said_as_one(troubled: Summary) -> None:
 
 def test_an_imported_run_names_no_endpoint(healthy: Summary) -> None:
     """Other tools say the bucket, and not where it was."""
-    assert "store              b, 4 functions" in report("text", replace(healthy, store="b at "))
+    assert "store              b, 4 functions" in report("full", replace(healthy, store="b at "))
 
 
 def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
     fast = replace(
         healthy, peak_1s_bytes_per_s=1.2e9, steady_bytes_per_s=9e8, whole_bytes_per_s=8e8
     )
-    text = report("text", fast)
+    text = report("full", fast)
     for rate in ("1200.0 MB/s", "900.0 MB/s", "800.0 MB/s"):
         assert rate in text
     assert "GB/s" not in text
     # Not what would be unreadable in one.
-    far_apart = report("text", replace(fast, whole_bytes_per_s=5e6))
+    far_apart = report("full", replace(fast, whole_bytes_per_s=5e6))
     assert "1.20 GB/s" in far_apart
     assert "5.0 MB/s" in far_apart
 
@@ -159,19 +159,19 @@ def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
 def test_what_there_is_not_has_a_reason(healthy: Summary) -> None:
     short = replace(healthy, peak_5s_bytes_per_s=None, span_s=1.5, workers=0)
     short = replace(short, cpu_s_per_gib=None, max_rss_bytes=None)
-    text = report("text", short)
+    text = report("full", short)
     assert "peak, best 5 s     - (the run took 1.5 s)" in text
     assert "wire, processor time and memory not recorded" in text
     assert "local, not recorded" in text
     nothing = replace(healthy, peak_1s_bytes_per_s=None, peak_5s_bytes_per_s=None)
     nothing = replace(nothing, whole_bytes_per_s=None, per_function_bytes_per_s=None)
-    assert report("text", nothing).count("no bytes were moved") == 4
+    assert report("full", nothing).count("no bytes were moved") == 4
 
 
 def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
     one = replace(healthy, planned_concurrency=1, object_bytes=64, cold_starts=1, bytes=2048)
     one = replace(one, steady_bytes_per_s=None)
-    text = report("text", one)
+    text = report("full", one)
     assert "2 KiB (2.0 kB), objects of 64 B\n" in text
     assert "(never 1 function at work for 3 s)" in text
     assert "1 function at once" in text
@@ -191,7 +191,7 @@ def test_threads_without_an_object_are_counted(healthy: Summary) -> None:
 
 
 def test_plain_runs_have_operations_per_second(healthy: Summary) -> None:
-    assert " operations         4 done, 0.444/s\n" in report("text", healthy)
+    assert " operations         4 done, 0.444/s\n" in report("full", healthy)
 
 
 def test_several_kinds_of_operations_have_a_total(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_several_kinds_of_operations_have_a_total(tmp_path: Path) -> None:
         operation(index, start_ns=index * S, end_ns=(index + 1) * S, size=10**7, kind=kind)
         for index, kind in enumerate(kinds)
     ]
-    text = report("text", summarize(saved(tmp_path / "mix", [outcome(record(0, made))])))
+    text = report("full", summarize(saved(tmp_path / "mix", [outcome(record(0, made))])))
     table = text.partition("operations\n")[2].partition("how long")[0]
     row = {line.split()[0]: line.split()[1:] for line in table.splitlines() if " all " in line}
     assert row["total"][:4] == ["all", "3", "0", "1"]
@@ -222,7 +222,7 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
     monkeypatch.setenv(variable, "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     out = _Terminal()
-    open_reporter("text")(healthy, out)
+    open_reporter("full")(healthy, out)
     first, *lines = out.getvalue().splitlines()
     assert first.startswith("\x1b[1m") is colored
     assert ("\x1b[" in "".join(lines)) is colored
@@ -237,6 +237,6 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
 def test_nobody_launches_workers(healthy: Summary, words: str, *, polled: bool) -> None:
     slow = Bottleneck(functions={"launch": 2})
     out = io.StringIO()
-    open_reporter("text")(replace(healthy, polled=polled, bottleneck=slow), out)
+    open_reporter("full")(replace(healthy, polled=polled, bottleneck=slow), out)
     (line,) = [line for line in out.getvalue().splitlines() if "bounded by" in line]
     assert line.endswith(f"  {words}")

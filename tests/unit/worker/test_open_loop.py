@@ -323,7 +323,7 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
     job = loop()
     saved_run = kept(tmp_path, job, [run(job, service_s=0.02)])
     summary = summarize(saved_run)
-    for style in ("text", "markdown"):
+    for style in ("full", "markdown"):
         text = written(style, summary)
         first = "achieved 50/s of 100/s asked; 150 of 300 operations due never began; 1 of 1"
         assert f": {first} functions ok" in text.splitlines()[0].replace("**", "")
@@ -349,7 +349,7 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
 def test_reports_of_who_kept_up_have_nothing_undone(tmp_path: Path) -> None:
     job = loop()
     summary = summarize(kept(tmp_path, job, [run(job)]))
-    text = " ".join(written("text", summary).split())
+    text = " ".join(written("full", summary).split())
     assert "achieved 100/s of 100/s asked; 0 of 300 operations due never began;" in text
     assert text.count("never beg") == 1
     assert "wait until operations are due" in text

@@ -58,7 +58,7 @@ def test_every_reporter_says_so(run: Run, name: str) -> None:
 
 
 def test_the_headline_begins_with_it_and_the_bill_and_the_store_have_it(run: Run) -> None:
-    text = render(summarize(run), "text")
+    text = render(summarize(run), "full")
     assert text.startswith("write: SIMULATED with the model aws-lambda, nothing of it was measured")
     assert "simulated, as if on AWS Lambda" in " ".join(text.split())
     assert "none: simulated with aws-lambda" in text
@@ -100,7 +100,7 @@ def test_a_comparison_says_which_side_is_simulated(run: Run, tmp_path: Path) -> 
     other = simulated(tmp_path / "other", AWS_LAMBDA, 3, seed=1)
     found = compare(run, other)
     assert [side["simulated"] for side in found.to_json()["sides"]] == [1, 1]
-    for style in ("text", "markdown"):
+    for style in ("full", "markdown"):
         assert sum("1 run (1 SIMULATED)" in line for line in lines(found, style)) == 2
     assert measured_run(run).settings["executor"] == MARK
 

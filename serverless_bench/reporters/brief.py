@@ -1,0 +1,104 @@
+"""The rows of a brief report: what was asked, what bounded it, what it cost."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from serverless_bench.analysis.latency import Latency, Times
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.reporters.base import both_units, problems, store, verified
+from serverless_bench.reporters.bill import billed
+from serverless_bench.reporters.bounded_by import bounded_by
+from serverless_bench.reporters.tables import is_largest
+from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
+
+_SMALL: Final = 1 << 20
+"""Bytes of an operation below which operations per second say more than bytes per second."""
+_KINDS: Final = 4
+"""Most kinds of operations with a line of their own."""
+_PROBLEMS: Final = 3
+"""Most problems with a line of their own."""
+
+
+def brief_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each row between the counts and the problems."""
+    yield "throughput", "; ".join(_throughput(summary))
+    yield "bytes", "; ".join(_bytes(summary))
+    kinds = [row for row in summary.latencies.by_kind if row.size_class is None]
+    kinds.sort(key=lambda row: row.ok + row.failed, reverse=True)
+    shown = kinds if len(kinds) <= _KINDS else kinds[: _KINDS - 1]
+    for row in shown:
+        yield row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))
+    if len(kinds) > len(shown):
+        yield "others", f"{len(kinds) - len(shown)} more kinds of operations"
+    if summary.contention is not None:
+        commits = format_count(summary.contention.commits, "commit")
+        refused = format_count(summary.contention.refused, "write")
+        yield "contention", f"{commits}, {refused} refused because the version was replaced"
+    if bound := bounded_by(summary):
+        yield "bounded by", bound
+    yield "store", store(summary)
+    if summary.bill is not None:
+        bill = summary.bill
+        yield "cost", f"{bill.money(bill.total)}; {billed(summary, bill)}"
+
+
+def brief_problems(summary: Summary) -> Sequence[str]:
+    """Return the first problems, one line each, and how many follow."""
+    lines = list(problems(summary))
+    if len(lines) > _PROBLEMS + 1:
+        lines[_PROBLEMS:] = [f"and {len(lines) - _PROBLEMS} more problems: --full shows them"]
+    return lines
+
+
+def _throughput(summary: Summary) -> Iterator[str]:
+    if summary.withheld:
+        yield "withheld, see below"
+        return
+    rates = list(_rates(summary))
+    if not rates:
+        yield "- (no bytes were moved)"
+        return
+    took = "" if summary.span_s is None else f" over {format_seconds(summary.span_s)}"
+    yield f"{' and '.join(rates)}{took}"
+    if summary.steady_bytes_per_s is not None:
+        yield f"steady {format_rate(summary.steady_bytes_per_s)}"
+
+
+def _rates(summary: Summary) -> Iterator[str]:
+    """Yield bytes and operations per second, first the rate that matters for this size."""
+    rates = [
+        row.operations_per_s or 0 for row in summary.latencies.by_kind if row.size_class is None
+    ]
+    operations = f"{format_per_s(sum(rates)).removesuffix('/s')} op/s" if any(rates) else ""
+    throughput = summary.whole_bytes_per_s and format_rate(summary.whole_bytes_per_s)
+    is_small = summary.bytes < _SMALL * summary.operations
+    ordered = (operations, throughput) if is_small else (throughput, operations)
+    return (text for text in ordered if text)
+
+
+def _bytes(summary: Summary) -> Iterator[str]:
+    yield f"{both_units(summary.bytes)} in {format_count(summary.operations, 'operation')}"
+    if text := verified(summary):
+        yield f"verified {text}"
+    if summary.attempt_stats.throttled:
+        yield f"{summary.attempt_stats.throttled} throttled"
+
+
+def _times(row: Latency, *, has_rate: bool) -> Iterator[str]:
+    """Yield the count, the rate, the failures and the times of one kind of operation."""
+    yield f"{row.ok:,} ok"
+    if has_rate and row.operations_per_s is not None:
+        yield format_per_s(row.operations_per_s)
+    if row.failed:
+        yield f"{row.failed:,} failed"
+    # An open loop counts from the instant at which an operation was due.
+    times = row.response or row.latency
+    if times is not None:
+        yield from _percentiles(times)
+
+
+def _percentiles(times: Times) -> Iterator[str]:
+    """Yield the median, and the 99th percentile unless it is the maximum of so few operations."""
+    tail = "max" if is_largest("p99", times.histogram.count) else "p99"
+    for name in dict.fromkeys(("p50", tail)):
+        yield f"{name} {format_seconds(times.percentiles_s[name])}"
