@@ -29,7 +29,7 @@ REPORTERS: Final = Registry[Reporter](
     "reporters",
     {
         "csv": "serverless_bench.reporters.csv:report",
-        "full": "serverless_bench.reporters.text:full_report",
+        "full": "serverless_bench.reporters.full:report",
         "html": "serverless_bench.reporters.html:report",
         "json": "serverless_bench.reporters.json:report",
         "markdown": "serverless_bench.reporters.markdown:report",

@@ -1,70 +1,112 @@
-"""Reports for a terminal: a brief one, and all of it."""
+"""About ten lines for a terminal: the throughput, what bounded it, what it cost."""
 
-import os
-import sys
-import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
+from serverless_bench.analysis.latency import Latency, Times
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_terminal
-from serverless_bench.reporters.base import headline, problems, rows
-from serverless_bench.reporters.brief import brief_problems, brief_rows
-from serverless_bench.reporters.tables import Section, sections
-from serverless_bench.reporters.text_table import table
+from serverless_bench.reporters.base import both_units, problems, store, verified
+from serverless_bench.reporters.bill import billed
+from serverless_bench.reporters.bounded_by import bounded_by
+from serverless_bench.reporters.tables import is_largest
+from serverless_bench.reporters.terminal import write
+from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
 
-_WIDTH: Final = 100
-"""Where nobody looks; a terminal says its own."""
-_PLAIN: Final = "\x1b[0m"
-_STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m"}
-"""Select Graphic Rendition (ECMA-48, section 8.3.117)."""
+_SMALL: Final = 1 << 20
+"""Bytes of an operation below which operations per second say more than bytes per second."""
+_KINDS: Final = 4
+"""Most kinds of operations with a line of their own."""
+_PROBLEMS: Final = 3
+"""Most problems with a line of their own."""
 
 
 def report(summary: Summary, out: TextIO) -> None:
-    """Write what was asked, what bounded it, what went wrong and what it cost."""
-    _write(summary, out, brief_rows(summary), (), brief_problems(summary))
+    """Write the counts, the main figures, the first problems, and the command for the rest."""
+    write(summary, out, _rows(summary), (), _problems(summary))
     print(f" more: sbench report {for_terminal(summary.name)} --full", file=out)
 
 
-def full_report(summary: Summary, out: TextIO) -> None:
-    """Write the counts, every table, and everything that went wrong."""
-    _write(summary, out, rows(summary), sections(summary), problems(summary))
+def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each row between the counts and the problems."""
+    yield "throughput", "; ".join(_throughput(summary))
+    yield "bytes", "; ".join(_bytes(summary))
+    kinds = [row for row in summary.latencies.by_kind if row.size_class is None]
+    kinds.sort(key=lambda row: row.ok + row.failed, reverse=True)
+    shown = kinds if len(kinds) <= _KINDS else kinds[: _KINDS - 1]
+    for row in shown:
+        yield row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))
+    if len(kinds) > len(shown):
+        yield "others", f"{len(kinds) - len(shown)} more kinds of operations"
+    if summary.contention is not None:
+        commits = format_count(summary.contention.commits, "commit")
+        refused = format_count(summary.contention.refused, "write")
+        yield "contention", f"{commits}, {refused} refused because the version was replaced"
+    if bound := bounded_by(summary):
+        yield "bounded by", bound
+    yield "store", store(summary)
+    if summary.bill is not None:
+        bill = summary.bill
+        yield "cost", f"{bill.money(bill.total)}; {billed(summary, bill)}"
 
 
-def _write(
-    summary: Summary,
-    out: TextIO,
-    fields: Iterable[tuple[str, str]],
-    tables: Iterable[Section],
-    remarks: Iterable[str],
-) -> None:
-    terminal = out.isatty()
-    width, longest = _WIDTH, sys.maxsize
-    if terminal:
-        import shutil  # noqa: PLC0415 - it brings compression, of which a report has none
+def _problems(summary: Summary) -> Sequence[str]:
+    """Return the first problems, one line each, and how many follow."""
+    lines = list(problems(summary))
+    if len(lines) > _PROBLEMS + 1:
+        lines[_PROBLEMS:] = [f"and {len(lines) - _PROBLEMS} more problems: --full shows them"]
+    return lines
 
-        width = longest = shutil.get_terminal_size().columns
-    colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
-    def styled(text: str, *styles: str) -> str:
-        plain = for_terminal(text)
-        return f"{''.join(_STYLES[style] for style in styles)}{plain}{_PLAIN}" if colored else plain
+def _throughput(summary: Summary) -> Iterator[str]:
+    if summary.withheld:
+        yield "withheld, see below"
+        return
+    rates = list(_rates(summary))
+    if not rates:
+        yield "- (no bytes were moved)"
+        return
+    took = "" if summary.span_s is None else f" over {format_seconds(summary.span_s)}"
+    yield f"{' and '.join(rates)}{took}"
+    if summary.steady_bytes_per_s is not None:
+        yield f"steady {format_rate(summary.steady_bytes_per_s)}"
 
-    undone = summary.ok < summary.requested or summary.latencies.overdue
-    violated = summary.contention is not None and summary.contention.violated_keys
-    failed = undone or violated or summary.corrupt_objects
-    for line in textwrap.wrap(f"{summary.workload}: {headline(summary)}", longest):
-        print(styled(line, "bold", *(["red"] if failed else [])), file=out)
-    named = [(name, for_terminal(value)) for name, value in fields]
-    indent = max(len(name) for name, _ in named)
-    for name, value in named:
-        lines = textwrap.wrap(value, max(width - indent - 4, 1)) or [""]
-        for label, line in zip((name, *("" for _ in lines)), lines, strict=False):
-            print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
-    for section in tables:
-        print("", styled(f" {section.title}", "bold"), sep="\n", file=out)
-        header, *body = table(section.header, section.rows, "text", align=section.align, gap=" ")
-        print(styled(header, "dim"), *body, sep="\n", file=out)
-    for remark in remarks:
-        for line in textwrap.wrap(remark, longest, initial_indent="  ", subsequent_indent="  "):
-            print(styled(line, "red"), file=out)
+
+def _rates(summary: Summary) -> Iterator[str]:
+    """Yield bytes and operations per second, first the rate that matters for this size."""
+    rates = [
+        row.operations_per_s or 0 for row in summary.latencies.by_kind if row.size_class is None
+    ]
+    operations = f"{format_per_s(sum(rates)).removesuffix('/s')} op/s" if any(rates) else ""
+    throughput = summary.whole_bytes_per_s and format_rate(summary.whole_bytes_per_s)
+    is_small = summary.bytes < _SMALL * summary.operations
+    ordered = (operations, throughput) if is_small else (throughput, operations)
+    return (text for text in ordered if text)
+
+
+def _bytes(summary: Summary) -> Iterator[str]:
+    yield f"{both_units(summary.bytes)} in {format_count(summary.operations, 'operation')}"
+    if text := verified(summary):
+        yield f"verified {text}"
+    if summary.attempt_stats.throttled:
+        yield f"{summary.attempt_stats.throttled} throttled"
+
+
+def _times(row: Latency, *, has_rate: bool) -> Iterator[str]:
+    """Yield the count, the rate, the failures and the times of one kind of operation."""
+    yield f"{row.ok:,} ok"
+    if has_rate and row.operations_per_s is not None:
+        yield format_per_s(row.operations_per_s)
+    if row.failed:
+        yield f"{row.failed:,} failed"
+    # An open loop counts from the instant at which an operation was due.
+    times = row.response or row.latency
+    if times is not None:
+        yield from _percentiles(times)
+
+
+def _percentiles(times: Times) -> Iterator[str]:
+    """Yield the median, and the 99th percentile unless it is the maximum of so few operations."""
+    tail = "max" if is_largest("p99", times.histogram.count) else "p99"
+    for name in dict.fromkeys(("p50", tail)):
+        yield f"{name} {format_seconds(times.percentiles_s[name])}"

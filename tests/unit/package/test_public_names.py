@@ -110,7 +110,7 @@ def test_a_summary_prints_as_the_command_and_shows_as_a_table(tmp_path: Path) ->
     run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))])
     summary = sbench.summarize(run)
     assert str(summary).startswith("write: 1 of 1 functions ok")
-    assert "whole" in str(summary)
+    assert "throughput" in str(summary)
     shown = summary._repr_html_()
     assert shown.count("<table>") == shown.count("</table>") >= 1
     assert "<td" in shown

@@ -142,7 +142,7 @@ def test_a_user_appends_to_an_array_in_files(
     (folder,) = (sbench.directory / "arrays").iterdir()
     assert keys.read_text().strip().endswith(folder.name)
     assert here("array", "read", *flags, "--key-file", str(keys)) == 0
-    assert "verified           1.5 MiB, every byte" in capsys.readouterr().out
+    assert "verified 1.5 MiB, every byte" in capsys.readouterr().out
     (folder / "c" / "4" / "0").unlink()
     assert here("array", "read", *flags, "--key-file", str(keys)) == 7
     # Nobody else's folder goes, though it lies there as well.

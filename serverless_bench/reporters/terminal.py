@@ -1,0 +1,73 @@
+"""Writing a report to a terminal: wrapped, aligned, coloured."""
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.escaping import for_terminal
+from serverless_bench.reporters.base import headline
+from serverless_bench.reporters.tables import Section
+from serverless_bench.reporters.text_table import table
+
+_WIDTH: Final = 100
+"""Where nobody looks; a terminal says its own."""
+_PLAIN: Final = "\x1b[0m"
+_STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m"}
+"""Select Graphic Rendition (ECMA-48, section 8.3.117)."""
+
+
+def write(
+    summary: Summary,
+    out: TextIO,
+    fields: Iterable[tuple[str, str]],
+    tables: Iterable[Section],
+    remarks: Iterable[str],
+) -> None:
+    """Write the counts, the fields, the tables and the remarks of a report.
+
+    Parameters
+    ----------
+    summary
+        The reduced run, for its counts and its colour.
+    out
+        A terminal or a file; the lines of a file are not wrapped.
+    fields
+        Name and value of each row of the first table.
+    tables
+        Further tables.
+    remarks
+        Lines about what went wrong.
+    """
+    terminal = out.isatty()
+    width, longest = _WIDTH, sys.maxsize
+    if terminal:
+        import shutil  # noqa: PLC0415 - it brings compression, of which a report has none
+
+        width = longest = shutil.get_terminal_size().columns
+    colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+    def styled(text: str, *styles: str) -> str:
+        plain = for_terminal(text)
+        return f"{''.join(_STYLES[style] for style in styles)}{plain}{_PLAIN}" if colored else plain
+
+    undone = summary.ok < summary.requested or summary.latencies.overdue
+    violated = summary.contention is not None and summary.contention.violated_keys
+    failed = undone or violated or summary.corrupt_objects
+    for line in textwrap.wrap(f"{summary.workload}: {headline(summary)}", longest):
+        print(styled(line, "bold", *(["red"] if failed else [])), file=out)
+    named = [(name, for_terminal(value)) for name, value in fields]
+    indent = max(len(name) for name, _ in named)
+    for name, value in named:
+        lines = textwrap.wrap(value, max(width - indent - 4, 1)) or [""]
+        for label, line in zip((name, *("" for _ in lines)), lines, strict=False):
+            print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
+    for section in tables:
+        print("", styled(f" {section.title}", "bold"), sep="\n", file=out)
+        header, *body = table(section.header, section.rows, "text", align=section.align, gap=" ")
+        print(styled(header, "dim"), *body, sep="\n", file=out)
+    for remark in remarks:
+        for line in textwrap.wrap(remark, longest, initial_indent="  ", subsequent_indent="  "):
+            print(styled(line, "red"), file=out)
