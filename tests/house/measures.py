@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import tokenize
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -21,6 +22,10 @@ _LISTS: Final = frozenset({PACKAGE / "cli" / "commands", PACKAGE / "studies"})
 _UNCOUNTED_PAGES: Final = ("docs/decisions", "docs/experiments", "CHANGELOG.md")
 _FRAGMENT: Final = re.compile(r"^(What|Of|That|Whose|Who|Which|As|If so|Why|How)\b")
 """First words of comments and docstrings that are no sentences."""
+_FREQUENT: Final = 300
+"""Most frequent words of ours that are held against the peers'."""
+_TOO_OFTEN: Final = 4.0
+"""Times as often as in the peer that has a word most."""
 _VAGUE_NAMES: Final = ("found", "one", "there", "known", "each")
 
 
@@ -49,6 +54,9 @@ def measures() -> Mapping[str, float]:
         "words_of_markdown": sum(len(page.read_text("utf-8").split()) for page in _pages()),
         "what_per_10000_words": 1e4 * words["what"] / total,
         "one_per_10000_words": 1e4 * words["one"] / total,
+        "overused_words": sum(
+            _is_overused(word, count / total) for word, count in words.most_common(_FREQUENT)
+        ),
         "fragments_percent": 100 * sum(map(bool, map(_FRAGMENT.match, texts))) / len(texts),
         "vague_local_names": sum(_stored_names()[name] for name in _VAGUE_NAMES),
         "undocumented_percent": _undocumented_percent(),
@@ -160,6 +168,19 @@ def _comments(source: str) -> Iterator[str]:
         last = token.start[0]
     if lines:
         yield " ".join(lines)
+
+
+@cache
+def _allowed_shares() -> Mapping[str, float]:
+    """Return the share of each word that is not too much; nouns of the field may have any."""
+    peers = tomllib.loads(Path(__file__).with_name("peers.toml").read_text("utf-8"))
+    nouns = dict.fromkeys(peers.pop("nouns"), 1.0)
+    shares = {w: n / peer["words"] for peer in peers.values() for w, n in peer["counts"].items()}
+    return {word: _TOO_OFTEN * share for word, share in shares.items()} | nouns
+
+
+def _is_overused(word: str, share: float) -> bool:
+    return share > _allowed_shares().get(word, 0.0)
 
 
 def _words() -> Counter[str]:

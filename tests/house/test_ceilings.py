@@ -24,3 +24,8 @@ def test_no_measure_is_above_its_ceiling() -> None:
 
 def test_no_ceiling_is_below_its_aim() -> None:
     assert all(budget["aim"] <= budget["ceiling"] for budget in BUDGETS.values())
+
+
+def test_at_most_sixty_nouns_may_stand_more_often_than_elsewhere() -> None:
+    peers = tomllib.loads(Path(__file__).with_name("peers.toml").read_text("utf-8"))
+    assert len(peers["nouns"]) <= 60

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-MANY: Final = 9
+MANY: Final = 10
 """A command with fewer flags than this has one list of them."""
 REST: Final = "Help"
 """The section of flags that stand in no table: ``--help``."""
