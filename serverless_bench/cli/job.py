@@ -17,7 +17,7 @@ from serverless_bench.driver.live.display import Display, Style
 from serverless_bench.errors import UsageError
 from serverless_bench.job.workload import open_workload
 from serverless_bench.plugins import TOOLS
-from serverless_bench.reporters import Reporter, open_reporter, write_report
+from serverless_bench.reporters import FOR_TERMINALS, Reporter, open_reporter, write_report
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
@@ -90,7 +90,7 @@ class Prepared:
     @property
     def quiet(self) -> bool:
         """Whether standard output belongs to the report alone."""
-        return self.output.format != "text"
+        return self.output.format not in FOR_TERMINALS
 
 
 def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None = None) -> Prepared:

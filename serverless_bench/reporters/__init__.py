@@ -39,6 +39,8 @@ REPORTERS: Final = Registry[Reporter](
 )
 
 open_reporter: Final = REPORTERS.load
+FOR_TERMINALS: Final = frozenset({"full", "text"})
+"""Reporters beside which a command may print other lines."""
 
 
 def write_report(reporter: Reporter, summary: "Summary", run: "Run", out: TextIO) -> None:

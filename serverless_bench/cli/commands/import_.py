@@ -41,7 +41,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     from serverless_bench.formats.importers import read_results
     from serverless_bench.formats.importers.base import Hints
     from serverless_bench.formats.importers.saving import save
-    from serverless_bench.reporters import open_reporter, write_report
+    from serverless_bench.reporters import FOR_TERMINALS, open_reporter, write_report
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
@@ -51,7 +51,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     name = new_name("import", name)
     imported = read_results(file, hints, name=flags["from"])
     directory = run_dir / name
-    say(f"run directory: {directory}", err=flags["format"] != "text")
+    say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
     note(imported.notes)
     save(imported, directory, link_bytes_per_s=link_bytes_per_s)
     # A million operations are not to be in memory twice.

@@ -47,7 +47,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     """
     from serverless_bench.cli.nested import given_flags, steps_of
     from serverless_bench.cli.output.outlook import show
-    from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters import FOR_TERMINALS, open_reporter
 
     style = flags["format"]
     check_one_document(style)
@@ -62,7 +62,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     from serverless_bench.driver.target import store_kept_up
 
     with store_kept_up(needed=any(step.prepared.job.target.store for step in steps.values())):
-        return _Progress(job, steps, root, quiet=style not in {"text", "full"}).run()
+        return _Progress(job, steps, root, quiet=style not in FOR_TERMINALS).run()
 
 
 @dataclass(slots=True)

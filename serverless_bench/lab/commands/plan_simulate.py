@@ -77,7 +77,7 @@ def simulate_command(
     refuse_unknown(prepared.job)
     if flags["runs"] > 1:
         return _several(prepared, flags, model, deployed)
-    from serverless_bench.reporters import open_reporter, write_report
+    from serverless_bench.reporters import FOR_TERMINALS, open_reporter, write_report
 
     style = flags["format"]
     if style == "text":
@@ -86,7 +86,7 @@ def simulate_command(
     run, summary = _simulated(
         job_of(prepared), prepared, prepared.directory, flags, model, deployed
     )
-    say(f"run directory: {prepared.directory}", err=style != "text")
+    say(f"run directory: {prepared.directory}", err=style not in FOR_TERMINALS)
     write_report(reporter, summary, run, sys.stdout)
     if prepared.output.key_file is not None:
         from serverless_bench.job.keys import write_key_file
