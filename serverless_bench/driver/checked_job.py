@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ALL_OPERATIONS
@@ -32,6 +32,9 @@ from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import load_of, make_settings, size_of, values_of
 from serverless_bench.settings.schema import check_name
 from serverless_bench.units import format_size
+
+_USUAL_DURATION_S: Final = 10.0
+"""Duration of a workload that has no end of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +70,10 @@ class CheckedJob:
             yield self.job.target
             return
         # botocore takes a moment, which checking a job need not wait for.
-        from serverless_bench.driver.target import located, resolve  # noqa: PLC0415
+        from serverless_bench.driver.target import ensure, located, resolve  # noqa: PLC0415
 
+        if self.settings.create_bucket:
+            ensure(self.job.target)
         count, mean_bytes = self.new_objects()
         if self.job.target.store is not None and count:
             what = "arrays" if self.job.load.library is not None else "objects"
@@ -121,7 +126,7 @@ def check_job(
     settings = given if isinstance(given, JobSettings) else make_settings(given)
     size = size_of(settings)
     load = load_of(settings)
-    _check_ends(settings, load)
+    settings = _with_end(settings, load)
     open_workload(settings.workload).check_library(load)
     keys = _keys(settings, load) if keys is None else keys
     target, remote = locate(settings)
@@ -135,6 +140,14 @@ def check_job(
     _check_client(job)
     check_express(job, None if remote.prefix is None else remote.bucket or "")
     open_executor(job)
+    if settings.create_bucket and (
+        not target.endpoint_url or target.protocol is not StoreProtocol.S3
+    ):
+        raise UsageError(
+            "`create_bucket` needs the `endpoint_url` of an S3-compatible store",
+            hint="on a cloud the bucket has owners and policies: make it there",
+            field="create_bucket",
+        )
     if job.load.folder is not None and job.gate is not None:
         raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
     return CheckedJob(settings=settings, job=job, keys=keys, remote=remote)
@@ -165,17 +178,14 @@ def _specified(
     return JobSpec(**values)
 
 
-def _check_ends(settings: JobSettings, load: Load) -> None:
-    """Refuse a mix, or increments, without an end, or with two."""
+def _with_end(settings: JobSettings, load: Load) -> JobSettings:
+    """Return settings with an end for a mix, or increments; refuse two ends."""
     what = open_workload(settings.workload).without_end(load)
-    if not what:
-        return
-    if settings.operations is None and settings.duration is None:
-        raise UsageError(
-            f"{what} has no end of its own", hint="give `operations` N or `duration` SECONDS"
-        )
-    if settings.operations is not None and settings.duration is not None:
+    if not what or (settings.operations is None) != (settings.duration is None):
+        return settings
+    if settings.operations is not None:
         raise UsageError(f"`operations` and `duration` both end {what}", hint="give one of them")
+    return replace(settings, duration=_USUAL_DURATION_S)
 
 
 def _objects(settings: JobSettings) -> int:

@@ -79,6 +79,9 @@ class JobSettings:
         ),
     ] = None
     region: Annotated[str | None, Meaning("Where the bucket lives; found out if not given.")] = None
+    create_bucket: Annotated[
+        bool, Meaning("Make the bucket of an S3-compatible store if it is missing.")
+    ] = False
     addressing: Annotated[Addressing, Meaning("Bucket in the host name or in the path.")] = (
         Addressing.AUTO
     )

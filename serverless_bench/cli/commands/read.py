@@ -1,13 +1,89 @@
 """``sbench read``."""
 
-from serverless_bench.cli.flags.of_jobs import report_options
-from serverless_bench.cli.job import job_command
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-command = job_command(
-    "read",
+import click
+
+from serverless_bench.cli.flags.of_jobs import job_options, report_options
+from serverless_bench.cli.flags.options import trust_option
+from serverless_bench.cli.job import prepare, run
+from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.output.terminal import aside
+from serverless_bench.errors import SbenchError
+from serverless_bench.job.target import Addressing
+from serverless_bench.job.workload import open_workload
+
+if TYPE_CHECKING:
+    from serverless_bench.rundir.run import Run
+
+_NAME: Final = "read"
+
+
+@click.command(_NAME)
+@click.option(
+    "--from",
+    "source",
+    type=RunName(),
+    metavar="RUN",
+    help="Read what this run wrote, from its store.  [default: the latest run that wrote]",
+)
+@trust_option
+@report_options
+@job_options(_NAME)
+def command(*, source: str | None, trust: bool, run_dir: Path, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Read objects back, compare every byte and report the throughput.
 
     With more functions than keys the list starts over; with fewer the rest stays unread.
-    """,
-    report_options,
-)
+    """
+    from serverless_bench.rundir.listing import find_run
+    from serverless_bench.rundir.run import load_run
+
+    saved = None
+    if source is not None:
+        saved = load_run(find_run(source, run_dir), detail=False)
+    elif not flags["key"] and not flags["key_file"]:
+        saved = _latest_source(run_dir)
+    if saved is not None:
+        flags |= _settings_of(saved, flags, trust=trust)
+    return run(prepare(_NAME, {**flags, "run_dir": run_dir}))
+
+
+def _latest_source(run_dir: Path) -> "Run | None":
+    """Return the latest run whose workload makes objects for this one; None if there is none."""
+    from serverless_bench.rundir.listing import entries
+    from serverless_bench.rundir.lock import refuse_cleaned
+    from serverless_bench.rundir.run import load_run
+
+    maker = open_workload(_NAME).source
+    for entry in entries(run_dir):
+        # A damaged directory is not what the user meant, nor one whose objects are deleted.
+        with suppress(SbenchError):
+            refuse_cleaned(entry.path)
+            saved = load_run(entry.path, detail=False) if entry.is_run else None
+            if saved is not None and saved.job.workload == maker:
+                aside(f"reading what {entry.path} wrote")
+                return saved
+    return None
+
+
+def _settings_of(saved: "Run", flags: Mapping[str, Any], *, trust: bool) -> dict[str, Any]:
+    """Return where the objects of a run are; flags that the user gave win."""
+    from serverless_bench.driver.origin import confirm
+    from serverless_bench.rundir.listing import KEYS
+
+    if places := confirm(saved, trust=trust):
+        aside(places)
+    target = saved.job.target
+    settings: dict[str, Any] = {} if flags["key"] else {"key_file": saved.path / KEYS}
+    if target.store is None and not flags["bucket"]:
+        settings |= {
+            "bucket": target.bucket_name,
+            "endpoint_url": ",".join((target.endpoint_url, *saved.job.endpoints)),
+            "region": target.region,
+            "addressing": target.addressing,
+        }
+    given = {name for name, value in flags.items() if value not in (None, Addressing.AUTO)}
+    return {name: value for name, value in settings.items() if name not in given}

@@ -18,7 +18,7 @@ SECTIONS: Final = {
     " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
     " compressibility duplication shape chunks shards dtype codec library driver"
     " source path library-option warm-up seed",
-    "Target": "bucket endpoint-url prefix region addressing",
+    "Target": "bucket endpoint-url create-bucket prefix region addressing",
     "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",

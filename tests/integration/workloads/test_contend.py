@@ -207,7 +207,6 @@ def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--pattern", "increment"), "an increment has no end of its own"),
         (("--operations", 1, "--duration", 1), "both end an increment"),
         (("--pattern", "append"), "an append needs --operations"),
         (("--pattern", "append", "--duration", 1), "an append needs --operations"),
