@@ -27,10 +27,12 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
     what is there is what the run wrote. Claims and records go when no late delivery can
     begin any more.
     """
+    # A name that is wrong is refused before slow imports.
+    directory = the_run(run, run_dir)
     from serverless_bench.driver.clean import clean
     from serverless_bench.rundir.run import load_run
 
-    saved = load_run(the_run(run, run_dir), detail=False)
+    saved = load_run(directory, detail=False)
     if run is None and not yes:
         objects = format_count(len(saved.ledger()), "object")
         if not confirmed(f"delete {objects} of {saved.path}", hint="sbench clean RUN, or --yes"):
