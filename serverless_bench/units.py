@@ -28,6 +28,22 @@ _BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECAS
 _MAX_SIZE: Final = 64
 """Characters of a size, or of what is said to be none; Python turns no text of more than 4,300
 digits into a number."""
+_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)\s*")
+_SECONDS: Final = {
+    unit: seconds
+    for seconds, units in (
+        (1e-9, "ns nsec"),
+        (1e-6, "us µs usec"),
+        (1e-3, "ms msec"),
+        (1.0, "s sec secs second seconds"),
+        (60.0, "m min mins minute minutes"),
+        (3600.0, "h hr hrs hour hours"),
+        (86400.0, "d day days"),
+    )
+    for unit in units.split()
+} | {"": 1.0}
+_ENDLESS_S: Final = 1e9
+"""Longest duration that is accepted: 31 years."""
 _SHARE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})\s*(%?)")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
@@ -90,6 +106,29 @@ def parse_link(text: str) -> float:
     if not rate > 0:
         raise UsageError(f"{text!r} is no rate", hint="a link's rate is like 20Gbit or 2.5GB")
     return rate
+
+
+def parse_duration(flag: str, text: str) -> float:
+    """Return the seconds that a duration like ``5``, ``50ms``, ``2m`` or ``1h30m`` names.
+
+    Raises
+    ------
+    UsageError
+        If ``text`` is not a duration.
+    """
+    rest = text.strip().lower()[:_MAX_SIZE]
+    total, is_duration = 0.0, bool(rest)
+    while is_duration and rest:
+        match = _DURATION.match(rest)
+        is_duration = match is not None and match[2] in _SECONDS
+        if match is not None and is_duration:
+            total += float(match[1]) * _SECONDS[match[2]]
+            rest = rest[match.end() :]
+    if not is_duration or total >= _ENDLESS_S:
+        raise UsageError(
+            f"{flag} {text[:_MAX_SIZE]!r} is not a duration", hint="write 5s, 2m or 500ms"
+        )
+    return total
 
 
 def parse_share(flag: str, text: str, *, below: float = 0.5) -> float:

@@ -48,7 +48,7 @@ _ABOUT_COMMAND: Final = frozenset(
     }
 )
 """Flags before a command that say something of it."""
-_OWN: Final = frozenset({"format", "name", "pickle", "run-dir"})
+_OWN: Final = frozenset({"format", "from", "name", "pickle", "run-dir", "trust"})
 """Flags of these commands that ``sbench run`` decides."""
 _SIZES: Final = frozenset({"mb", "size", "sizes"})
 """Flags of which a stage may have one: its own replaces one that is for all stages."""

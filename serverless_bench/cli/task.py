@@ -32,7 +32,7 @@ def commands_where(declares: Callable[[Workload], bool]) -> dict[str, click.Comm
 
 COMMANDS: Final = commands_where(lambda workload: workload.deals_objects)
 """Of those that move whole objects. Of two flags of one name the help of the first is shown."""
-OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
+OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir", "from", "trust"})
 """Parameters of these commands that whoever repeats them decides."""
 
 

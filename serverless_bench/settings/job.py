@@ -22,6 +22,7 @@ from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.schema import checked
 from serverless_bench.settings.texts import (
+    read_duration,
     read_folder,
     read_lengths,
     read_mix,
@@ -112,7 +113,10 @@ class JobSettings:
     retries: Annotated[
         int, Harmless("Further attempts of what failed for a passing reason; 15 s if throttled.")
     ] = 4
-    timeout: Annotated[float, Harmless("Seconds without a byte that end an attempt.")] = 60.0
+    timeout: Annotated[
+        float | str,
+        Harmless("Time without a byte that ends an attempt.", read=read_duration),
+    ] = 60.0
     min_split_size: Annotated[
         str | int | None, Harmless("Smaller objects are read whole.", read=read_size)
     ] = None
@@ -191,8 +195,8 @@ class JobSettings:
         Pattern.INCREMENT
     )
     backoff: Annotated[
-        float,
-        Harmless("Seconds to wait after a conflict, at most.", own=True),
+        float | str,
+        Harmless("Longest wait after a conflict.", own=True, read=read_duration),
     ] = 0.01
 
     # Arrays.
@@ -245,14 +249,15 @@ class JobSettings:
     executor: Annotated[str, Meaning("Where functions run.")] = DEFAULT_EXECUTOR
     concurrency: Annotated[int | None, Harmless("Functions at once; see docs/executors.md.")] = None
     deadline: Annotated[
-        float,
+        float | str,
         Harmless(
-            "Seconds after which a function stops by itself; the driver's own requests have 40.",
+            "Time after which a function stops by itself; the driver's own requests have 40 s.",
+            read=read_duration,
         ),
     ] = 900.0
     duration: Annotated[
-        float | None,
-        Harmless("Seconds to go through the objects again and again."),
+        float | str | None,
+        Harmless("Time to go through the objects again and again.", read=read_duration),
     ] = None
     until_stable: Annotated[
         str | float | None,
@@ -270,8 +275,8 @@ class JobSettings:
         float | None, Harmless("Begin together, once this share of functions is there.")
     ] = None
     gate_timeout: Annotated[
-        float,
-        Harmless("Seconds after which the gate opens, whoever is there."),
+        float | str,
+        Harmless("Time after which the gate opens, whoever is there.", read=read_duration),
     ] = 60.0
     link: Annotated[
         str | float | None,
@@ -323,9 +328,10 @@ class JobSettings:
         ),
     ] = None
     start_timeout: Annotated[
-        float,
+        float | str,
         Harmless(
-            "Seconds after which a function that has not begun is launched again.",
+            "Time after which a function that has not begun is launched again.",
+            read=read_duration,
         ),
     ] = 60.0
 

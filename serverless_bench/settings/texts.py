@@ -8,7 +8,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MIX
 from serverless_bench.job.operations import MIXED
 from serverless_bench.job.types import wrong
-from serverless_bench.units import KIB, is_bare, parse_size
+from serverless_bench.units import KIB, is_bare, parse_duration, parse_size
 
 Options = str | Sequence[str] | Mapping[str, str | int | float | bool]
 """Several ``NAME=VALUE``, or a table."""
@@ -35,6 +35,17 @@ def read_size(name: str, size: str | int) -> int:
         return parse_size(size)
     except UsageError as exc:
         raise wrong(name, str(exc), hint=exc.hint) from exc
+
+
+def read_duration(name: str, duration: float | str) -> float:
+    """Return the seconds of a duration: a number, or a text like ``2m``."""
+    if not isinstance(duration, str):
+        return duration
+    try:
+        return parse_duration(f"`{name}`", duration)
+    except UsageError as exc:
+        exc.field = name
+        raise
 
 
 def read_sizes(_: str, sizes: str) -> str:

@@ -19,7 +19,7 @@ from serverless_bench.cli.task import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.verdict import require_scipy
-from serverless_bench.units import format_per_s, format_seconds, parse_share
+from serverless_bench.units import format_per_s, format_seconds, parse_duration, parse_share
 
 if TYPE_CHECKING:
     from serverless_bench.series.limit.block import Block, Objective
@@ -83,17 +83,16 @@ def command(
     flags are those of the job. See docs/limit.md for what the interval promises.
     """
     require_scipy()
-    from serverless_bench.series.limit.block import parse_seconds
     from serverless_bench.series.limit.measure import limit
     from serverless_bench.series.limit.result import lines
 
     style, p99, errors = flags["format"], flags["p99"], flags["errors"]
 
-    block_s, budget_s = (parse_seconds(f"--{name}", flags[name]) for name in ("block", "budget"))
+    block_s, budget_s = (parse_duration(f"--{name}", flags[name]) for name in ("block", "budget"))
     found = limit(
         _task(context, job, over, flags, block_s),
         flags["run_dir"] / new_name("limit", flags["name"]),
-        p99_s=None if p99 is None else parse_seconds("--p99", p99),
+        p99_s=None if p99 is None else parse_duration("--p99", p99),
         errors=None if errors is None else parse_share("--errors", errors),
         over=over,
         precision=parse_share("--precision", flags["precision"]),

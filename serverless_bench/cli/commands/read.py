@@ -25,7 +25,6 @@ _NAME: Final = "read"
 @click.command(_NAME)
 @click.option(
     "--from",
-    "source",
     type=RunName(),
     metavar="RUN",
     help="Read what this run wrote, from its store.  [default: the latest run that wrote]",
@@ -33,37 +32,48 @@ _NAME: Final = "read"
 @trust_option
 @report_options
 @job_options(_NAME)
-def command(*, source: str | None, trust: bool, run_dir: Path, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
+def command(*, trust: bool, run_dir: Path, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Read objects back, compare every byte and report the throughput.
 
     With more functions than keys the list starts over; with fewer the rest stays unread.
     """
-    from serverless_bench.rundir.listing import find_run
-    from serverless_bench.rundir.run import load_run
-
-    saved = None
+    source = flags.pop("from")
     if source is not None:
-        saved = load_run(find_run(source, run_dir), detail=False)
-    elif not flags["key"] and not flags["key_file"]:
+        saved: Run | None = _run_named(source, run_dir)
+    elif flags["key"] or flags["key_file"]:
+        saved = None
+    else:
         saved = _latest_source(run_dir)
     if saved is not None:
         flags |= _settings_of(saved, flags, trust=trust)
     return run(prepare(_NAME, {**flags, "run_dir": run_dir}))
 
 
+def _run_named(name: str, run_dir: Path) -> "Run":
+    from serverless_bench.rundir.listing import find_run
+    from serverless_bench.rundir.run import load_run
+
+    return load_run(find_run(name, run_dir), detail=False)
+
+
 def _latest_source(run_dir: Path) -> "Run | None":
     """Return the latest run whose workload makes objects for this one; None if there is none."""
     from serverless_bench.rundir.listing import entries
+
+    runs = [entry for entry in entries(run_dir) if entry.is_run]
+    if not runs:
+        return None
+    # It loads libraries, for which a wrong flag does not wait.
     from serverless_bench.rundir.lock import refuse_cleaned
     from serverless_bench.rundir.run import load_run
 
     maker = open_workload(_NAME).source
-    for entry in entries(run_dir):
+    for entry in runs:
         # A damaged directory is not what the user meant, nor one whose objects are deleted.
         with suppress(SbenchError):
             refuse_cleaned(entry.path)
-            saved = load_run(entry.path, detail=False) if entry.is_run else None
-            if saved is not None and saved.job.workload == maker:
+            saved = load_run(entry.path, detail=False)
+            if saved.job.workload == maker:
                 aside(f"reading what {entry.path} wrote")
                 return saved
     return None

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from serverless_bench.cli.flags.of_jobs import settings
-from serverless_bench.cli.flags.options import harmless, option
+from serverless_bench.cli.flags.options import Duration, harmless, option
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.output.terminal import aside, say
 from serverless_bench.driver.remote import parse_prefix
@@ -37,8 +37,7 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
 )
 @harmless(
     "--idle",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
+    type=Duration(),
     help="End when there was nothing to do for so long; without it, wait for ever.",
 )
 @option(

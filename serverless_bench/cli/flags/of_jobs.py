@@ -9,6 +9,7 @@ from serverless_bench.cli.flags.options import (
     FILE,
     FOLDER,
     Choice,
+    Duration,
     F,
     PluginName,
     Size,
@@ -83,6 +84,8 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click ta
     kinds = get_args(annotation)
     if kinds[:2] == (str, int):
         return Size()
+    if kinds[:2] == (float, str):
+        return Duration()
     if get_origin(annotation) is Literal:
         return Choice(kinds)
     if kinds:

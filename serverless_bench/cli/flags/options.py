@@ -12,7 +12,7 @@ from serverless_bench.driver.live.display import Style
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.plugins import extra
 from serverless_bench.reporters import REPORTERS
-from serverless_bench.units import parse_share
+from serverless_bench.units import parse_duration, parse_share
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -67,6 +67,22 @@ class Share(click.ParamType):  # type: ignore[type-arg] # as PluginName
         """Return the number."""
         del ctx
         return parse_share("a share," if param is None else param.opts[0], str(value), below=1.0)
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg] # as PluginName
+    """A duration in seconds, or with units: ``5``, ``500ms``, ``2m``, ``1h30m``."""
+
+    name = "duration"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's own
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the seconds."""
+        del ctx
+        return parse_duration("duration" if param is None else param.opts[0], str(value))
 
 
 class Size(click.ParamType):  # type: ignore[type-arg] # as PluginName

@@ -14,11 +14,11 @@ SECTIONS: Final = {
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold tolerance power allow resume report",
     "History": "old new history machine against summary",
-    "Workload": "workload number pattern mb size objects key-file key read-times duration"
+    "Workload": "workload from number pattern mb size objects key-file key read-times duration"
     " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
     " compressibility duplication shape chunks shards dtype codec library driver"
     " source path library-option warm-up seed",
-    "Target": "bucket endpoint-url create-bucket prefix region addressing",
+    "Target": "trust bucket endpoint-url create-bucket prefix region addressing",
     "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",

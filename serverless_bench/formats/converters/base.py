@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -10,25 +11,10 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.sizes import size_text
 from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.units import format_size, parse_size
+from serverless_bench.units import format_size, parse_duration, parse_size
 
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")
-_UNITS_S: Final = {
-    1e-9: ("ns", "nsec"),
-    1e-6: ("us", "µs", "usec"),
-    1e-3: ("ms", "msec"),
-    1.0: ("", "s", "sec", "secs", "second", "seconds"),
-    60.0: ("m", "min", "mins", "minute", "minutes"),
-    3600.0: ("h", "hr", "hrs", "hour", "hours"),
-    86400.0: ("d", "day", "days"),
-}
-"""Of Go's ``time.ParseDuration`` and of Rust's ``humantime``."""
 _LONG_S: Final = 600.0
 """Runs above this need a later deadline than the 900 s that a function has."""
-_ENDLESS_S: Final = 1e9
-"""31 years: nobody's run."""
-_LONG_TEXT: Final = 64
-"""Characters; no duration has as many."""
 _SECRET: Final = re.compile(r"secret|password|token|credential|access.?key|env\b", re.IGNORECASE)
 _SHOWN: Final = 80
 """Characters of a value that a note shows."""
@@ -181,10 +167,10 @@ class Fields:
             If it is none, or nothing.
         """
         value = self.take(key, default)
-        found = parse_seconds(str(value))
-        if not found:
-            raise self.wrong(key, value, "a duration, as in 90s or 5m")
-        return found
+        with suppress(UsageError):
+            if seconds := parse_duration(key, str(value)):
+                return seconds
+        raise self.wrong(key, value, "a duration, as in 90s or 5m")
 
     def wrong(self, key: str, value: object, what: str) -> UsageError:
         """Return the error for a value that is not what it should be."""
@@ -209,18 +195,6 @@ class Fields:
                 text = "a secret" if _SECRET.search(key) else repr(value)
                 shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
                 yield f"{key}: {shown} has no equivalent and is left out"
-
-
-def parse_seconds(text: str) -> float | None:
-    """Return what a duration like ``90s``, ``1m30s`` or ``300`` is in seconds; None for others."""
-    factors = {unit: factor for factor, units in _UNITS_S.items() for unit in units}
-    total, rest = 0.0, text.strip().lower()[:_LONG_TEXT]
-    while match := _DURATION.match(rest):
-        if match[2] not in factors:
-            return None
-        total += float(match[1]) * factors[match[2]]
-        rest = rest[match.end() :].lstrip()
-    return total if text.strip() and not rest and total < _ENDLESS_S else None
 
 
 def in_flight(operations: int, threads: int) -> Settings:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.flags.options import FOLDER, group, harmless, option, port_option
+from serverless_bench.cli.flags.options import (
+    FOLDER,
+    Duration,
+    group,
+    harmless,
+    option,
+    port_option,
+)
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.spec import JobSpec
@@ -91,7 +98,7 @@ _FAULTS: Final = {
     option("--handler", default=_HANDLER, help="MODULE.FUNCTION."),
     option("--preload", multiple=True, help="Module to import before environments are forked."),
     harmless("--memory", type=int, default=1769, metavar="MIB", help="Per function."),
-    harmless("--timeout", type=float, default=900.0, help="Seconds to live."),
+    harmless("--timeout", type=Duration(), default=900.0, help="Seconds to live."),
     harmless("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
     option("--share-packages", is_flag=True, help="Created functions see this installation."),
     option("--pass", multiple=True, metavar="NAME", help="Variable to hand on."),
@@ -110,16 +117,16 @@ _FAULTS: Final = {
     ),
     harmless("--launch-burst", type=int, default=1000, help="New environments at once."),
     harmless("--event-retries", type=int, default=0, help="Of a failed event."),
-    harmless("--event-age", type=float, default=60.0, help="Seconds in the queue."),
+    harmless("--event-age", type=Duration(), default=60.0, help="Seconds in the queue."),
     harmless(
         "--retry-delay",
-        type=float,
+        type=Duration(),
         default=1.0,
         help="Seconds before a retry; doubles.",
     ),
     harmless(
         "--init-timeout",
-        type=float,
+        type=Duration(),
         default=60.0,
         help="Seconds that an environment may take to start.",
     ),
@@ -133,13 +140,13 @@ _FAULTS: Final = {
         harmless(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
-    harmless("--late-s", type=float, default=3600.0, help="How long --late is."),
+    harmless("--late-s", type=Duration(), default=3600.0, help="How long --late is."),
     harmless("--seed", type=int, default=0, help="Decides what fails."),
 )
 @harmless("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
 @harmless(
     "--duration",
-    type=float,
+    type=Duration(),
     default=0.0,
     show_default=False,
     help="Seconds that a --scripted call lasts.",

@@ -1,6 +1,5 @@
 """An objective, and what one run says of the level that it was made at. Pure."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,8 +15,6 @@ from serverless_bench.rundir.tables import ABSENT, Floats, is_text
 from serverless_bench.statistics.growth import Growth, growth_of
 from serverless_bench.units import NS_PER_S
 
-_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_SECONDS: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(us|ms|s|min|h)")
 _BEYOND_P99: Final = 0.01
 
 
@@ -45,22 +42,6 @@ class Objective:
         """The share of bad operations that each part of it allows."""
         parts = {"p99": None if self.p99_s is None else _BEYOND_P99, "errors": self.errors}
         return {name: share for name, share in parts.items() if share is not None}
-
-
-def parse_seconds(flag: str, text: str) -> float:
-    """Return the seconds that a text like ``50ms``, ``1.5 s`` or ``10min`` names.
-
-    Raises
-    ------
-    UsageError
-        If it names none.
-    """
-    match = _SECONDS.fullmatch(text.strip())
-    if match is None or not float(match[1]):
-        raise UsageError(
-            f"{flag} {text!r} is no time", hint=f"as in {flag} 50ms; units: us, ms, s, min, h"
-        )
-    return float(match[1]) * _UNITS[match[2]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

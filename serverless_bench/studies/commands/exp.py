@@ -11,6 +11,7 @@ from serverless_bench.cli.commands.plot import load_matplotlib
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     PAGE,
+    Duration,
     HarmlessOption,
     choose_format,
     harmless,
@@ -106,7 +107,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     help="Runs of each cell.  [default: the file's, or 5]",
 )
 @harmless(
-    "--seconds", type=float, help="Longest run; 0: until it is through.  [default: the file's]"
+    "--seconds", type=Duration(), help="Longest run; 0: until it is through.  [default: the file's]"
 )
 @harmless("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
 @harmless("--keep", is_flag=True, help="Leave the objects in the store.")

@@ -48,7 +48,7 @@ BAD = [
     (2, "--block-size must be", ("write", "--block-size", "512B")),
     (2, "--retries must be at least 0", ("write", "--retries", "-1")),
     (2, "--timeout must be positive", ("write", "--timeout", "0")),
-    (2, "--deadline must be positive", ("write", "--deadline", "-1")),
+    (2, "--deadline '-1' is not a duration", ("write", "--deadline", "-1")),
     (2, "--name 'a/b' is not a plain name", ("write", "--name", "a/b")),
     (2, "Invalid value for '--verify'", (*READ, "--verify", "maybe")),
     (2, "Invalid value for '--number': 'many'", ("write", "--number", "many")),

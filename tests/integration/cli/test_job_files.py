@@ -116,7 +116,7 @@ BAD = [
     ("job.toml: stage 'fill': write has no flag 'name2'", FILL + "name2 = 1"),
     ("stage 'fill': objects must be a whole number, got 'many'", FILL + 'objects = "many"'),
     ("stage 'fill': objects must be a whole number, got 1.5", FILL + "objects = 1.5"),
-    ("stage 'fill': duration must be a number, got True", FILL + "duration = true"),
+    ("stage 'fill': duration must be a number or text, got True", FILL + "duration = true"),
     ("stage 'fill': client must be text, got 3", FILL + "client = 3"),
     ("stage 'fill': ceiling must be true or false, got 1", FILL + "ceiling = 1"),
     (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from serverless_bench.cli.nested import steps_of
 from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.formats.converters import open_converter
-from serverless_bench.formats.converters.base import Converted, parse_seconds
+from serverless_bench.formats.converters.base import Converted
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.settings.job_file import Setting
 from tests.house.members import uses
@@ -256,25 +256,6 @@ def test_endpoints_of_sai3_bench_take_turns(tmp_path: Path) -> None:
     target = convert(tmp_path, "sai3", data).job.target
     assert target["endpoint-url"] == "http://10.0.0.1:9000,http://10.0.0.2:9000"
     assert (target["bucket"], target["prefix"]) == ("b", "p/")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("90s", 90),
-        ("1m30s", 90),
-        ("1h 30m", 5400),
-        ("1.5h", 5400),
-        ("250ms", 0.25),
-        ("300", 300),
-        ("2min", 120),
-        ("", None),
-        ("5 parsecs", None),
-        ("m", None),
-    ],
-)
-def test_durations(text: str, seconds: float | None) -> None:
-    assert parse_seconds(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

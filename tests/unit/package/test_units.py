@@ -10,6 +10,7 @@ from serverless_bench.units import (
     format_rate,
     format_seconds,
     format_size,
+    parse_duration,
     parse_link,
     parse_size,
 )
@@ -84,3 +85,34 @@ def test_what_is_no_rate_of_a_link_is_refused(text: str) -> None:
 def test_a_size_has_few_digits(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5", 5),
+        ("0", 0),
+        ("300", 300),
+        ("1.5 s", 1.5),
+        ("50ms", 0.05),
+        ("250us", 250e-6),
+        ("90s", 90),
+        ("1m30s", 90),
+        ("1h 30m", 5400),
+        ("1.5h", 5400),
+        ("10min", 600),
+        ("2 m", 120),
+        (" 2d ", 172800),
+    ],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration("--p99", text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "fast", "-1s", "m", "5 parsecs", "1e3", "nan", "inf", "1" * 13, "5s!", "٣s"]
+)
+def test_what_is_not_a_duration_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--p99 .* is not a duration$") as caught:
+        parse_duration("--p99", text)
+    assert caught.value.hint == "write 5s, 2m or 500ms"

@@ -3,22 +3,8 @@
 import pytest
 
 from serverless_bench.errors import UsageError
-from serverless_bench.series.limit.block import Objective, parse_seconds
+from serverless_bench.series.limit.block import Objective
 from serverless_bench.units import parse_share
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("50ms", 0.05), ("1.5 s", 1.5), ("250us", 250e-6), ("10min", 600), ("2h", 7200)],
-)
-def test_times_have_units(text: str, seconds: float) -> None:
-    assert parse_seconds("--p99", text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize("text", ["", "30", "fast", "-1s", "0ms", "5 m", "1e3", "nan", "1" * 13])
-def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no time"):
-        parse_seconds("--p99", text)
 
 
 @pytest.mark.parametrize(
