@@ -6,6 +6,7 @@ What was accepted twice runs once, because the launch is claimed.
 """
 
 import json
+import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, Final
 from botocore import exceptions as boto
 
 from serverless_bench.aws.account import unqualified
+from serverless_bench.aws.cost.forecast import MOST_UNDER_WAY, events_under_way
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
@@ -26,6 +28,7 @@ from serverless_bench.executors.remote.probing import PROBES_AT_ONCE, probe_spec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.token_bucket import TokenBucket
+from serverless_bench.units import NS_PER_S
 
 BURST: Final = 1000
 PER_S: Final = 100.0
@@ -34,7 +37,6 @@ developer guide, "Lambda scaling behavior": 1,000 every 10 seconds, refilled con
 what is not used does not add up)."""
 _QUOTA_UNKNOWN: Final = 1000
 """The quota of an account that never asked for more; new accounts have less."""
-_THREADS: Final = 24
 _TIMEOUT_S: Final = 120.0
 _LEAST_EVENT_AGE_S: Final = 60
 """The least MaximumEventAgeInSeconds (AWS Lambda API reference)."""
@@ -51,6 +53,8 @@ class ConcurrencyLimits:
     """By function, for those that have a reserve."""
     functions: int = 1
     """How many share the load, in turns."""
+    round_trip_s: float
+    """The shortest time in which Lambda's API answered the driver."""
 
     @property
     def effective(self) -> int:
@@ -78,11 +82,15 @@ def read_limits(
     unknown = "the concurrency quota is unknown ({}); 1,000 assumed"
     account = _answer(progress, unknown, client.get_account_settings)
     reserved: dict[str, int] = {}
+    round_trip_s = math.inf
     for name in functions:
         # A reserve is the function's, not a version's: Lambda refuses to be asked for one.
         about = {"FunctionName": unqualified(name)}
         unknown = f"what is reserved for {name} is unknown ({{}})"
+        # The connection is open: that is one round trip, and what Lambda needs to answer.
+        began_ns = monotonic_ns()
         answer = _answer(progress, unknown, client.get_function_concurrency, **about)
+        round_trip_s = min(round_trip_s, (monotonic_ns() - began_ns) / NS_PER_S)
         if (number := answer.get("ReservedConcurrentExecutions")) is not None:
             reserved[name] = int(number)
     limits = ConcurrencyLimits(
@@ -90,6 +98,7 @@ def read_limits(
         quota=account.get("AccountLimit", {}).get("UnreservedConcurrentExecutions"),
         reserved=reserved,
         functions=len(functions),
+        round_trip_s=round_trip_s,
     )
     if limits.effective < 1:
         raise ExecutorError("the quota lets no function run", hint="raise the reserved concurrency")
@@ -146,7 +155,7 @@ class LambdaExecutor(RemoteExecutor):
 
     def __init__(self, job: JobSpec) -> None:
         super().__init__(job)
-        self._most: int | None = None
+        self._limits: ConcurrencyLimits | None = None
         """As ``prepare`` found out; None for a driver that goes on with what another began."""
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
@@ -160,8 +169,7 @@ class LambdaExecutor(RemoteExecutor):
             patient=False,
         )
         with closing(client):
-            limits = read_limits(client.api, job.function, asked, progress)
-            self._most = limits.effective
+            self._limits = limits = read_limits(client.api, job.function, asked, progress)
             _compare_event_age(client.api, job, progress)
             functions, left = (
                 ask(client, job.function, probe_spec(job, run_id, keys)) if job.probe else ((), ())
@@ -192,7 +200,7 @@ class LambdaExecutor(RemoteExecutor):
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        launcher = _Invoker(self._checked(), progress, self._most)
+        launcher = _Invoker(self._checked(), progress, self._limits)
         return self.run_with(launcher, invocations, progress)
 
     def _checked(self) -> JobSpec:
@@ -208,16 +216,17 @@ class LambdaExecutor(RemoteExecutor):
 class _Invoker(Launcher):
     """Sends events."""
 
-    threads = _THREADS
-
-    def __init__(self, job: JobSpec, progress: RunProgress, most: int | None) -> None:
+    def __init__(
+        self, job: JobSpec, progress: RunProgress, limits: ConcurrencyLimits | None
+    ) -> None:
         self._job = job
-        self._client = LambdaClient(job.functions_region, progress, connections=_THREADS)
+        self._client = LambdaClient(job.functions_region, progress, connections=MOST_UNDER_WAY)
         self._turn = count()
-        if most is None:
+        if limits is None:
             asked = min(job.concurrency, job.number)
-            most = read_limits(self._client.api, job.function, asked, progress).effective
-        super().__init__(most)
+            limits = read_limits(self._client.api, job.function, asked, progress)
+        super().__init__(limits.effective)
+        self.threads = events_under_way(limits.round_trip_s)
         names = len(job.function)
         self._bucket = TokenBucket(PER_S * names, BURST * names, monotonic_ns())
 

@@ -29,6 +29,7 @@ from serverless_bench.aws.function_states import (
     remedy,
     will_be_ready,
 )
+from serverless_bench.aws.lambda_events import send_event
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
@@ -137,7 +138,7 @@ class LambdaClient:
         for refusals in count():
             wanted = request()
             try:
-                answer: Mapping[str, Any] = self.api.invoke(**wanted)
+                answer = self._send(wanted)
             except (boto.BotoCoreError, boto.ClientError) as exc:
                 problem, is_waking = str(exc), self._tolerate(exc, wanted["FunctionName"])
             else:
@@ -187,6 +188,12 @@ class LambdaClient:
         """Close its connections; what was refused is not sent again, and no function waited for."""
         self._over.set()
         self.api.close()
+
+    def _send(self, wanted: Request) -> Mapping[str, Any]:
+        if wanted["InvocationType"] == "Event":
+            return send_event(self.api, wanted["FunctionName"], wanted["Payload"])
+        answer: Mapping[str, Any] = self.api.invoke(**wanted)
+        return answer
 
     def _pause(self, tries: int) -> bool:
         """Wait for a random time before the next attempt; tell whether there shall be none."""

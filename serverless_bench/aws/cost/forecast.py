@@ -32,7 +32,7 @@ Launch
 ------
 1,000 environments at once and 100 a second after that for each function (AWS Lambda
 developer guide, "Lambda function scaling"; refilled continuously, best effort), never more
-than the account's quota at a time.
+than the account's quota at a time, and no faster than a driver so far away sends events.
 """
 
 import math
@@ -57,16 +57,14 @@ VCPU_MIB: Final = 1769
 DEFAULT_QUOTA: Final = 1000
 """AWS Lambda quotas: concurrent executions of an account in a region."""
 OVERHEAD_S: Final = 1.0
-"""Start of the runtime, imports, first connection, and saving the record: AWS bills all.
-Assumed, not measured."""
+"""Start of the runtime, imports, first connection, and saving the record: billed; assumed."""
 LAUNCH_AT_ONCE: Final = 1000
 LAUNCH_PER_S: Final = 100.0
+MOST_UNDER_WAY: Final = 128
+"""Events that a driver sends at once; a process of macOS may have 256 files open."""
 
 _THIN: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
-_CORE_S_PER_GIB: Final = {
-    (_THIN, OperationKind.PUT): 1.19,
-    (_THIN, OperationKind.GET): 1.42,
-}
+_CORE_S_PER_GIB: Final = {(_THIN, OperationKind.PUT): 1.19, (_THIN, OperationKind.GET): 1.42}
 _OTHER_CORE_S_PER_GIB: Final = {OperationKind.PUT: 2.61, OperationKind.GET: 1.48}
 """Of boto3, for every other client."""
 _BASE_MIB: Final = {_THIN: 60}
@@ -141,6 +139,8 @@ class PlannedLoad:
     """The account's quota for the network of one function."""
     names: int = 1
     """Lambda functions that the invocations are spread over."""
+    round_trip_s: float = 0.0
+    """From the driver to Lambda's API and back."""
     control: bool = True
     """Whether functions claim their work and leave their records in the store."""
     keep_h: float = 0.0
@@ -355,19 +355,25 @@ def _calm_part(load: PlannedLoad, objects_per_s: float) -> int:
     return math.ceil(load.object_bytes / math.floor(most) / _PART_STEP) * _PART_STEP
 
 
+def events_under_way(round_trip_s: float) -> int:
+    """Return how many events a driver sends at once, for 1,000 a second if it can."""
+    return max(24, min(MOST_UNDER_WAY, math.ceil(LAUNCH_AT_ONCE * round_trip_s)))
+
+
 def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
     """Return when the first and the last function start, in seconds.
 
     A token bucket of ``LAUNCH_AT_ONCE`` environments per name; a function waits for a
-    token, and for the end of the one that started ``quota`` before it.
+    token, for the end of the one that started ``quota`` before it, and for the driver.
     """
+    pace_s = load.round_trip_s / events_under_way(load.round_trip_s)
     capacity = float(LAUNCH_AT_ONCE * load.names)
     per_s = LAUNCH_PER_S * load.names
     starts: list[float] = []
     tokens, now = capacity, 0.0
     for index in range(load.functions):
         free = starts[index - load.quota] + function_s if index >= load.quota else 0.0
-        at = max(now, free)
+        at = max(now + pace_s, free)
         tokens = min(capacity, tokens + (at - now) * per_s)
         wait = max(0.0, 1 - tokens) / per_s
         tokens, now = tokens + wait * per_s - 1, at + wait

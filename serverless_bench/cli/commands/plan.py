@@ -154,6 +154,12 @@ class _PhasePlan:
 )
 @network_quota_option
 @harmless(
+    "--round-trip",
+    type=click.FloatRange(0),
+    default=0.0,
+    help="Seconds from the driver to Lambda and back: round_trip_s in a run's run.json.",
+)
+@harmless(
     "--function-mb-s",
     type=click.FloatRange(min=0, min_open=True),
     help="MB/s (10**6) of one function, if you have measured it; a model without it.",
@@ -275,6 +281,7 @@ def _plan(
     common: dict[str, Any] = {
         **account,
         "functions": job.number,
+        "round_trip_s": flags["round_trip"],
         "objects": job.objects,
         "object_bytes": job.size,
         "transfer": job.transfer,

@@ -23,7 +23,7 @@ SECTIONS: Final = {
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack memory arch function function-region probe max-cost prices"
-    " scheduler slots control-prefix start-timeout quota network-quota function-mb-s vpc"
+    " scheduler slots control-prefix start-timeout quota network-quota round-trip function-mb-s vpc"
     " express cross-region show-prices",
     "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",

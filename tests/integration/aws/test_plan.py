@@ -60,6 +60,15 @@ def test_a_raised_network_quota_helps_where_there_is_memory(sbench: Sbench) -> N
     assert "gives nothing up to 2048 MB" in " ".join(found["warnings"])
 
 
+def test_a_driver_far_away_launches_no_faster_than_it_can(sbench: Sbench) -> None:
+    def launch_s(*more: str | int) -> float:
+        expected = plan(sbench, "--number", 1000, *more)["phases"]["write"]["expected"]
+        return float(expected["launch_s"])
+
+    assert launch_s() == 0.0
+    assert launch_s("--round-trip", "0.256") == pytest.approx(2.0, rel=0.01)
+
+
 def test_one_phase_alone(sbench: Sbench) -> None:
     found = plan(sbench, "--workload", "read", "--read-times", 2)
     assert list(found["phases"]) == ["read"]

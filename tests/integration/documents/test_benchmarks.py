@@ -23,6 +23,7 @@ SMALLEST = [
         "clients --scheme https",
         product(["https"], ["4"], ["1"], ["put", "get"], SUBJECTS),
     ),
+    pytest.param("far", [("events", "launched", "100"), ("objects", "cleaned", "up", "100")]),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param(
         "history", [("6", "1", "3.0%"), ("6", "2%"), ("the same", "6"), ("15% slower", "6")]

@@ -1,0 +1,55 @@
+"""Asynchronous Invoke requests to AWS Lambda, for half of what botocore's ``invoke`` takes.
+
+That takes more than a core-ms for each, and a driver launches no faster than one core can. The
+connections, the proxy, the certificates and the signatures are botocore's, too.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from botocore.awsrequest import AWSRequest
+from botocore.endpoint import convert_to_response_dict
+from botocore.exceptions import ClientError
+from botocore.parsers import create_parser
+
+
+def send_event(
+    api: Any,  # noqa: ANN401 - botocore's
+    name: str,
+    payload: bytes,
+) -> Mapping[str, Any]:
+    """Send an event to a function.
+
+    Parameters
+    ----------
+    api
+        botocore's client for Lambda.
+    name
+        The function, as Invoke's ``FunctionName``.
+    payload
+        The event, as JSON.
+
+    Returns
+    -------
+    Mapping
+        Invoke's answer.
+
+    Raises
+    ------
+    botocore.exceptions.BotoCoreError
+        If no response comes, or there are no credentials.
+    botocore.exceptions.ClientError
+        If it is refused.
+    """
+    path = f"/2015-03-31/functions/{quote(name, safe='')}/invocations"
+    headers = {"User-Agent": api.meta.config.user_agent, "X-Amz-Invocation-Type": "Event"}
+    request = AWSRequest("POST", api.meta.endpoint_url + path, headers, payload)
+    api._request_signer.sign("Invoke", request)  # noqa: SLF001
+    response = api._endpoint.http_session.send(request.prepare())  # noqa: SLF001
+    if response.status_code >= 300:
+        model = api.meta.service_model.operation_model("Invoke")
+        parser = create_parser(model.service_model.resolved_protocol)
+        answer = convert_to_response_dict(response, model)
+        raise ClientError(parser.parse(answer, model.output_shape), "Invoke")
+    return {"StatusCode": response.status_code}
