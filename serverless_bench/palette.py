@@ -33,7 +33,7 @@ SHAPES: Final[Mapping[str, str]] = {
     "put": "circle",
     "get": "square",
     "get_range": "diamond",
-    "head": "wedge",
+    "head": "M-0.9,-0.9L0.9,-0.9L-0.9,0.9L0.9,0.9Z",
     "list": "triangle-down",
     "delete": "cross",
     "delete_many": "triangle-left",

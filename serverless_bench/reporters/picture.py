@@ -7,7 +7,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
 from typing import Final
@@ -53,9 +53,7 @@ _SHADES: Final = (0.0, -0.45, 0.3, -0.7, 0.55)
 """Towards black below 0, towards white above, for the runs of one workload."""
 _APART: Final[Spec] = {
     "resolve": {
-        "scale": dict.fromkeys(
-            ("color", "shape", "strokeDash", "strokeOpacity", "strokeWidth"), "independent"
-        )
+        "scale": dict.fromkeys(("color", "shape", "strokeOpacity", "strokeWidth"), "independent")
     }
 }
 """Panels beside or below each other have colours and legends of their own."""
@@ -67,7 +65,7 @@ _FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 class Picture:
     """A picture, which a notebook shows and ``save`` writes."""
 
-    spec: Spec
+    spec: Spec = field(repr=False)
     """Vega-Lite's specification, data included."""
 
     def save(self, path: Path) -> None:
@@ -182,6 +180,8 @@ def panel(chart: Chart, label: str, width: int = _WIDTH) -> Spec:
     for name, at in (("t0", 0), ("t1", chart.end_s)):
         text = text.replace(json.dumps({"expr": name}), str(at))
     spec: Spec = json.loads(text)
+    if "layer" in spec:
+        spec["layer"] = [layer for layer in spec["layer"] if layer.get("name") != "hover"]
     return {
         **spec,
         "title": {"text": title, "subtitle": words},

@@ -31,6 +31,8 @@ from serverless_bench.rundir.tables import ABSENT, Floats, Ints, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_seconds
 
 _X: Final = "seconds since the first request"
+_LINES: Final = 2000
+"""Functions that did not fail, of which so many have a line at most."""
 _SEGMENTS: Final = 200
 """Segments of the line of operations in flight, about."""
 _WORDS: Final = 5
@@ -122,13 +124,17 @@ def functions_chart(run: Run, color: str) -> Chart:
     failed = is_text(status, "failed")
     bad = format_count(int(failed.sum()), "failed function")
     rows: list[Row] = []
+    step = -(-len(began) // _LINES) or 1
     for place, function in enumerate(began.tolist()):
+        if place % step and not failed[function]:
+            continue
         # In the middle of its own unit: so many lines reach exactly as high as their number.
         line = {"n": place + 0.5, "what": bad if failed[function] else "functions"}
         begin_s, end_s = ((int(at[function]) - origin_ns) / NS_PER_S for at in (start, end))
         # The last row ends the line.
         rows += [{**line, "t": begin_s}, {**line, "t": end_s}, {**line, "n": None, "t": end_s}]
-    length = max([0.001, *(float(str(row["t"])) for row in rows)])
+    shown = "A line for each function" if step == 1 else f"A line for every {step} functions"
+    length = max(0.001, (int(end[began].max(initial=0)) - origin_ns) / NS_PER_S)
     operations = _in_flight(run, origin_ns, length)
     most = max((row["n"] for row in operations), default=0.0)
     name = f"operations in flight, at most {most:.0f}"
@@ -143,7 +149,7 @@ def functions_chart(run: Run, color: str) -> Chart:
     counts = number("n", None, scale={"domain": [0, top], "nice": False}, axis=COUNTS)
     return Chart(
         title="Functions over time" + (f", {lost} lost" if lost else ""),
-        says="A line for each function, in the order in which they began.",
+        says=f"{shown}, in the order in which they began.",
         spec=drawing(
             "functions over time",
             [],
@@ -245,13 +251,23 @@ def function_map(found: ActivityOverTime) -> Chart:
 
 
 _LATENCY_MARKS: Final[Mapping[str, Spec]] = {
-    "": {"mark": {"type": "line", "clip": True, "point": {"size": 30}}},
-    "at least": {
+    "datum.bound == '' && datum.p == 'p50'": {
+        "mark": {"type": "line", "clip": True, "point": {"size": 35}}
+    },
+    "datum.bound == '' && datum.p == 'p99'": {
+        "mark": {
+            "type": "line",
+            "clip": True,
+            "strokeDash": [3, 3],
+            "point": {"size": 40, "filled": False, "fill": palette.color("background")},
+        }
+    },
+    "datum.bound != ''": {
         "mark": {"type": "point", "clip": True, "size": 30},
-        "encoding": {"shape": {"value": "triangle-up"}, "strokeDash": {"value": [1, 0]}},
+        "encoding": {"shape": {"value": "triangle-up"}},
     },
 }
-"""By what is said of a value."""
+"""Layers by the rows that they have."""
 
 
 def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
@@ -282,10 +298,11 @@ def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
     time = "Response time" if found.open_loop else "Latency"
     tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
     # A layer without data has Vega warn of an infinite extent.
+    bounds = {row["bound"] for row in rows}
     layers = [
-        {"transform": [{"filter": f"datum.bound == {bound!r}"}], **mark}
-        for bound, mark in _LATENCY_MARKS.items()
-        if any(row["bound"] == bound for row in rows)
+        {"transform": [{"filter": test}], **mark}
+        for test, mark in _LATENCY_MARKS.items()
+        if ("" if "== ''" in test else "at least") in bounds
     ]
     first = "seconds since the first operation was due"
     spec = drawing(
@@ -298,8 +315,8 @@ def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
     )
     return Chart(
         title=f"{time}, ms",
-        says="Median (solid) and 99th percentile (dotted) of the operations that began, or should"
-        " have begun, in each segment. Triangles are lower bounds: some never began.",
+        says="Median (solid) and 99th percentile (dotted, hollow) of operations that began or"
+        " should have begun in each segment. Triangles are lower bounds: some never began.",
         spec=spec,
         height=190,
         end_s=end_s or found.segment_s * max(len(one.count) for one in found.over_time),

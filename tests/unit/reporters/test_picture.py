@@ -81,6 +81,14 @@ def test_each_job_is_a_line_and_losses_are_named(write: Run) -> None:
     assert (low, high >= 6) == (0, True)
 
 
+def test_of_many_functions_some_have_a_line_and_all_that_failed(tmp_path: Path) -> None:
+    made = [record(i, [operation(error="throttled" if i == 7 else None)]) for i in range(2100)]
+    panel = alone(saved(tmp_path / "r", list(map(outcome, made))), "functions over time")
+    lines = [row for row in rows(panel["layer"][0]) if row["n"] is None]
+    assert len(lines) == 1051
+    assert says(panel) == "A line for every 2 functions, in the order in which they began."
+
+
 def test_rates_are_those_of_the_summary(write: Run) -> None:
     panel = alone(write, "rate per function")
     summary = summarize(write)
