@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from serverless_bench import load_run
-from serverless_bench.reporters.plots import figure
+from serverless_bench.reporters.picture import figure
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,8 +28,9 @@ def main() -> None:
                 saved / phase,
                 ignore=shutil.ignore_patterns("figure.png"),
             )
-    drawn = figure([load_run(saved / phase) for phase in ("write", "read")])
-    drawn.savefig(ROOT / "docs" / "demo.png", dpi=80)
+    figure([load_run(saved / phase) for phase in ("write", "read")]).save(
+        ROOT / "docs" / "demo.png"
+    )
 
 
 if __name__ == "__main__":

@@ -114,11 +114,6 @@ def for_toml(value: object) -> str:
     return "".join(one if one.isprintable() else _toml_escaped(one) for one in text)
 
 
-def for_picture(text: str) -> str:
-    """Return a line of text for Matplotlib, which takes what is between dollars for TeX."""
-    return for_terminal(text).replace("$", r"\$")
-
-
 def _inline(text: str) -> str:
     return _INLINE.sub(r"\\\g<0>", for_terminal(text))
 

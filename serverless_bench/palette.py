@@ -2,7 +2,7 @@
 
 They are told apart with each of the three kinds of colour blindness, stand at least 3 to 1
 against their ground, and those that share a picture differ in a grey print, or have a mark of
-their own as well. ``tests/unit/reporters/plots/test_palette.py`` computes that.
+their own as well. ``tests/unit/reporters/test_palette.py`` computes that.
 """
 
 from collections.abc import Mapping
@@ -29,6 +29,25 @@ HUES: Final[Mapping[str, str]] = {
     "observe": "blue",
 }
 """The hue of each kind of operation, in every picture; a workload says its own."""
+SHAPES: Final[Mapping[str, str]] = {
+    "put": "circle",
+    "get": "square",
+    "get_range": "diamond",
+    "head": "M-0.9,-0.9L0.9,-0.9L-0.9,0.9L0.9,0.9Z",
+    "list": "triangle-down",
+    "delete": "cross",
+    "delete_many": "triangle-left",
+    "copy": "triangle-right",
+    "write_array": "circle",
+    "append_array": "triangle-down",
+    "read_array": "square",
+    "call": "diamond",
+    "increment": "circle",
+    "claim": "triangle-down",
+    "append": "diamond",
+    "observe": "square",
+}
+"""The mark of each kind of operation: kinds of one picture differ in a grey print, too."""
 
 
 @dataclass(frozen=True, slots=True)

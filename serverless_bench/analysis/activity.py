@@ -34,7 +34,6 @@ _SEGMENTS: Final = 240
 _COLUMNS: Final = 120
 _ROWS: Final = 60
 """Of the map of functions, at most."""
-_BINS: Final = 40
 _BANDS: Final = 200
 """Functions whose clocks are drawn, at most."""
 _SLOWEST: Final = 10
@@ -77,8 +76,8 @@ class ActivityOverTime:
     """Mean number of functions at work by what bounded them, of ``bounded_of`` of them."""
     bounded_of: int
     functions: FunctionMap
-    rates: tuple[Ints, Floats]
-    """Histogram of the functions' bytes per second: counts, and one edge more."""
+    rates: Floats
+    """Bytes per second of each function that is ok and moved bytes."""
     clocks_s: Floats
     """Bounds of workers' clocks, from the driver's, and what they were corrected by: shape
     ``(bands, 3)``."""
@@ -110,7 +109,7 @@ def activity(run: Run) -> ActivityOverTime | None:
         bounded=dict(zip(names, bounded, strict=False)),
         bounded_of=len(rows),
         functions=_function_map(on_one_clock, step_ns(series.end_ns - series.start_ns, _COLUMNS)),
-        rates=_histogram(spans.bytes_per_s),
+        rates=spans.bytes_per_s,
         clocks_s=_clock_bands(offsets),
         clocks_of=int((offsets.known & ~offsets.suspect).sum()),
         slowest=tuple(_slowest(run, spans, series.start_ns)),
@@ -157,15 +156,6 @@ def _function_map(run: Run, segment_ns: int) -> FunctionMap:
             moved * (NS_PER_S / segment_ns), at_work, where=shown, out=np.full(moved.shape, np.nan)
         ),
     )
-
-
-def _histogram(values: Floats) -> tuple[Ints, Floats]:
-    """Return counts and edges; of equal values one bin."""
-    if not len(values):
-        return np.empty(0, dtype=np.int64), np.zeros(1)
-    low, high = float(values.min()), float(values.max())
-    bins = min(_BINS, max(1, len(values) // 2)) if high > low else 1
-    return np.histogram(values, np.linspace(low, high, bins + 1))
 
 
 def _slowest(run: Run, spans: Spans, origin_ns: int) -> Iterator[SlowFunction]:

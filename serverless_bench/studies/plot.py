@@ -1,47 +1,37 @@
-"""An experiment's picture: each cell once, measured on the left, published on the right."""
+"""An experiment's picture: measured cells on the left, published rows on the right."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
-
 from serverless_bench.errors import UsageError
-from serverless_bench.escaping import for_picture
-from serverless_bench.palette import LIGHT
-from serverless_bench.reporters.plots.style import dress
-from serverless_bench.rundir.files import replacing
-from serverless_bench.rundir.tables import Floats
+from serverless_bench.escaping import for_terminal
+from serverless_bench.reporters.page import palette
+from serverless_bench.reporters.page.charts import Chart, Spec, drawing, number
+from serverless_bench.reporters.picture import Picture, column, panel
 from serverless_bench.studies.cells import Cell, baseline
 from serverless_bench.studies.contradictions import contradictions, is_doubted
 from serverless_bench.studies.definition import Plot, PublishedRow, Value
 from serverless_bench.studies.plot_as_published import AS_PUBLISHED, SHAPED_STORE
-from serverless_bench.studies.plot_series import SeriesStyle, draw_legend, looks_of
+from serverless_bench.studies.plot_series import looks_of, series_encodings
 from serverless_bench.studies.report import Report
 from serverless_bench.studies.table import title_of
 
-_WIDTH: Final = 11.0
-_HEIGHT: Final = 4.2
-_BAR: Final = 0.28
-"""Inches for each bar."""
-_OWN_SCALE: Final = "\n(a scale of its own)"
-_CAPS: Final = (3, 5, 7)
-"""Half of the ends of error bars: of those on one spot each is seen beside the next."""
+_WIDTH: Final = 720
+"""Width of the axes of all panels together, beside their legend."""
+_BESIDE: Final = 560
+"""The same where bars have labels."""
+_HEIGHT: Final = 330
+_BAR: Final = 24
+"""Height for each bar."""
+_OWN_SCALE: Final = "(a scale of its own)"
 _CROWDED: Final = 8
 """More words than these below an axis are turned."""
-_HOLE: Final = 12
-"""Square points, of the white in a hollow mark."""
-_HALO: Final = 3.5
-"""Points across, of the light line below an error bar, which is seen on its bar, too."""
 _MARGIN: Final = 1.4
 """Above and below what is drawn, where ratios are heights."""
 _COMPARABLE: Final = 10
 """Panels whose largest values differ by less than so many times share their scale."""
-
 
 Within = tuple[float, float, float]
 """A figure, and the ends of its range."""
@@ -66,17 +56,14 @@ def save_plot(report: Report, path: Path) -> None:
     Raises
     ------
     UsageError
-        If the file has no plot, there is nothing to draw, or the picture cannot be written.
+        If the file has no plot, or there is nothing to draw.
+    ArchiveError
+        If the picture cannot be written.
     """
-    drawn = picture(report)
-    try:
-        with replacing(path) as file:
-            drawn.savefig(file, dpi=120, format=path.suffix.removeprefix(".") or None)
-    except (OSError, ValueError) as exc:
-        raise UsageError(f"cannot write --plot {path}: {exc}") from exc
+    picture(report).save(path)
 
 
-def picture(report: Report) -> Figure:
+def picture(report: Report) -> Picture:
     """Return the picture of an experiment, as it was published or one bar or point for each cell.
 
     Lines need several values of x at this scale; without them there are bars. What is drawn as
@@ -93,13 +80,13 @@ def picture(report: Report) -> Figure:
     drawn = AS_PUBLISHED[plot.kind](report, plot) if plot.kind in AS_PUBLISHED else None
     if drawn is not None:
         return drawn
-    drawing = _Picture(report, plot)
+    drawing = _CellPlot(report, plot)
     if not drawing.measured:
         raise UsageError(f"experiment {experiment.name}: there is nothing to draw")
     return drawing.draw()
 
 
-class _Picture:
+class _CellPlot:
     """What is drawn of a report, and how it is told apart."""
 
     def __init__(self, report: Report, plot: Plot) -> None:
@@ -139,42 +126,64 @@ class _Picture:
         ]
         self.published = [self._point(*one) for one in published]
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """Return the picture."""
         shaped = SHAPED_STORE * self.shaped
         panels = {f"measured, --scale {self.report.plan.scale}{shaped}": self.measured}
         if self.published:
             hollow = any(point.doubted for point in self.published)
-            title = f"published, {for_picture(self.experiment.seed.date)}"
+            title = f"published, {for_terminal(self.experiment.seed.date)}"
             panels[title + "; hollow: in doubt" * hollow] = self.published
-        height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
-        drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
-        drawn.suptitle(for_picture(self.experiment.title), color=LIGHT.ink, x=0.01, ha="left")
-        each = drawn.subplots(1, len(panels), sharey=not self.lines, squeeze=False)[0]
+        domains, shared = _domains(list(panels.values()), ratios=self.lines and self.plot.log_y)
+        headers = ", ".join(self.experiment.axis(name).header for name in self.series)
         looks = looks_of(point.series for points in panels.values() for point in points)
-        for axes, points in zip(each, panels.values(), strict=True):
-            if self.lines:
-                _draw_lines(axes, points, looks, log=self.plot.log)
-            else:
-                _draw_bars(axes, points, looks, [point.label for point in self.measured])
-        if not self.lines:
-            each[0].invert_yaxis()
-        if self.lines and self.plot.log_y:
-            shared = _share_ratios(list(panels.values()), each)
-        else:
-            shared = _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
-        value = for_picture(title_of(self.experiment.metric(self.plot.y)))
-        for axes, title in zip(each, panels, strict=True):
-            x, y = value, ""
-            if self.lines:
-                x = for_picture(self.experiment.axis(self.plot.x).header)
-                y = value if axes is each[0] else ""
-            dress(axes, title=title if shared else title + _OWN_SCALE, x=x, y=y)
-            axes.grid(visible=self.lines, axis="y")
-        headers = [self.experiment.axis(name).header for name in self.series]
-        named = for_picture(", ".join(headers))
-        draw_legend(drawn, each, title=f"{named}\nmeasured{shaped}" if shaped else named)
-        return drawn
+        parts = series_encodings(looks, f"{headers}\nmeasured{shaped}" if shaped else headers)
+        width = (_WIDTH if self.lines else _BESIDE) // len(panels)
+        each = list[Spec]()
+        for (title, points), domain in zip(panels.items(), domains, strict=True):
+            chart = Chart(
+                title=title,
+                says="" if shared else _OWN_SCALE,
+                spec=self._panel(points, domain, first=not each, parts=parts),
+                height=_HEIGHT if self.lines else max(_HEIGHT, _BAR * len(self.measured)),
+            )
+            each.append(panel(chart, "", width))
+        return column([{"hconcat": each}], self.experiment.title)
+
+    def _panel(
+        self, points: Sequence[Point], domain: Spec, *, first: bool, parts: Mapping[str, Spec]
+    ) -> Spec:
+        """Return a panel of lines, or of a bar beside each label."""
+        title = title_of(self.experiment.metric(self.plot.y))
+        rows = [
+            {**asdict(point), **dict(zip(("value", "low", "high"), point.within, strict=True))}
+            for point in points
+        ]
+        colors = {"halo": palette.color("background"), "ink": palette.color("text"), **parts}
+        if self.lines:
+            x = self._across(points)
+            value = number("value", title if first else None, scale=domain)
+            return drawing("lines of cells", rows, x=x, value=value, **colors)
+        axis = {"minExtent": 0, "maxExtent": 600, "labelLimit": 600, "grid": False, "labels": first}
+        names = {"domain": [point.label for point in self.measured]}
+        labels = {"field": "label", "type": "nominal", "title": None, "scale": names, "axis": axis}
+        value = number("value", title, scale=domain)
+        return drawing("bars of cells", rows, labels=labels, value=value, **colors)
+
+    def _across(self, points: Sequence[Point]) -> Spec:
+        """Return the encoding of the axis x: its values, or words in their order."""
+        values = [point.x for point in points if point.x is not None]
+        title = self.experiment.axis(self.plot.x).header
+        if all(isinstance(value, int | float) for value in values):
+            scale: Spec = {"zero": False, "nice": False, "padding": 20}
+            if self.plot.log:
+                scale |= {"type": "log", "base": 2}
+            return number(
+                "x", title, scale=scale, axis={"values": sorted({*values}), "grid": False}
+            )
+        names = list(dict.fromkeys(map(for_terminal, map(str, values))))
+        axis = {"labelAngle": -45 if len(names) > _CROWDED else 0, "grid": False}
+        return {"field": "x", "type": "ordinal", "title": title, "sort": names, "axis": axis}
 
     def _point(
         self,
@@ -188,8 +197,8 @@ class _Picture:
             label += SHAPED_STORE
         series = cell.name if self.lines and cell is not None else ""
         names = [str(at.get(name, "not said")) for name in self.series]
-        series = for_picture(series or ", ".join(names))
-        return Point(for_picture(label), series, at.get(self.plot.x), within, doubted)
+        series = for_terminal(series or ", ".join(names))
+        return Point(for_terminal(label), series, at.get(self.plot.x), within, doubted)
 
     def _label(self, cell: Cell) -> str:
         """Return what tells a cell from all others of the picture."""
@@ -203,80 +212,20 @@ class _Picture:
         return cell.name or " ".join(f"{n}={cell.at[n]}" for n in names) or cell.label
 
 
-def _draw_bars(
-    axes: Axes, points: Sequence[Point], looks: Mapping[str, SeriesStyle], labels: Sequence[str]
-) -> None:
-    """Draw a bar beside each label."""
-    for series, own, at, reach in _by_series(points):
-        places = [labels.index(point.label) for point in own]
-        color = looks[series].color
-        bars = axes.barh(
-            places, at, xerr=reach, color=color, ecolor=LIGHT.ink, label=series, capsize=3
-        )
-        for part in (*bars.errorbar[1], *bars.errorbar[2]) if bars.errorbar else ():
-            part.set_path_effects([withStroke(linewidth=_HALO, foreground=LIGHT.surface)])
-        for bar, point in zip(bars.patches, own, strict=True):
-            if point.doubted:
-                bar.set(facecolor="none", edgecolor=color)
-    axes.set_yticks(range(len(labels)), labels)
+def _domains(panels: Sequence[Sequence[Point]], *, ratios: bool) -> tuple[list[Spec], bool]:
+    """Return the scale of each panel, and whether all panels have the same.
 
-
-def _draw_lines(
-    axes: Axes, points: Sequence[Point], looks: Mapping[str, SeriesStyle], *, log: bool
-) -> None:
-    """Draw a line for each series."""
-    values = [point.x for point in points if point.x is not None]
-    numeric = all(isinstance(value, int | float) for value in values)
-    if numeric:
-        values.sort(key=float)
-    order = list(dict.fromkeys(map(str, values)))
-    for number, (series, own, at, reach) in enumerate(_by_series(points)):
-        x = [float(p.x or 0) if numeric else order.index(str(p.x)) for p in own]
-        axes.errorbar(
-            x,
-            at,
-            yerr=reach,
-            label=series,
-            color=looks[series].color,
-            marker=looks[series].marker,
-            capsize=_CAPS[number % len(_CAPS)],
-        )
-        hollow = [n for n, point in enumerate(own) if point.doubted]
-        axes.scatter([x[n] for n in hollow], at[hollow], color=LIGHT.surface, s=_HOLE, zorder=3)
-    if log and numeric:
-        axes.set_xscale("log", base=2)
-    places = [float(text) for text in order] if numeric else range(len(order))
-    axes.set_xticks(places, map(for_picture, order))
-    if len(order) > _CROWDED:
-        axes.tick_params(axis="x", labelrotation=45)
-    if numeric:
-        axes.minorticks_off()
-
-
-def _by_series(points: Sequence[Point]) -> Iterator[tuple[str, list[Point], Floats, Floats | None]]:
-    """Yield each series with its points, their values, and the reach below and above them."""
-    for series in dict.fromkeys(point.series for point in points):
-        own = [point for point in points if point.series == series]
-        at, low, high = np.array([point.within for point in own]).T
-        reach = np.array([at - low, high - at])
-        yield series, own, at, reach if reach.any() else None
-
-
-def _share(panels: Sequence[Sequence[Point]], each: Sequence[Axes], limits: str) -> bool:
-    """Give panels one scale from 0 if their values are comparable; tell whether they have."""
+    They share a scale from 0 if their values are comparable; on a scale of ratios, equal ratios
+    are equally high.
+    """
+    if ratios:
+        ends = [end for points in panels for point in points for end in point.within if end > 0]
+        domain = [min(ends, default=1) / _MARGIN, max(ends, default=1) * _MARGIN]
+        return [{"type": "log", "domain": domain, "nice": False}] * len(panels), True
     most = [max(point.within[2] for point in points) for points in panels]
     alike = 0 < max(most) < _COMPARABLE * min(most)
-    for axes, own in zip(each, most, strict=True):
-        top = max(most) if alike else own
-        if top > 0:
-            axes.set(**{limits: (0, 1.05 * top)})
-    return alike or len(panels) == 1
-
-
-def _share_ratios(panels: Sequence[Sequence[Point]], each: Sequence[Axes]) -> bool:
-    """Give panels one scale on which equal ratios are equally high."""
-    ends = [end for points in panels for point in points for end in point.within if end > 0]
-    for axes in each:
-        axes.set_yscale("log")
-        axes.set_ylim(min(ends, default=1) / _MARGIN, max(ends, default=1) * _MARGIN)
-    return True
+    tops = [max(most) if alike else own for own in most]
+    return (
+        [{"domain": [0, 1.05 * top if top > 0 else 1], "nice": False} for top in tops],
+        alike or len(panels) == 1,
+    )

@@ -5,29 +5,26 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from serverless_bench.escaping import for_picture
-from serverless_bench.palette import LIGHT
-from serverless_bench.reporters.plots import figure
-from serverless_bench.reporters.plots.style import dress
+from serverless_bench.escaping import for_terminal
+from serverless_bench.reporters.page.charts import Chart, Row, drawing, number, values
+from serverless_bench.reporters.picture import Picture, column, figure, panel
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.studies.definition import UNITS, Plot
 from serverless_bench.studies.observations import CellRuns, operation_sizes
-from serverless_bench.studies.plot_series import SeriesStyle, draw_legend, looks_of
+from serverless_bench.studies.plot_series import looks_of, series_encodings
 from serverless_bench.studies.report import Report
 
 SHAPED_STORE: Final = ", on a shaped store"
 """Mark of a panel whose store was told how to behave."""
-_SIZE: Final = (11.0, 4.2)
-"""Inches."""
+_WIDTH: Final = 700
+"""Width of the axes of all panels together, beside their legend."""
 _HALF: Final = (25, 50, 75)
 """Percentiles at each place: ends of the band, and the line in it."""
 
 
-def runs_as_plotted(report: Report, plot: Plot) -> Figure | None:
+def runs_as_plotted(report: Report, plot: Plot) -> Picture | None:
     """Return the panels of ``sbench plot``, of the run in the middle of each cell.
 
     None if no run is there.
@@ -39,51 +36,61 @@ def runs_as_plotted(report: Report, plot: Plot) -> Figure | None:
         paths += filter(_is_kept, ordered[(len(ordered) - 1) // 2 :][:1])
     if not paths:
         return None
-    drawn = figure([load_run(path) for path in paths])
-    _title(drawn, report, "the run in the middle of each cell")
-    return drawn
+    title = _title(report, "the run in the middle of each cell")
+    return figure([load_run(path) for path in paths], title=title)
 
 
-def rates_of_operations(report: Report, plot: Plot) -> Figure | None:
+def rates_of_operations(report: Report, plot: Plot) -> Picture | None:
     """Return the rates of operations by bytes written, and by their number where arrays grow.
 
     None if no run is there.
     """
-    lines, published = dict[str, Floats](), dict[str, float]()
+    lines, published = dict[str, Floats](), list[Row]()
     unit = report.experiment.metric(plot.y).unit
     rows = [row for row in report.rows if any(_is_kept(r.path) for r in row.observed.results)]
     names = [axis.name for axis in report.experiment.axes if axis.name != plot.x]
     names = [n for n in names if len({str(row.observed.cell.at.get(n)) for row in rows}) > 1]
     for row in rows:
-        label = ", ".join(str(row.observed.cell.at.get(name)) for name in names)
+        label = for_terminal(", ".join(str(row.observed.cell.at.get(name)) for name in names))
         lines[label] = np.vstack([*lines.get(label, ()), _operations(row.observed)])
         if row.row is not None and (at := row.row.range(plot.y)):
-            published[label] = at[0]
+            published.append({"series": label, "value": at[0]})
     if not lines:
         return None
     panels = {"bytes written (GB)": 1}
     if not plot.x:
         panels = {"number of the write": 2, **panels}
-    drawn = Figure(figsize=_SIZE, layout="constrained")
-    _title(drawn, report, "median and middle half of all writes")
-    looks = looks_of(lines)
-    panel_axes = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axes, (x, column) in zip(panel_axes, panels.items(), strict=True):
-        for label, written in lines.items():
-            rates = written[:, 0] / UNITS[unit]
-            _draw_half(axes, label, written[:, column], rates, looks[label])
-        for label, mean in published.items():
-            text = f"{label}: published mean"
-            axes.axhline(mean, color=looks[label].color, linestyle=":", label=text)
-        dress(axes, title="", x=x, y=unit if axes is panel_axes[0] else "")
-        # What was published may be ten times as fast.
-        axes.set_yscale("log")
-    headers = [report.experiment.axis(name).header for name in names]
-    draw_legend(drawn, panel_axes, title=for_picture(", ".join(headers)))
-    return drawn
+    headers = ", ".join(report.experiment.axis(name).header for name in names)
+    parts = {
+        "published": values(published),
+        "value": number("value", unit, scale={"type": "log", "nice": False, "padding": 10}),
+        **series_encodings(
+            looks_of(lines), f"{headers}\ndotted: published mean" if published else headers
+        ),
+    }
+    says = "Median and middle half of all writes."
+    drawn = [
+        drawing(
+            "rates of operations",
+            [
+                {"series": label, **row}
+                for label, written in lines.items()
+                for row in _halves(written[:, column], written[:, 0] / UNITS[unit])
+            ],
+            x=number("x", x, scale={"zero": True, "nice": False}),
+            **parts,
+        )
+        for x, column in panels.items()
+    ]
+    charts = [
+        Chart(title=f"By {x}", says=says, spec=spec, height=320)
+        for x, spec in zip(panels, drawn, strict=True)
+    ]
+    each = [panel(chart, "", _WIDTH // len(panels)) for chart in charts]
+    return column([{"hconcat": each}], _title(report, "median and middle half of all writes"))
 
 
-AS_PUBLISHED: Final[Mapping[str, Callable[[Report, Plot], Figure | None]]] = {
+AS_PUBLISHED: Final[Mapping[str, Callable[[Report, Plot], Picture | None]]] = {
     "operations": rates_of_operations,
     "runs": runs_as_plotted,
 }
@@ -94,10 +101,9 @@ def _is_kept(path: Path) -> bool:
     return (path / "run.json").is_file()
 
 
-def _title(drawn: Figure, report: Report, shown: str) -> None:
+def _title(report: Report, shown: str) -> str:
     shaped = SHAPED_STORE * report.shaped_store
-    text = f"{report.experiment.title}: measured, --scale {report.plan.scale}{shaped}; {shown}"
-    drawn.suptitle(for_picture(text), color=LIGHT.ink, x=0.01, ha="left")
+    return f"{report.experiment.title}: measured, --scale {report.plan.scale}{shaped}; {shown}"
 
 
 def _operations(cell: CellRuns) -> Floats:
@@ -110,9 +116,10 @@ def _operations(cell: CellRuns) -> Floats:
     return np.vstack(rows)
 
 
-def _draw_half(axes: Axes, label: str, x: Floats, y: Floats, style: SeriesStyle) -> None:
-    """Draw a line through the medians, and the band that holds half of the values."""
-    across = np.unique(x)
-    low, middle, high = np.array([np.percentile(y[x == place], _HALF) for place in across]).T
-    axes.fill_between(across, low, high, color=style.color, alpha=0.2, linewidth=0)
-    axes.plot(across, middle, label=label, color=style.color, marker=style.marker, markersize=3)
+def _halves(x: Floats, y: Floats) -> list[Row]:
+    """Return the median of the values at each place, and the ends of their middle half."""
+    return [
+        {"x": place, **dict(zip(("low", "value", "high"), middle, strict=True))}
+        for place in np.unique(x).tolist()
+        for middle in [np.percentile(y[x == place], _HALF).tolist()]
+    ]

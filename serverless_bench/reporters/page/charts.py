@@ -16,6 +16,7 @@ from typing import Any, Final
 import vl_convert
 
 from serverless_bench.escaping import for_terminal
+from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.document import Html, tag
 
 Row = Mapping[str, object]
@@ -23,8 +24,12 @@ Spec = dict[str, Any]
 
 _WIDTH: Final = 900
 """Of a picture without scripts, in its own units: it is as wide as the page."""
+HEIGHT: Final = 200
+"""Height of charts of functions, which a picture has beside each other."""
 COUNTS: Final[Spec] = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, ',')"}
 """An axis of things of which there are no halves."""
+_UNITS: Final = ((1e10, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (0.0, 1e3, "kB/s"))
+"""Units of rates: from so many bytes per second on, bytes per second, name."""
 _SIZE: Final = re.compile(r' width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"')
 
 
@@ -43,7 +48,7 @@ class Chart:
 
 def figure(chart: Chart) -> Html:
     """Return a picture with its caption: drawn, and described for who can draw it."""
-    spec = {**chart.spec, "config": filled("config"), "height": chart.height, "background": None}
+    spec = {**chart.spec, "config": config(), "height": chart.height, "background": None}
     if chart.end_s is not None:
         ends = {"t0": 0, "t1": chart.end_s}
         spec["params"] = [{"name": name, "value": value} for name, value in ends.items()]
@@ -103,6 +108,16 @@ def embedded(data: object) -> Html:
     """Return data as JSON that ends no element, whatever is in it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def config() -> Spec:
+    """Return how all charts look."""
+    return filled("config", soft=palette.color("soft"), grid=palette.color("line"))
+
+
+def unit_for(bytes_per_s: float) -> tuple[float, str]:
+    """Return the unit for rates of up to so much: bytes per second, and its name."""
+    return next((by, name) for least, by, name in _UNITS if bytes_per_s >= least)
 
 
 def values(rows: Sequence[Row]) -> Spec:

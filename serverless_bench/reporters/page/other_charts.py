@@ -9,30 +9,77 @@ from serverless_bench.analysis.activity import ActivityOverTime
 from serverless_bench.analysis.histogram import Histogram, middle_ns
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, colors, drawing, filled
+from serverless_bench.reporters.page.charts import (
+    COUNTS,
+    HEIGHT,
+    Chart,
+    Row,
+    colors,
+    drawing,
+    filled,
+    number,
+    unit_for,
+    values,
+)
+from serverless_bench.rundir.tables import Floats
 from serverless_bench.units import format_count
 
+_FEW: Final = 20
+"""Fewer functions than this are dots: bars of so few say less."""
+_BINS: Final = 40
+"""Bars of a histogram of rates, at most."""
 _PER_OCTAVE: Final = 4
 """Bins of a drawn histogram of latencies between two powers of two."""
 
 
-def rate_chart(found: ActivityOverTime, workload: str) -> Chart | None:
-    """Return how the functions' rates are distributed; None if none moved a byte."""
-    counts, edges = found.rates
-    if not counts.sum():
+def rate_chart(rates: Floats, color: str) -> Chart | None:
+    """Return how the functions' bytes per second are distributed; None if none moved a byte.
+
+    Few functions are a dot each, in the order of their rates. Rates begin at 0, so that functions
+    that are nearly alike look alike.
+    """
+    if not len(rates):
         return None
-    # Equal rates have one bin, which needs a width to be seen.
-    width = 0.0 if edges[-1] > edges[0] else 0.005 * float(edges[0])
-    rows = [
-        {"from": (low - width) / 1e6, "to": (high + width) / 1e6, "n": int(count)}
-        for count, low, high in zip(
-            counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True
-        )
-    ]
+    factor, unit = unit_for(float(rates.max()))
+    shown = np.sort(rates) / factor
+    median = float(np.median(shown))
+    x = number("rate", unit, scale={"domain": [0, 1.05 * float(shown[-1])], "nice": False})
+    rows: list[Row] = [{"rate": rate, "n": n} for n, rate in enumerate(shown.tolist(), 1)]
+    if len(rates) >= _FEW:
+        # Equal rates have one bin, which needs a width to be seen.
+        near = 0.005 * float(shown[-1])
+        edges = np.linspace(shown[0] - near, shown[-1] + near, min(_BINS, len(rates) // 2) + 1)
+        counts = np.histogram(shown, edges)[0].tolist()
+        rows = [
+            {"from": low, "to": high, "n": count}
+            for low, high, count in zip(
+                edges[:-1].tolist(), edges[1:].tolist(), counts, strict=True
+            )
+        ]
+    each = filled(
+        "rates of few" if len(rates) < _FEW else "rates of many",
+        color=color,
+        x=x,
+        counts=COUNTS,
+        places={"domain": [0, len(rates) + 0.5], "nice": False},
+        unit=unit,
+    )
     return Chart(
         title="Rate per function",
-        says="Functions that succeeded, by their bytes over their first start to last end.",
-        spec=drawing("rates", rows, color=palette.color_of(workload), counts=COUNTS),
+        says="Bytes over first start to last end of each function that succeeded. Median (dashed):"
+        f" {median:.3g} {unit}.",
+        spec=drawing(
+            "rates",
+            rows,
+            each=each,
+            median=values([{"rate": median}]),
+            x=x,
+            line=palette.color("text"),
+            halo=palette.color("background"),
+            # The dashes are seen on bars, and hide no dot.
+            halo_width=0 if len(rates) < _FEW else 4,
+        ),
+        height=HEIGHT,
     )
 
 

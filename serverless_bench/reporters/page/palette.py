@@ -19,6 +19,12 @@ _GROUNDS: Final = {
     "line": (LIGHT.grid, DARK.grid),
     "tint": ("#f5f6f8", "#1e2127"),
 }
+_NAMED: Final = {
+    **_GROUNDS,
+    **TEXT,
+    "failed": (LIGHT.failed, DARK.failed),
+    **{name: (light, DARK.hues[name]) for name, light in LIGHT.hues.items()},
+}
 _ERRORS: Final = ("failed", "orange", "purple", "sky", "brown", "grey")
 OF_CAUSE: Final = {
     "answers": "blue",
@@ -52,6 +58,13 @@ def color(name: str) -> str:
 
 def variables() -> str:
     """Return the declarations of all colours for the page's style."""
-    hues = {name: (light, DARK.hues[name]) for name, light in LIGHT.hues.items()}
-    named = {**_GROUNDS, **TEXT, "failed": (LIGHT.failed, DARK.failed), **hues}
-    return "".join(f"--{name}:light-dark({light},{dark});" for name, (light, dark) in named.items())
+    return "".join(
+        f"--{name}:light-dark({light},{dark});" for name, (light, dark) in _NAMED.items()
+    )
+
+
+def on_light(spec: str) -> str:
+    """Return the JSON of a chart with its colours as they are on a light ground."""
+    for name, (light, _) in _NAMED.items():
+        spec = spec.replace(f'"{color(name)}"', f'"{light}"')
+    return spec.replace('"currentColor"', f'"{LIGHT.ink}"')

@@ -14,7 +14,7 @@ from serverless_bench.reporters.base import problems, rows, simulated
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.reporters.definitions import definitions
-from serverless_bench.reporters.page import other_charts, time_charts
+from serverless_bench.reporters.page import other_charts, palette, time_charts
 from serverless_bench.reporters.page.charts import Chart, figure
 from serverless_bench.reporters.page.document import Content, Html, Part, document, tag
 from serverless_bench.reporters.page.values import (
@@ -124,7 +124,7 @@ def _over_time(found: ActivityOverTime, summary: Summary) -> Iterator[Chart | No
 
 def _functions(found: ActivityOverTime, summary: Summary) -> Iterator[Html]:
     yield from _figures([time_charts.function_map(found)])
-    yield from _figures([other_charts.rate_chart(found, summary.workload)])
+    yield from _figures([other_charts.rate_chart(found.rates, palette.color_of(summary.workload))])
     if found.slowest:
         cells = [
             (

@@ -7,58 +7,204 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.activity import ActivityOverTime
+from serverless_bench.analysis.attempt_stats import throttles_per_s
+from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.latency import Latencies
-from serverless_bench.analysis.timeline import Timeline, clock_band
+from serverless_bench.analysis.timeline import Timeline, clock_band, segments_of
+from serverless_bench.palette import SHAPES
 from serverless_bench.reporters.bounded_by import CAUSE_WORDS
 from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import COUNTS, Chart, Row, Spec, colors, drawing, number
-from serverless_bench.rundir.tables import Floats, Ints
+from serverless_bench.reporters.page.charts import (
+    COUNTS,
+    HEIGHT,
+    Chart,
+    Row,
+    Spec,
+    colors,
+    drawing,
+    number,
+    unit_for,
+    values,
+)
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import ABSENT, Floats, Ints, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_seconds
 
 _X: Final = "seconds since the first request"
-_GIGABYTES: Final = 1e10
-"""Bytes per second from which on they are drawn as GB/s."""
+_LINES: Final = 2000
+"""Functions that did not fail, of which so many have a line at most."""
+_SEGMENTS: Final = 200
+"""Segments of the line of operations in flight, about."""
 _WORDS: Final = 5
 """Kinds of errors that have a colour of their own."""
+_BROAD: Final = 50
+"""Fewer functions than this are drawn as broad lines."""
+_TALLEST: Final = 2.0
+"""Height of the picture at most, as a multiple of the highest step: the line stays readable."""
 
 
 def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
     """Yield throughput, functions at work and failed requests."""
     series = found.timeline
+    yield throughput_chart(series, palette.color_of(workload), top_of(series))
+    yield _at_work(found, length_s(series))
+    if found.failed_attempts:
+        step = format_seconds(series.segment_ns / NS_PER_S)
+        yield Chart(
+            title="Failed requests per segment",
+            says=f"Requests that failed, in the {step} in which they ended, by error word.",
+            spec=_stacked(_top(found.failed_attempts), series.segment_ns),
+            height=110,
+            end_s=length_s(series),
+        )
+
+
+def top_of(series: Timeline) -> float:
+    """Return the bytes per second that a picture of a timeline reaches up to."""
+    _, high = clock_band(series)
+    return min(1.05 * float(high.max()), _TALLEST * float(series.bytes_per_s.max()))
+
+
+def throughput_chart(series: Timeline, color: str, top: float, *, assumed: str = "") -> Chart:
+    """Return the bytes moved over time.
+
+    Parameters
+    ----------
+    series
+        The run's timeline.
+    color
+        Colour of the run.
+    top
+        Bytes per second that the axis ends with; they also choose the unit.
+    assumed
+        Added to the length of a step: what the run's records leave open.
+    """
     end_s, step = length_s(series), format_seconds(series.segment_ns / NS_PER_S)
-    low, high = clock_band(series)
-    unit, name = (1e9, "GB/s") if float(high.max()) >= _GIGABYTES else (1e6, "MB/s")
+    factor, unit = unit_for(top)
     rows = [
-        {**at, "rate": rate / unit, "low": least / unit, "high": most / unit}
+        {**at, "rate": rate / factor, "low": least / factor, "high": most / factor}
         for at, rate, least, most in zip(
-            _segments(series.segment_ns, len(low)), series.bytes_per_s, low, high, strict=True
+            _segments(series.segment_ns, len(series.segment_bytes)),
+            series.bytes_per_s,
+            *clock_band(series),
+            strict=True,
         )
     ]
-    yield Chart(
-        title=f"Throughput, {name}",
-        says=f"Bytes that moved in each {step}: the area is all bytes of the run. The light band"
-        " is where the line would be if all clocks were as wrong as their evidence allows.",
+    return Chart(
+        title=f"Throughput, {unit}",
+        says=f"Bytes that moved in each {step}{assumed}. The grey band is where the line would be"
+        " if all clocks were as wrong as their evidence allows.",
         spec=drawing(
             "throughput",
             # The last step has a width, too.
             [*rows, {**rows[-1], "t": end_s, "u": end_s}],
-            color=palette.color_of(workload),
-            time=_time(None),
-            steps=_steps(None),
-            unit=name,
+            color=color,
+            band=palette.color("text"),
+            time=_time(_X),
+            steps=_steps(_X),
+            rate=number("rate", scale={"domain": [0, max(top / factor, 1e-3)], "nice": False}),
+            unit=unit,
         ),
         height=190,
         end_s=end_s,
     )
-    yield _at_work(found, end_s)
-    if found.failed_attempts:
-        yield Chart(
-            title="Failed requests per segment",
-            says=f"Requests that failed, in the {step} in which they ended, by error word.",
-            spec=_stacked(_top(found.failed_attempts), series),
-            height=110,
-            end_s=end_s,
-        )
+
+
+def functions_chart(run: Run, color: str) -> Chart:
+    """Return when each function ran, and the operations in flight (PyWren: "jobs over time").
+
+    Functions are sorted by start. Failed ones are red; lost ones have no times and stand as a
+    number in the title.
+    """
+    run = aligned(run, worker_offsets(run))
+    start, end, status = (run.functions[name] for name in ("start_ns", "end_ns", "status"))
+    began = np.flatnonzero(start != ABSENT)
+    began = began[np.argsort(start[began], kind="stable")]
+    origin_ns = int(start[began[0]]) if len(began) else 0
+    failed = is_text(status, "failed")
+    bad = format_count(int(failed.sum()), "failed function")
+    rows: list[Row] = []
+    step = -(-len(began) // _LINES) or 1
+    for place, function in enumerate(began.tolist()):
+        if place % step and not failed[function]:
+            continue
+        # In the middle of its own unit: so many lines reach exactly as high as their number.
+        line = {"n": place + 0.5, "what": bad if failed[function] else "functions"}
+        begin_s, end_s = ((int(at[function]) - origin_ns) / NS_PER_S for at in (start, end))
+        # The last row ends the line.
+        rows += [{**line, "t": begin_s}, {**line, "t": end_s}, {**line, "n": None, "t": end_s}]
+    shown = "A line for each function" if step == 1 else f"A line for every {step} functions"
+    length = max(0.001, (int(end[began].max(initial=0)) - origin_ns) / NS_PER_S)
+    operations = _in_flight(run, origin_ns, length)
+    most = max((row["n"] for row in operations), default=0.0)
+    name = f"operations in flight, at most {most:.0f}"
+    tints = {
+        "functions": color,
+        **({bad: palette.color("failed")} if failed.any() else {}),
+        **({name: palette.color("text")} if operations else {}),
+    }
+    width = min(max(0.6 * HEIGHT / max(len(began), 1), 0.8), 6.0)
+    lost = int(is_text(status, "lost").sum())
+    top = 1.03 * max(len(began), most, 1.0)
+    counts = number("n", None, scale={"domain": [0, top], "nice": False}, axis=COUNTS)
+    return Chart(
+        title="Functions over time" + (f", {lost} lost" if lost else ""),
+        says=f"{shown}, in the order in which they began.",
+        spec=drawing(
+            "functions over time",
+            [],
+            functions=values(rows),
+            operations=values([{**row, "what": name} for row in operations]),
+            time=_time("seconds since the first function began"),
+            number=counts,
+            colors=colors(tints, "stroke"),
+            widths={"domain": ["functions", bad], "range": [width, max(width, 2.0)]},
+            opacities={"domain": ["functions", bad], "range": [0.7, 1]},
+            halo=palette.color("background"),
+            # It is seen by its edge on broad lines, and would hide thin ones.
+            halo_width=4 if len(began) < _BROAD else 0,
+        ),
+        height=HEIGHT,
+        end_s=length,
+    )
+
+
+def _in_flight(run: Run, origin_ns: int, length: float) -> list[dict[str, float]]:
+    """Return the operations in flight over so many seconds; nothing if none succeeded."""
+    segment_ns = max(1, round(length * NS_PER_S / _SEGMENTS))
+    try:
+        grid = segments_of(run, segment_ns)
+    except ValueError:
+        return []
+    first = (grid.start_ns - origin_ns) / NS_PER_S
+    return [
+        {"t": first + place * segment_ns / NS_PER_S, "n": count}
+        for place, count in enumerate(grid.in_flight().tolist())
+    ]
+
+
+def throttled_chart(run: Run, series: Timeline) -> Chart | None:
+    """Return throttled attempts by the prefix of their keys; None if there were none.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    series
+        Its timeline.
+    """
+    counts = throttles_per_s(aligned(run, worker_offsets(run)), series.start_ns)
+    if not counts:
+        return None
+    if len(counts) > _WORDS:
+        counts = {f"{len(counts)} prefixes": np.sum(list(counts.values()), axis=0)}
+    return Chart(
+        title="Throttled attempts per second",
+        says="Requests that the store throttled, by the prefix of their keys.",
+        spec=_stacked({name or "(no prefix)": at for name, at in counts.items()}, NS_PER_S),
+        height=110,
+        end_s=length_s(series),
+    )
 
 
 def bounded_chart(found: ActivityOverTime) -> Chart:
@@ -71,7 +217,7 @@ def bounded_chart(found: ActivityOverTime) -> Chart:
         title="What bounded the functions at work",
         says=f"Functions that ran, by what bounded each of them over its whole time; {every}"
         " that succeeded and moved bytes, of many functions an evenly spaced sample.",
-        spec=_stacked(named, found.timeline, tints),
+        spec=_stacked(named, found.timeline.segment_ns, tints),
         height=130,
         end_s=end_s,
     )
@@ -105,14 +251,35 @@ def function_map(found: ActivityOverTime) -> Chart:
 
 
 _LATENCY_MARKS: Final[Mapping[str, Spec]] = {
-    "": {"type": "line", "clip": True, "point": {"size": 18}},
-    "at least": {"type": "point", "clip": True, "shape": "triangle-up", "size": 30},
+    "datum.bound == '' && datum.p == 'p50'": {
+        "mark": {"type": "line", "clip": True, "point": {"size": 35}}
+    },
+    "datum.bound == '' && datum.p == 'p99'": {
+        "mark": {
+            "type": "line",
+            "clip": True,
+            "strokeDash": [3, 3],
+            "point": {"size": 40, "filled": False, "fill": palette.color("background")},
+        }
+    },
+    "datum.bound != ''": {
+        "mark": {"type": "point", "clip": True, "size": 30},
+        "encoding": {"shape": {"value": "triangle-up"}},
+    },
 }
-"""By what is said of a value."""
+"""Layers by the rows that they have."""
 
 
-def latency_chart(found: Latencies, end_s: float) -> Chart | None:
-    """Return p50 and p99 of each kind of operation over time; None without operations."""
+def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
+    """Return p50 and p99 of each kind of operation over time; None without operations.
+
+    Parameters
+    ----------
+    found
+        How long operations took.
+    end_s
+        Where the time axis ends; after the last segment without it.
+    """
     if found.segment_s is None or not found.over_time:
         return None
     rows = [
@@ -131,10 +298,11 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
     time = "Response time" if found.open_loop else "Latency"
     tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
     # A layer without data has Vega warn of an infinite extent.
+    bounds = {row["bound"] for row in rows}
     layers = [
-        {"transform": [{"filter": f"datum.bound == {bound!r}"}], "mark": mark}
-        for bound, mark in _LATENCY_MARKS.items()
-        if any(row["bound"] == bound for row in rows)
+        {"transform": [{"filter": test}], **mark}
+        for test, mark in _LATENCY_MARKS.items()
+        if ("" if "== ''" in test else "at least") in bounds
     ]
     first = "seconds since the first operation was due"
     spec = drawing(
@@ -143,14 +311,15 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
         layers=layers,
         time=_time(first),
         colors=colors(tints, "stroke"),
+        shapes=colors({kind: SHAPES.get(kind, "circle") for kind in tints}, "stroke"),
     )
     return Chart(
         title=f"{time}, ms",
-        says="Median (solid) and 99th percentile (dotted) of the operations that began, or should"
-        " have begun, in each segment of time. Triangles are lower bounds: some never began.",
+        says="Median (solid) and 99th percentile (dotted, hollow) of operations that began or"
+        " should have begun in each segment. Triangles are lower bounds: some never began.",
         spec=spec,
         height=190,
-        end_s=end_s,
+        end_s=end_s or found.segment_s * max(len(one.count) for one in found.over_time),
     )
 
 
@@ -180,7 +349,7 @@ def _at_work(found: ActivityOverTime, end_s: float) -> Chart:
 
 def _stacked(
     named: Mapping[str, Ints | Floats],
-    series: Timeline,
+    segment_ns: int,
     tints: Sequence[str] | None = None,
 ) -> Spec:
     """Return areas over time, one on the other."""
@@ -188,7 +357,7 @@ def _stacked(
     rows = [
         {**at, "what": name, "n": float(value)}
         for name, line in named.items()
-        for at, value in zip(_segments(series.segment_ns, len(line)), line, strict=True)
+        for at, value in zip(_segments(segment_ns, len(line)), line, strict=True)
         if value
     ]
     tinted = colors(dict(zip(named, shown, strict=True)))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.commands.plot import load_matplotlib
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     PAGE,
@@ -245,7 +244,6 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
         show(report, sys.stdout, style)
     sys.stdout.flush()
     if plot is not None:
-        load_matplotlib()
         from serverless_bench.studies.plot import save_plot
 
         with working("drawing the picture"):

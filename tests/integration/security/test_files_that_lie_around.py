@@ -285,19 +285,6 @@ def test_lithops_takes_no_configuration_from_the_current_folder_unless_it_is_tru
     assert (ended.code, theirs.marker.exists()) == (0, True), ended
 
 
-@pytest.mark.parametrize("text", ["text.usetex: True\n", "\xff\n"])
-def test_settings_of_matplotlib_in_the_current_folder_do_not_count(
-    sbench: Nursery, theirs: HostileFolder, text: str
-) -> None:
-    (theirs.path / "matplotlibrc").write_bytes(text.encode("latin1"))
-    ended = sbench(theirs.path, "plot", environment=theirs.environment, limit_s=PATIENCE_S)
-    assert (ended.code, ended.err) == (0, "the latest run: sbench-runs/recorded\n")
-    assert not strange_programs(ended)
-    named = {**theirs.environment, "MATPLOTLIBRC": "matplotlibrc"}
-    ended = sbench(theirs.path, "plot", environment=named, limit_s=PATIENCE_S)
-    assert ended.code == 1, "what the user names counts"
-
-
 def test_localstack_is_installed_with_no_module_of_the_current_folder(
     sbench: Nursery, theirs: HostileFolder
 ) -> None:

@@ -14,6 +14,7 @@ from serverless_bench.studies.plan import load_plan
 from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report
 from tests.commands.command import Sbench
+from tests.data.pictures import panels, rows
 from tests.house.members import uses
 from tests.stores.servers import DIRECT, Server, loopback
 
@@ -126,18 +127,20 @@ def test_appends_are_drawn_by_their_number_and_by_bytes(sbench: Sbench) -> None:
     done = sbench("exp", "run", "zarr-writers-append", *only, *tiny, *ONCE, "--plot", "p.png")
     assert done.code == 0, done.err
     assert (sbench.directory / "p.png").stat().st_size > 5000
-    by_number, by_bytes = picture(report_of(sbench.directory / "sbench-runs" / "e")).axes
-    assert (by_number.get_xlabel(), by_bytes.get_xlabel()) == (
-        *("number of the write", "bytes written (GB)"),
-    )
+    drawn = list(panels(picture(report_of(sbench.directory / "sbench-runs" / "e")).spec))
+    titles = [panel["title"]["text"] for panel in drawn]
+    assert titles == ["By number of the write", "By bytes written (GB)"]
+    by_number, by_bytes = drawn
     measured = {run.path.parent.name: operation_rates(run) / 1e9 for run in runs(sbench)}
     assert len(measured) == 2
-    for axes, across in ((by_number, [1, 2, 3]), (by_bytes, [512e-9, 1024e-9, 1536e-9])):
-        lines = [line for line in axes.lines if line.get_linestyle() == "-"]
-        heights = sorted(np.asarray(line.get_ydata()).tolist() for line in lines)
-        np.testing.assert_allclose(heights, sorted(map(list, measured.values())))
-        for line in lines:
-            np.testing.assert_allclose(np.asarray(line.get_xdata(), dtype=float), across)
+    for panel, across in ((by_number, [1, 2, 3]), (by_bytes, [512e-9, 1024e-9, 1536e-9])):
+        lines = {row["series"]: list[dict[str, float]]() for row in rows(panel)}
+        for row in rows(panel):
+            lines[row["series"]].append(row)
+        heights = sorted([row["value"] for row in line] for line in lines.values())
+        np.testing.assert_allclose(heights, sorted(map(list, measured.values())), rtol=1e-5)
+        for line in lines.values():
+            np.testing.assert_allclose([row["x"] for row in line], across)
 
 
 @uses("workload read")
@@ -146,9 +149,9 @@ def test_functions_are_drawn_as_in_the_article(sbench: Sbench) -> None:
     done = sbench("exp", "run", "pywren-2016", *tiny, *ONCE, "--plot", "p.png")
     assert done.code == 0, done.err
     drawn = picture(report_of(sbench.directory / "sbench-runs" / "e"))
-    assert [axes.get_title(loc="left") for axes in drawn.axes] == [
-        *("write: functions over time", "write: rates"),
-        *("read: functions over time", "read: rates"),
-        "write: throughput of all functions together",
-        "read: throughput of all functions together",
+    titles = [panel["title"]["text"].partition(", ")[0] for panel in panels(drawn.spec)]
+    assert titles == [
+        *("write: functions over time", "write: rate per function"),
+        *("read: functions over time", "read: rate per function"),
+        *("write: throughput", "read: throughput"),
     ]

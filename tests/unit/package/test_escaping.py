@@ -15,7 +15,6 @@ from serverless_bench.escaping import (
     for_json,
     for_markdown,
     for_markdown_row,
-    for_picture,
     for_terminal,
     for_toml,
 )
@@ -29,7 +28,6 @@ def test_a_terminal_obeys_nothing(text: str) -> None:
     assert for_markdown(f"a{text}b").isprintable()
     assert for_html(f"a{text}b").isprintable()
     assert for_cell(f"a{text}b").isprintable()
-    assert for_picture(f"a{text}b").isprintable()
 
 
 def test_words_of_any_language_are_shown_as_they_are() -> None:
@@ -66,10 +64,6 @@ def test_a_paragraph_of_markdown_is_one(text: str, shown: str) -> None:
 
 def test_html_is_text() -> None:
     assert for_html("<script>'") == "&lt;script&gt;&#x27;"
-
-
-def test_a_picture_sets_no_formula() -> None:
-    assert for_picture("$\\alpha$") == "\\$\\alpha\\$"
 
 
 @given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner, max_size=3)))

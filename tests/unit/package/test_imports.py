@@ -12,7 +12,7 @@ from serverless_bench.executors import EXECUTORS
 from tests.data import runs
 
 HEAVY = {
-    *("click", "cloudpickle", "lithops", "matplotlib", "msgspec", "numpy", "orjson", "pandas"),
+    *("click", "cloudpickle", "lithops", "vl_convert", "msgspec", "numpy", "orjson", "pandas"),
     "rich",
 }
 
@@ -62,7 +62,7 @@ def test_a_function_that_uses_the_thin_client_loads_no_storage_library() -> None
 
 
 FOR_WORK = {
-    *("aiohttp", "awscrt", "boto3", "botocore.session", "lithops", "matplotlib", "msgspec"),
+    *("aiohttp", "awscrt", "boto3", "botocore.session", "lithops", "vl_convert", "msgspec"),
     *("numpy", "pandas", "rich", "scipy", "urllib3"),
 }
 """What a command loads when it works, and not to say what its flags are."""
@@ -167,7 +167,7 @@ def test_numpy_starts_no_threads_for_a_command_and_may_start_them_in_what_that_s
 
 def test_a_run_on_a_store_waits_for_no_plots_and_no_statistics() -> None:
     seen = modules_after("import serverless_bench.driver.run, serverless_bench.cli.job")
-    assert seen.isdisjoint({"aiohttp", "boto3", "scipy", "matplotlib", "pandas", "rich"})
+    assert seen.isdisjoint({"aiohttp", "boto3", "scipy", "vl_convert", "pandas", "rich"})
 
 
 def test_public_names_are_there() -> None:

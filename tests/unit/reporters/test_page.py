@@ -2,7 +2,6 @@
 
 import io
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ from serverless_bench.reporters.page.document import Html, tag
 from serverless_bench.reporters.page.values import show
 from tests.commands.command import Call
 from tests.data.runs import operation, outcome, record, saved
-
-PAGES = ("serverless_bench.reporters.html", "serverless_bench.reporters.page")
 
 
 @pytest.fixture
@@ -98,19 +95,6 @@ def test_what_makes_several_runs_makes_no_page(call: Call, command: tuple[str, .
     code, out, err = call(*command, "--format", "html")
     assert (code, out) == (2, "")
     assert "html is a page of one run, and this makes several" in err
-
-
-@pytest.mark.parametrize("command", ["report run", "compare a b", "ab a b", "scale", "ls"])
-def test_a_missing_library_is_named_before_anything_runs(
-    call: Call, summary: Summary, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    for name in [name for name in sys.modules if name.startswith(PAGES)]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    code, out, err = call(*command.split(), "--format", "html")
-    assert (code, out) == (3, "")
-    assert "needs 'vl_convert', which is not installed" in err
-    assert "pip install 'serverless-bench[html]'" in err
 
 
 def test_the_number_that_a_prediction_is_made_for_is_no_throughput() -> None:

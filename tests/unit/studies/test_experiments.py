@@ -929,7 +929,7 @@ def test_a_plot_has_measured_and_published_panels(tmp_path: Path, kind: str) -> 
         save_plot(
             replace(report, experiment=structs.replace(changed, plot=None)), tmp_path / "p.png"
         )
-    with pytest.raises(UsageError, match="cannot write"):
+    with pytest.raises(ArchiveError, match="cannot write"):
         save_plot(replace(report, experiment=changed), tmp_path / "none" / "p.png")
 
 

@@ -8,21 +8,17 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection
-from matplotlib.colors import to_rgba
-from matplotlib.container import BarContainer, ErrorbarContainer
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from docs.experiment_figures import from_data
 from serverless_bench.palette import LIGHT
+from serverless_bench.reporters.picture import Picture
 from serverless_bench.studies.loading import load_experiment, names
 from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
 from serverless_bench.studies.table import TableRow, Writer, grid, left_over, number, title_of
+from tests.data.pictures import panels, rows
 from tests.house.members import uses
 
 PAGES = Path(__file__).parents[3] / "docs" / "experiments"
@@ -74,7 +70,7 @@ def report(request: pytest.FixtureRequest) -> Report:
 
 
 @pytest.fixture(scope="module")
-def drawn(report: Report) -> Figure:
+def drawn(report: Report) -> Picture:
     """Drawn once for all tests."""
     return picture(report)
 
@@ -94,73 +90,64 @@ def expected(report: Report) -> list[tuple[TableRow, Interval]]:
     return found
 
 
-def ends(container: Any, horizontal: bool) -> list[tuple[float, float]]:  # noqa: FBT001
-    (bars,) = [part for part in container[2] if isinstance(part, LineCollection)]
-    axis = 0 if horizontal else 1
-    return [tuple(sorted(np.asarray(s)[:, axis])) for s in bars.get_segments()]
+def first(drawn: Picture) -> dict[str, Any]:
+    """Return the panel of what was measured."""
+    return next(panels(drawn.spec))
 
 
-def artists(axes: Axes) -> list[tuple[float, Interval]]:
-    """Return where each bar or point is across, and its height with its error bar."""
-    found = []
-    for one in axes.containers:
-        if isinstance(one, BarContainer):
-            spans = ends(one.errorbar, horizontal=True) if one.errorbar else None
-            for n, bar in enumerate(one.patches):
-                width = bar.get_width()
-                low, high = spans[n] if spans else (width, width)
-                found.append((bar.get_y() + bar.get_height() / 2, (width, low, high)))
-        elif isinstance(one, ErrorbarContainer) and axes.lines and not _is_of_bars(axes):
-            x, y = one[0].get_data()
-            spans = ends(one, horizontal=False) if one.has_yerr else None
-            for n, (across, height) in enumerate(zip(x, y, strict=True)):
-                low, high = spans[n] if spans else (height, height)
-                found.append((float(across), (float(height), low, high)))
-    return found
+def has_bars(panel: dict[str, Any]) -> bool:
+    return "y" in panel["encoding"]
 
 
-def _is_of_bars(axes: Axes) -> bool:
-    return any(isinstance(one, BarContainer) for one in axes.containers)
+def artists(panel: dict[str, Any]) -> list[tuple[Any, Interval]]:
+    """Return the label or x of each bar or point, and its height with its error bar."""
+    across = "label" if has_bars(panel) else "x"
+    return [(row[across], (row["value"], row["low"], row["high"])) for row in rows(panel)]
 
 
-def test_each_cell_is_one_bar_or_point_as_the_table_has_it(report: Report, drawn: Figure) -> None:
-    axes = drawn.axes[0]
-    table, shown = expected(report), artists(axes)
-    heights, wanted = (sorted(pair for _, pair in rows) for rows in (shown, table))
+def scale_of_values(panel: dict[str, Any]) -> dict[str, Any]:
+    layer = panel["layer"][0 if has_bars(panel) else 1]
+    scale: dict[str, Any] = layer["encoding"]["x" if has_bars(panel) else "y"]["scale"]
+    return scale
+
+
+def test_each_cell_is_one_bar_or_point_as_the_table_has_it(report: Report, drawn: Picture) -> None:
+    panel = first(drawn)
+    table, shown = expected(report), artists(panel)
+    heights, wanted = (sorted(pair for _, pair in found) for found in (shown, table))
     assert len(heights) == len(wanted)
-    np.testing.assert_allclose(heights, wanted)
+    np.testing.assert_allclose(heights, wanted, rtol=1e-5)
     plot = report.experiment.plot
     assert plot is not None
-    if _is_of_bars(axes):
+    if has_bars(panel):
         # From the top, in the order of the table, each with a label of its own.
-        assert sorted(place for place, _ in shown) == pytest.approx(range(len(table)))
-        np.testing.assert_allclose([pair for _, pair in sorted(shown)], [p for _, p in table])
-        labels = [label.get_text() for label in axes.get_yticklabels()]
-        assert len(set(labels)) == len(table)
-    else:
-        by_place = sorted((place, *pair) for place, pair in shown)
-        if all(isinstance(line.observed.cell.at[plot.x], int | float) for line, _ in table):
-            places = sorted((float(line.observed.cell.at[plot.x]), *pair) for line, pair in table)
-            np.testing.assert_allclose(by_place, places)
-        # No line goes back: cells that differ in something else are not joined.
-        for line in axes.lines:
-            x = np.asarray(line.get_xdata(), dtype=float)
-            assert len(set(x.tolist())) == len(x)
+        assert [label for label, _ in shown] == panel["encoding"]["y"]["scale"]["domain"]
+        np.testing.assert_allclose([pair for _, pair in shown], [p for _, p in table], rtol=1e-5)
+        assert len({label for label, _ in shown}) == len(table)
+        return
+    if all(isinstance(line.observed.cell.at[plot.x], int | float) for line, _ in table):
+        places = sorted((float(line.observed.cell.at[plot.x]), *pair) for line, pair in table)
+        np.testing.assert_allclose(sorted((at, *pair) for at, pair in shown), places, rtol=1e-5)
+    # No line goes back: cells that differ in something else are not joined.
+    points = [(row["series"], row["x"]) for row in rows(panel)]
+    assert len(set(points)) == len(points)
 
 
-def test_a_legend_has_a_title_and_covers_nothing(drawn: Figure) -> None:
-    assert all(axes.get_legend() is None for axes in drawn.axes)
-    for legend in drawn.legends:
-        assert legend.get_title().get_text()
-        texts = [text.get_text() for text in legend.get_texts()]
-        assert len(set(texts)) == len(texts)
+def test_a_legend_has_a_title_and_stands_beside_the_panels(drawn: Picture) -> None:
+    for panel in panels(drawn.spec):
+        colors = panel["layer"][0]["encoding"].get("color") or panel["encoding"]["color"]
+        names = colors["scale"]["domain"]
+        assert len(set(names)) == len(names)
+        if names != [""]:
+            assert colors["legend"]["orient"] == "right"
+            assert all(colors["legend"]["title"])
 
 
-def test_the_heights_are_the_figures_of_the_printed_table(report: Report, drawn: Figure) -> None:
+def test_the_heights_are_the_figures_of_the_printed_table(report: Report, drawn: Picture) -> None:
     metric = report.experiment.metric(y_metric(report))
     cells = [text for row in grid(report.experiment, report.rows).rows for text in row]
-    for _, (at, low, high) in artists(drawn.axes[0]):
-        texts = [number(metric, value) for value in (at, low, high)]
+    for _, interval in expected(report):
+        texts = [number(metric, value) for value in interval]
         assert f"{texts[0]} ({texts[1]} to {texts[2]})" in cells or texts[0] in cells
     assert title_of(metric) in " ".join(grid(report.experiment, report.rows).header)
 
@@ -191,77 +178,58 @@ def test_a_page_is_what_its_figures_say(path: Path) -> None:
 
 def test_published_bars_stand_beside_their_cells() -> None:
     report = drawn_up("s3-client-libraries", "small")
-    measured, published = picture(report).axes
-    assert published.get_shared_y_axes().joined(measured, published)
-    told = {place: at for place, (at, _, _) in artists(published)}
-    rows = [line for line, _ in expected(report)]
+    measured, published = panels(picture(report).spec)
+    assert measured["encoding"]["y"]["scale"] == published["encoding"]["y"]["scale"]
+    told = {label: at for label, (at, _, _) in artists(published)}
+    labels = [label for label, _ in artists(measured)]
+    lines = [line for line, _ in expected(report)]
     assert len(told) == 3
-    for place, at in told.items():
-        row = rows[round(place)].row
+    for label, at in told.items():
+        row = lines[labels.index(label)].row
         assert row is not None
         assert row.values["mib_per_s"] == at
 
 
-def test_no_two_series_look_alike(drawn: Figure) -> None:
-    looks = {
-        (line.get_label(), line.get_color(), line.get_marker())
-        for axes in drawn.axes
-        for one in axes.containers
-        if isinstance(one, ErrorbarContainer) and isinstance(line := one[0], Line2D)
-    }
-    assert len({(color, marker) for _, color, marker in looks}) == len(looks)
+def test_no_two_series_look_alike(drawn: Picture) -> None:
+    for panel in panels(drawn.spec):
+        if not has_bars(panel):
+            shapes = panel["layer"][2]["encoding"]["shape"]["scale"]["range"]
+            looks = list(zip(panel["encoding"]["color"]["scale"]["range"], shapes, strict=True))
+            assert len(set(looks)) == len(looks)
 
 
 def test_figures_in_doubt_are_hollow_and_marked() -> None:
-    lines = picture(drawn_up("sebs-flow-parallel-download", "small")).axes[1]
-    hollow = sorted(
-        float(at)
-        for marks in lines.collections
-        if isinstance(marks, PathCollection)
-        for at in np.asarray(marks.get_offsets())[:, 1]
-    )
+    lines = list(panels(picture(drawn_up("sebs-flow-parallel-download", "small")).spec))[1]
+    hollow = sorted(row["value"] for row in rows(lines) if row["doubted"])
     assert hollow == [0.093, 1.146, 1.601]
-    assert "hollow" in lines.get_title(loc="left")
+    assert lines["layer"][3]["mark"]["fill"] == LIGHT.surface
+    assert "hollow" in lines["title"]["text"]
     report = drawn_up("small-objects-stores", "small")
-    bars = [
-        bar.get_width()
-        for one in picture(report).axes[1].containers
-        if isinstance(one, BarContainer)
-        for bar in one.patches
-        if to_rgba(bar.get_facecolor())[3] == 0
-    ]
-    assert bars == [42.6]
+    bars = list(panels(picture(report).spec))[1]
+    assert [row["value"] for row in rows(bars) if row["doubted"]] == [42.6]
+    assert bars["layer"][1]["mark"]["filled"] is False
     texts = [text for row in grid(report.experiment, report.rows).rows for text in row]
     assert [text for text in texts if text.endswith("(!)")] == [
         *("42.6 (!)", "605.695 (!)", "680.959 (!)"),
         *("42.6 (!)", "605.695 (!)", "680.959 (!)"),
     ]
-    whole = picture(drawn_up("s3-client-libraries", "small")).axes[1]
-    assert "hollow" not in whole.get_title(loc="left")
+    whole = list(panels(picture(drawn_up("s3-client-libraries", "small")).spec))[1]
+    assert "hollow" not in whole["title"]["text"]
 
 
-def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn: Figure) -> None:
-    if len(drawn.axes) < 2:
+def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn: Picture) -> None:
+    shown = list(panels(drawn.spec))
+    if len(shown) < 2:
         return
-    measured, published = drawn.axes
-    bars = _is_of_bars(measured)
-    shared = (
-        measured.get_xlim() == published.get_xlim()
-        if bars
-        else measured.get_ylim() == published.get_ylim()
-    )
-    assert shared != ("a scale of its own" in measured.get_title(loc="left")), (
+    measured, published = shown
+    shared = scale_of_values(measured) == scale_of_values(published)
+    assert shared != ("(a scale of its own)" in measured["title"]["subtitle"]), (
         report.experiment.name
     )
 
 
 @uses("workload read")
 def test_writes_are_green_and_reads_are_blue_here_too() -> None:
-    drawn = picture(drawn_up("pywren-scaling", "small"))
-    colors = {line.get_label(): line.get_color() for line in drawn.axes[0].lines}
-    found = {
-        one.get_label(): one[0].get_color()
-        for one in drawn.axes[0].containers
-        if isinstance(one, ErrorbarContainer)
-    }
-    assert found == {"write": LIGHT.hues["green"], "read": LIGHT.hues["blue"]}, colors
+    scale = first(picture(drawn_up("pywren-scaling", "small")))["encoding"]["color"]["scale"]
+    found = dict(zip(scale["domain"], scale["range"], strict=True))
+    assert found == {"write": LIGHT.hues["green"], "read": LIGHT.hues["blue"]}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
 from serverless_bench.job.target import Target
+from serverless_bench.reporters.picture import Picture
 from serverless_bench.studies import SCALES
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.loading import load_experiment, names
@@ -20,6 +20,7 @@ from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
 from serverless_bench.studies.settings import SERVE
+from tests.data.pictures import panels, rows
 from tests.unit.studies.test_pictures import drawn_up
 
 ROUNDS = 8
@@ -67,9 +68,8 @@ def judgements(report: Report) -> list[dict[str, Any]]:
     return [one for claim in as_json(report)["hypotheses"] for one in claim["judgements"]]
 
 
-def words_of(drawn: Figure) -> str:
-    titles = [axes.get_title(loc="left") for axes in drawn.axes]
-    return " ".join([*titles, *(one.get_title().get_text() for one in drawn.legends)])
+def words_of(drawn: Picture) -> str:
+    return json.dumps([{**panel, "data": None} for panel in panels(drawn.spec)])
 
 
 # Shaped stores.
@@ -120,12 +120,15 @@ def test_a_claim_about_express_is_one_about_the_method() -> None:
 
 def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
     drawn = picture(drawn_up("express-latency", "small"))
-    assert "shaped store" in drawn.axes[0].get_title(loc="left")
-    assert "shaped store" in drawn.legends[0].get_title().get_text()
+    panel = next(panels(drawn.spec))
+    assert "shaped store" in panel["title"]["text"]
+    legend = panel["layer"][0]["encoding"]["color"]["legend"]
+    assert legend["title"][-1] == "measured, on a shaped store"
     # Among others, only those cells are marked.
     drawn = picture(drawn_up("sai3-range-engine", "small"))
-    labels = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
-    marked = [label for label in labels if "shaped store" in label]
+    marked = [
+        row["label"] for row in rows(next(panels(drawn.spec))) if "shaped store" in row["label"]
+    ]
     assert len(marked) == 4
     assert all("50 ms" in label or "throttled" in label for label in marked)
     assert "shaped" not in words_of(picture(drawn_up("s3-client-libraries", "small")))

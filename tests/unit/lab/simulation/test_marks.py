@@ -2,14 +2,12 @@
 
 import io
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import orjson
 import pytest
-from matplotlib.figure import Figure
 
 from serverless_bench.analysis.run_comparison import compare
 from serverless_bench.analysis.samples import measured_run
@@ -24,16 +22,11 @@ from serverless_bench.lab.simulation.model import AWS_LAMBDA
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.reporters.comparison import lines
 from serverless_bench.reporters.page.runs import series_page
-from serverless_bench.reporters.plots import figure
-from serverless_bench.reporters.plots.panels import (
-    draw_jobs,
-    draw_latency,
-    draw_rates,
-    draw_throughput,
-)
+from serverless_bench.reporters.picture import figure
 from serverless_bench.reporters.render import render
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call
+from tests.data.pictures import panels
 from tests.unit.lab.simulation.models import simulated
 
 MARK = "simulated"
@@ -82,18 +75,15 @@ def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
     assert "aws-lambda" in text[-1]
 
 
-@pytest.mark.parametrize("draw", [draw_jobs, draw_rates, draw_throughput, draw_latency])
-def test_every_plot_says_so(run: Run, draw: Callable[..., None]) -> None:
-    axes = Figure().add_subplot()
-    draw(run, axes)
-    legend = axes.get_legend()
-    texts = [] if legend is None else [text.get_text() for text in legend.get_texts()]
-    assert any("simulated write" in text for text in (axes.get_title(loc="left"), *texts))
-
-
-def test_a_picture_of_several_panels_says_so_at_its_top(run: Run) -> None:
-    assert "SIMULATED with the model aws-lambda" in figure([run]).get_suptitle()
-    assert figure([replace(run, simulated=None)]).get_suptitle() == ""
+def test_a_picture_and_each_of_its_panels_say_so(run: Run) -> None:
+    spec = figure([run], latency=True).spec
+    assert spec["title"]["text"] == [
+        "SIMULATED with the model aws-lambda: nothing of it was measured"
+    ]
+    titles = [panel["title"]["text"] for panel in panels(spec)]
+    assert len(titles) == 4
+    assert all(title.startswith("simulated write: ") for title in titles)
+    assert "title" not in figure([replace(run, simulated=None)]).spec
 
 
 def test_a_comparison_says_which_side_is_simulated(run: Run, tmp_path: Path) -> None:

@@ -4,13 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.workload import WORKLOADS, open_workload
-from serverless_bench.palette import DARK, HUES, LIGHT, Palette
-from serverless_bench.reporters.plots.style import marker_of
+from serverless_bench.palette import DARK, HUES, LIGHT, SHAPES, Palette
 from tests.house.members import uses
 
 _FAR = 0.085
@@ -63,7 +61,7 @@ PALETTES = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark
 
 
 def _linear(color: str) -> Color:
-    part = np.array(to_rgb(color))
+    part = np.array([int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     return np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
 
 
@@ -110,7 +108,7 @@ def test_a_write_and_a_read_differ_in_a_grey_print(palette: Palette, one: str, o
 
 
 def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
-    assert set(OperationKind) == set(HUES)
+    assert set(OperationKind) == set(HUES) == set(SHAPES)
     hues = [open_workload(name).hue for name in WORKLOADS]
     assert len(set(hues)) == len(hues)
     assert set(hues) <= LIGHT.hues.keys()
@@ -121,4 +119,4 @@ def test_kinds_of_one_picture_differ_in_colour_and_in_mark() -> None:
     others = [kind for kind in OperationKind if kind not in (*arrays, *CONTENDED)]
     for group in (arrays, CONTENDED, [kind for kind in others if kind != "call"]):
         assert len({HUES[kind] for kind in group}) == len(group)
-        assert len({marker_of(kind) for kind in group}) == len(group)
+        assert len({SHAPES[kind] for kind in group}) == len(group)
