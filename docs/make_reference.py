@@ -32,7 +32,10 @@ run = written
 """
 """What the examples go on from."""
 CHAPTERS: Final = {
-    "Say what to do": ("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
+    "Say what to do": (
+        *("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
+        "dask_scheduler",
+    ),
     "Do it": (
         *("plan", "JobPlan", "simulate", "run_job", "resume_job", "Display", "RunProgress"),
         "FunctionContext",

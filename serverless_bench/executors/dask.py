@@ -48,6 +48,9 @@ _KEPT: Final = ("address", "host", "slots", "cpus", "clock_low_ns", "clock_high_
 """What a run keeps of each worker."""
 _SKEW_NS: Final = NS_PER_S
 """A clock that is off by more is worth a word."""
+_CERTIFICATE: Final = ("tls_ca_file", "tls_client_cert", "tls_client_key", "tls_ciphers")
+_certificates: Final[dict[str, dict[str, str]]] = {}
+"""By address of a scheduler, its client's part of Dask's ``Security``: file names, or the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +243,39 @@ class DaskExecutor(RemoteExecutor):
         return self._connection
 
 
+def dask_scheduler(cluster: Any) -> str:  # noqa: ANN401 - of any package
+    """Return the address of a Dask cluster for ``scheduler`` of a job.
+
+    The certificate in the cluster's ``security`` is used for this address from now on, as long
+    as this process lives; it is not part of the job.
+
+    Parameters
+    ----------
+    cluster
+        Has ``scheduler_address`` and ``security``, as every cluster of Dask, dask-jobqueue,
+        dask-cloudprovider and Coiled.
+
+    Raises
+    ------
+    UsageError
+        If it has no address, because it does not run.
+
+    Examples
+    --------
+    >>> from distributed import LocalCluster
+    >>> with LocalCluster(n_workers=0, security=True, dashboard_address=None) as cluster:
+    ...     job = replace(writing, executor="dask", scheduler=sbench.dask_scheduler(cluster))
+    >>> job.scheduler.startswith("tls://127.0.0.1:")
+    True
+    """
+    address = str(getattr(cluster, "scheduler_address", cluster))
+    check_place(address, None)
+    security = getattr(cluster, "security", None)
+    parts = {name: getattr(security, name, None) for name in _CERTIFICATE}
+    _certificates[address] = {name: part for name, part in parts.items() if part}
+    return address
+
+
 def check_place(scheduler: str | None, slots: int | None) -> None:
     """Refuse what names no cluster, or two.
 
@@ -318,7 +354,8 @@ class DaskConnection(LaunchingHost):
         self.submitted = 0
         """Tasks so far; ``finished`` of them are over."""
         try:
-            found = self.ask("cluster", scheduler=scheduler, slots=slots)
+            security = _certificates.get(scheduler or "", {})
+            found = self.ask("cluster", scheduler=scheduler, slots=slots, security=security)
             self.cluster = DaskCluster(
                 scheduler=found["scheduler"],
                 distributed=found["distributed"],

@@ -43,7 +43,9 @@ class LithopsExecutor(RemoteExecutor):
     """
 
     info: ClassVar = ExecutorInfo(
-        remote=True, billed=True, settings=frozenset({"memory", "arch", "control_prefix"})
+        remote=True,
+        billed=True,
+        settings=frozenset({"memory", "arch", "control_prefix", "lithops_keys"}),
     )
 
     def __init__(self, job: JobSpec) -> None:
@@ -90,6 +92,7 @@ class LithopsExecutor(RemoteExecutor):
                 concurrency=most,
                 timeout_s=round(job.deadline + GRACE_S),
                 event_age_s=round(job.start_timeout),
+                keys=job.lithops_keys,
             )
         except BaseException:
             host.close()

@@ -3,7 +3,7 @@
 Driver and host talk in JSON lines, and the host ends when its standard input does: then
 the driver is gone, or wants no more::
 
-    driver:  {"concurrency": 8, "timeout_s": 905, "event_age_s": 60}
+    driver:  {"concurrency": 8, "timeout_s": 905, "event_age_s": 60, "keys": false}
     host:    {"backend": "localhost"}
     driver:  {"invocations": [...]}        functions on this machine
     host:    {"started": 3}, and one {"index": ..., "record": ...} or "lost" for each
@@ -69,7 +69,7 @@ class _ProcessEnd:
         self.now(1)
 
     def now(self, status: int) -> NoReturn:
-        """Kill what still runs on this machine; on a cloud this drops what is queued."""
+        """Kill what still runs on this machine."""
         with self._lock:
             try:
                 if self.executor is not None:
@@ -87,7 +87,7 @@ def _run(driver: Driver, order: dict[str, Any], ending: _ProcessEnd) -> None:
 
     config, options = _configured(load_config(log=False), order)
     backend = config["lithops"].get("backend", "localhost")
-    if backend != "localhost":
+    if backend != "localhost" and not order["keys"]:
         refuse_keys(config)
     driver.send(backend=backend)
     # It may take its time before it wants something, or want nothing but this.
@@ -95,8 +95,8 @@ def _run(driver: Driver, order: dict[str, Any], ending: _ProcessEnd) -> None:
     if not message:
         return
     executor = lithops.FunctionExecutor(config=config, log_level=None, **options)
-    ending.executor = executor
     if "invocations" in message:
+        ending.executor = executor
         threading.Thread(target=ending.with_driver, args=(driver,), daemon=True).start()
         _follow(driver, executor, message["invocations"], order["timeout_s"])
     else:

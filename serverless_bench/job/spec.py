@@ -119,7 +119,10 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         Whether each of them, or of the workers of a Dask cluster, is asked, before anything is
         launched, what it is and whether it may do what the job needs.
     scheduler
-        Address of a Dask cluster; None to start one on this machine.
+        Address of a Dask cluster; None to start one on this machine. ``dask_scheduler`` returns
+        that of a cluster in Python.
+    lithops_keys
+        Whether Lithops may send the keys in its configuration with every call.
     slots
         Functions at once of a Dask cluster that is started; None for four per processor.
     start_timeout
@@ -164,6 +167,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     arch: str | None = None
     probe: bool = True
     scheduler: str | None = None
+    lithops_keys: bool = False
     slots: int | None = None
     start_timeout: float = 60.0
     endpoints: tuple[str, ...] = ()
