@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate
 import pytest
 import yaml
 
