@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load
@@ -217,6 +217,9 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         """Refuse a load that lacks what the workload is about, or has what means nothing to it."""
         name, load = self.workload, self.load
         workload = open_workload(name)
+        defines = type(workload).operations is not Workload.operations
+        if not defines and workload.uses_store and not workload.runs_code:
+            raise PluginError(f"workload {name!r} does not define `operations`")
         if workload.about and not getattr(load, workload.about):
             raise wrong(workload.about, f"is missing: the workload {name} needs it")
         for setting in fields(load):
