@@ -32,10 +32,7 @@ run = written
 """
 """What the examples go on from."""
 CHAPTERS: Final = {
-    "Say what to do": (
-        *("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
-        "dask_scheduler",
-    ),
+    "Say what to do": ("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
     "Do it": (
         *("plan", "JobPlan", "simulate", "run_job", "resume_job", "Display", "RunProgress"),
         "FunctionContext",

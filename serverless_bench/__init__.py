@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from serverless_bench.driver.target import embedded_target as embedded_target
     from serverless_bench.errors import SbenchError as SbenchError
     from serverless_bench.executors.base import RunProgress as RunProgress
-    from serverless_bench.executors.dask import dask_scheduler as dask_scheduler
     from serverless_bench.formats.export import export as export
     from serverless_bench.history.check import history_add as history_add
     from serverless_bench.history.check import history_check as history_check
@@ -115,7 +114,6 @@ _PUBLIC = {
     "check": "driver.check",
     "clean": "driver.clean",
     "compare": "analysis.run_comparison",
-    "dask_scheduler": "executors.dask",
     "embedded_target": "driver.target",
     "export": "formats.export",
     "history_add": "history.check",

@@ -151,7 +151,6 @@ class LambdaExecutor(RemoteExecutor):
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job = self._checked()
-        asked = min(job.concurrency, job.number)
         client = LambdaClient(
             job.functions_region,
             progress,
@@ -160,7 +159,7 @@ class LambdaExecutor(RemoteExecutor):
             patient=False,
         )
         with closing(client):
-            limits = read_limits(client.api, job.function, asked, progress)
+            limits = read_limits(client.api, job.function, job.at_once, progress)
             self._most = limits.effective
             _compare_event_age(client.api, job, progress)
             functions, left = (
@@ -181,12 +180,8 @@ class LambdaExecutor(RemoteExecutor):
             )
         except ExecutorError as exc:
             raise NotReadyError(exc, ready) from exc
-        if limits.effective < asked:
-            batches = -(-job.number // limits.effective)
-            progress.notes.append(
-                f"the quota lets {limits.effective} functions run at once: {batches} batches"
-                " instead of one"
-            )
+        why = f"the quota lets {limits.effective} functions run at once"
+        self.note_batches(progress, limits.effective, why)
         return ready
 
     def map(
@@ -215,8 +210,7 @@ class _Invoker(Launcher):
         self._client = LambdaClient(job.functions_region, progress, connections=_THREADS)
         self._turn = count()
         if most is None:
-            asked = min(job.concurrency, job.number)
-            most = read_limits(self._client.api, job.function, asked, progress).effective
+            most = read_limits(self._client.api, job.function, job.at_once, progress).effective
         super().__init__(most)
         names = len(job.function)
         self._bucket = TokenBucket(PER_S * names, BURST * names, monotonic_ns())

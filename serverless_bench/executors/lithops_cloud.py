@@ -168,14 +168,11 @@ def has_ended(future: Any) -> bool:  # noqa: ANN401 - Lithops is untyped
 
 def _tell_refusals(calls: "SimpleQueue[tuple[Mapping[str, Any], Any]]", driver: Driver) -> NoReturn:
     """Tell the driver, as long as this process lives, which events were not run, and why."""
-    waiting: list[tuple[Mapping[str, Any], Any]] = []
     while True:
-        while not calls.empty():
-            waiting.append(calls.get())
-        looked_at, waiting = waiting, []
-        for event, future in looked_at:
+        for _ in range(calls.qsize()):
+            event, future = calls.get()
             if not has_ended(future):
-                waiting.append((event, future))
+                calls.put((event, future))
             elif said := _refusal(future):
                 driver.send(refused={"index": event["index"], "launch": event["launch"], **said})
         sleep(_LOOK_S)
@@ -273,8 +270,7 @@ def _delete_all(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Li
         sleep(0.1)
     running = {future.job_key for future in futures if not has_ended(future)}
     ended = {future.job_key for future in futures} - running
-    storage = executor.internal_storage
-    bucket, backend = storage.bucket, storage.storage
+    bucket, backend = executor.internal_storage.bucket, executor.internal_storage.storage
     keys = backend.list_keys(bucket, f"lithops.jobs/{executor.executor_id}")
     if running:
         keys = [key for key in keys if key.split("/")[1] in ended]

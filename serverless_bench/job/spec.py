@@ -119,8 +119,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         Whether each of them, or of the workers of a Dask cluster, is asked, before anything is
         launched, what it is and whether it may do what the job needs.
     scheduler
-        Address of a Dask cluster; None to start one on this machine. ``dask_scheduler`` returns
-        that of a cluster in Python.
+        Address of a Dask cluster; None to start one on this machine.
     lithops_keys
         Whether Lithops may send the keys in its configuration with every call.
     slots
@@ -270,6 +269,11 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 f"{rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
                 hint="ask for fewer a second, or for a shorter `duration`",
             )
+
+    @property
+    def at_once(self) -> int:
+        """Functions that may be alive at once: no more than there are."""
+        return min(self.concurrency, self.number)
 
     @property
     def gate_poll_s(self) -> float:

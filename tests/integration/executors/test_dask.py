@@ -171,13 +171,14 @@ IN_PYTHON = """
 import sys
 from distributed import LocalCluster
 import serverless_bench as sbench
+from serverless_bench.executors.dask import dask_scheduler
 
 if __name__ == "__main__":
     with LocalCluster(1, threads_per_worker=2, security=True, dashboard_address=None) as cluster:
         target = sbench.Target(bucket="any", endpoint_url=sys.argv[1])
         job = sbench.JobSpec(
             workload="write", target=target, control=target, number=2, size=1024,
-            executor="dask", scheduler=sbench.dask_scheduler(cluster),
+            executor="dask", scheduler=dask_scheduler(cluster),
         )
         run = sbench.run_job(job, "w")
         print(job.scheduler == cluster.scheduler_address, sbench.summarize(run).ok)
@@ -231,7 +232,7 @@ def test_functions_of_a_cluster_write_no_files(here: Sbench) -> None:
     file = here.directory / "arrays"
     done = here("array", "write", "--path", file, "--number", 1, "--executor", "dask")
     assert done.code == 2
-    assert "functions of a Dask cluster write no files" in done.err
+    assert "functions of --executor dask write no files" in done.err
 
 
 def test_a_cluster_without_workers_is_refused(here: Sbench, store: LoopbackServer) -> None:
