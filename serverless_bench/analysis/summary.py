@@ -285,7 +285,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "polled": run.provenance.get("polled", False),
         "simulated": run.simulated,
         "requested": job.number,
-        "planned_concurrency": min(job.concurrency, job.number),
+        "planned_concurrency": job.at_once,
         "object_bytes": job.size,
         "threads": job.load.threads,
         "idle_threads": job.idle_threads,

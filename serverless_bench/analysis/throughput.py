@@ -126,7 +126,7 @@ def _running(grid: Segments) -> Ints:
 
 def planned_at_once(run: Run) -> int:
     """Return how many operations are in flight if all functions and threads are at work."""
-    return min(run.job.concurrency, run.job.number) * run.job.load.threads
+    return run.job.at_once * run.job.load.threads
 
 
 def _best(running: Ints, grid: Segments, window_ns: int) -> float | None:

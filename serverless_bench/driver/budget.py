@@ -127,7 +127,7 @@ class Budget:
                 hint="sbench plan shows what costs how much",
             )
         job = self._job
-        out = min(job.concurrency, job.number)
+        out = job.at_once
         at_once = self._probe + out * self._most
         if at_once > self._limit:
             foreseen = f"is expected to cost {self._prices.money(self.estimate)}, but "

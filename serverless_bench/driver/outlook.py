@@ -210,7 +210,7 @@ def plan(
     ({'put': 100}, True)
     """
     check(job, keys)
-    at_once = min(job.concurrency, job.number, quota)
+    at_once = min(job.at_once, quota)
     # As it would run there: as many at once as may, with claims and records.
     there = replace(job, concurrency=at_once, control=job.target)
     setting = CostConditions(

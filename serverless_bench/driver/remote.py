@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NOT_FOR_ALL: Final = (
     *("stack", "function", "function_region", "probe", "memory", "arch"),
-    *("scheduler", "slots", "control_prefix"),
+    *("scheduler", "lithops_keys", "slots", "control_prefix"),
 )
 """Settings that mean something to those executors alone whose ``info`` has them."""
 _DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}

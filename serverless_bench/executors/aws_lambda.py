@@ -160,7 +160,6 @@ class LambdaExecutor(RemoteExecutor):
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job = self._checked()
-        asked = min(job.concurrency, job.number)
         client = LambdaClient(
             job.functions_region,
             progress,
@@ -169,7 +168,7 @@ class LambdaExecutor(RemoteExecutor):
             patient=False,
         )
         with closing(client):
-            self._limits = limits = read_limits(client.api, job.function, asked, progress)
+            self._limits = limits = read_limits(client.api, job.function, job.at_once, progress)
             _compare_event_age(client.api, job, progress)
             functions, left = (
                 ask(client, job.function, probe_spec(job, run_id, keys)) if job.probe else ((), ())
@@ -189,12 +188,8 @@ class LambdaExecutor(RemoteExecutor):
             )
         except ExecutorError as exc:
             raise NotReadyError(exc, ready) from exc
-        if limits.effective < asked:
-            batches = -(-job.number // limits.effective)
-            progress.notes.append(
-                f"the quota lets {limits.effective} functions run at once: {batches} batches"
-                " instead of one"
-            )
+        why = f"the quota lets {limits.effective} functions run at once"
+        self.note_batches(progress, limits.effective, why)
         return ready
 
     def map(
@@ -223,8 +218,7 @@ class _Invoker(Launcher):
         self._client = LambdaClient(job.functions_region, progress, connections=MOST_UNDER_WAY)
         self._turn = count()
         if limits is None:
-            asked = min(job.concurrency, job.number)
-            limits = read_limits(self._client.api, job.function, asked, progress)
+            limits = read_limits(self._client.api, job.function, job.at_once, progress)
         super().__init__(limits.effective)
         self.threads = events_under_way(limits.round_trip_s)
         names = len(job.function)

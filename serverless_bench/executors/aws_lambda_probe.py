@@ -204,6 +204,7 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
         "Payload": payload,
     }
     configured = client.configuration(name)
+    in_vpc = bool(configured.get("VpcConfig", {}).get("SubnetIds")) if configured else None
     began_ns = monotonic_ns()
     try:
         answer, _ = client.invoke(lambda: request, timeout_s=_REFUSED_S)
@@ -222,17 +223,12 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     try:
         said = json.loads(body)
         said["code"] = dict(said.pop("files"))
-        return ProbedFunction(name=name, billed_ms=billed_ms, in_vpc=_in_vpc(configured), **said)
+        return ProbedFunction(name=name, billed_ms=billed_ms, in_vpc=in_vpc, **said)
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise ExecutorError(
             f"function {name!r} does not know the probe: it has another sbench, or none",
             hint=f"{_DEPLOY}; {NO_PROBE}",
         ) from exc
-
-
-def _in_vpc(configured: Mapping[str, Any]) -> bool | None:
-    """Tell whether a function is in a VPC, which it cannot know itself."""
-    return bool(configured.get("VpcConfig", {}).get("SubnetIds")) if configured else None
 
 
 def _failed(name: str, body: bytes, log: str) -> ExecutorError:

@@ -58,6 +58,8 @@ class ExecutorInfo:
     polled: bool = False
     """Whether workers look for events by themselves: a function waits for a worker, nothing is
     launched, and two workers may try to claim the same event."""
+    writes_files: bool = True
+    """Whether functions may write files, in the folder that a load names."""
     invokes: bool = False
     """Whether it invokes deployed functions, which the user names."""
     billed: bool = False

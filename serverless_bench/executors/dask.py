@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from socket import gethostname
 from typing import Any, ClassVar, Final
@@ -48,6 +49,9 @@ _KEPT: Final = ("address", "host", "slots", "cpus", "clock_low_ns", "clock_high_
 """What a run keeps of each worker."""
 _SKEW_NS: Final = NS_PER_S
 """A clock that is off by more is worth a word."""
+_CERTIFICATE: Final = ("tls_ca_file", "tls_client_cert", "tls_client_key", "tls_ciphers")
+_certificates: Final[dict[str, dict[str, str]]] = {}
+"""By address of a scheduler, its client's part of Dask's ``Security``: file names, or the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,30 +162,21 @@ class DaskExecutor(RemoteExecutor):
 
     info: ClassVar = ExecutorInfo(
         remote=True,
+        writes_files=False,
         settings=frozenset({"scheduler", "slots", "probe", "control_prefix"}),
         examine="serverless_bench.executors.dask_checkup:cluster",
     )
 
     def __init__(self, job: JobSpec) -> None:
         check_place(job.scheduler, job.slots)
-        if job.load.folder is not None:
-            raise UsageError(
-                "functions of a Dask cluster write no files, only objects",
-                hint="leave `path` out, or `executor` local for files of this machine",
-            )
         super().__init__(job)
         self._connection: DaskConnection | None = None
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job, cluster = self.job, self._connected().cluster
-        asked = min(job.concurrency, job.number)
-        most = min(asked, cluster.slots)
-        if most < asked:
-            batches = -(-job.number // most)
-            progress.notes.append(
-                f"the cluster has {cluster.slots} slots for {asked} functions: {batches} batches"
-                " instead of one"
-            )
+        most = min(job.at_once, cluster.slots)
+        why = f"the cluster has {cluster.slots} slots for {job.at_once} functions"
+        self.note_batches(progress, most, why)
         progress.notes += _clock_notes(cluster.workers)
         workers = [{name: getattr(worker, name) for name in _KEPT} for worker in cluster.workers]
         limits = {"slots": cluster.slots, "effective": most, "workers": workers}
@@ -204,7 +199,7 @@ class DaskExecutor(RemoteExecutor):
             for worker, one in zip(workers, specs, strict=True)
         }
         try:
-            answers = connection.probe(events, json.dumps(rehearsal(self.job)))
+            answers = connection.probe(events, rehearsal(self.job))
         finally:
             left = tidy(specs)
         functions = [{"name": name, "billed_ms": 0, **asdict(answers[name])} for name in events]
@@ -238,6 +233,32 @@ class DaskExecutor(RemoteExecutor):
             finalize(self, connection.close)
             self._connection = connection
         return self._connection
+
+
+def dask_scheduler(cluster: Any) -> str:  # noqa: ANN401 - of any package
+    """Return the address of a Dask cluster for ``scheduler`` of a job.
+
+    The certificate in the cluster's ``security`` is used for this address from now on, as long
+    as this process lives; it is not part of the job.
+
+    Parameters
+    ----------
+    cluster
+        Has ``scheduler_address`` and ``security``, as every cluster of Dask, dask-jobqueue,
+        dask-cloudprovider and Coiled.
+
+    Raises
+    ------
+    UsageError
+        If it has no address, because it does not run.
+    """
+    address = str(cluster.scheduler_address)
+    check_place(address, None)
+    security = getattr(cluster, "security", None)
+    _certificates[address] = {
+        name: part for name in _CERTIFICATE if (part := getattr(security, name, None))
+    }
+    return address
 
 
 def check_place(scheduler: str | None, slots: int | None) -> None:
@@ -311,22 +332,28 @@ class DaskConnection(LaunchingHost):
     """
 
     def __init__(self, scheduler: str | None, slots: int | None) -> None:
+        order = {
+            "scheduler": scheduler,
+            "slots": slots or _SLOTS_PER_CPU * (os.cpu_count() or 1),
+            "security": _certificates.get(scheduler or "", {}),
+        }
         # Workers that are started here have the driver's credentials from their parent.
         env = None if scheduler is None else without_credentials()
-        super().__init__(_HOST, "no Dask cluster", _START_S, env)
-        slots = slots or _SLOTS_PER_CPU * (os.cpu_count() or 1)
+        super().__init__(_HOST, "no Dask cluster", _START_S, "cluster", order, env)
         self.submitted = 0
         """Tasks so far; ``finished`` of them are over."""
-        try:
-            found = self.ask("cluster", scheduler=scheduler, slots=slots)
-            self.cluster = DaskCluster(
-                scheduler=found["scheduler"],
-                distributed=found["distributed"],
-                workers=tuple(DaskWorker.of(**worker) for worker in found["workers"]),
-            )
-        except BaseException:
-            self.close()
-            raise
+
+    @cached_property
+    def cluster(self) -> DaskCluster:
+        """The cluster as it was found.
+
+        Raises
+        ------
+        ExecutorError
+            If a worker says something else of itself than one of this sbench does.
+        """
+        workers = tuple(DaskWorker.of(**worker) for worker in self.about["workers"])
+        return DaskCluster(**{**self.about, "workers": workers})
 
     def probe(self, events: Mapping[str, str], rehearsal: str) -> dict[str, ProbeAnswer]:
         """Return what a process of each worker answers to the probe.
@@ -359,8 +386,8 @@ class _Submitter(Launcher):
     batch = 1_000
 
     def __init__(self, job: JobSpec, connection: DaskConnection) -> None:
-        super().__init__(min(job.concurrency, job.number, connection.cluster.slots))
-        self._rehearsal = json.dumps(rehearsal(job))
+        super().__init__(min(job.at_once, connection.cluster.slots))
+        self._rehearsal = rehearsal(job)
         self._connection = connection
 
     def admit(self, wanted: int, in_flight: int) -> int:
@@ -376,7 +403,7 @@ class _Submitter(Launcher):
             self._connection.ask("submitted", submit=made, rehearsal=self._rehearsal)
         except ExecutorError as exc:
             self._connection.submitted -= len(made)
-            raise NotLaunchedError(str(exc), 1) from exc
+            raise NotLaunchedError(str(exc)) from exc
         return 0
 
     def refusals(self) -> Iterator[Refusal]:

@@ -2,7 +2,7 @@
 
 Driver and host talk in JSON lines, and the host ends when its standard input does::
 
-    driver:  {"scheduler": null, "slots": 8}
+    driver:  {"scheduler": null, "slots": 8, "security": {}}
     host:    {"cluster": {"workers": [{"about": "JSON of a worker", ...}], "scheduler": ...}}
     driver:  {"probe": {"tls://...": "..."}, "rehearsal": "..."}     by worker, an event
     host:    {"probed": {"tls://...": "..."}}          by worker, its answer
@@ -20,6 +20,7 @@ import os
 import pickle
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -151,7 +152,7 @@ def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
     if not threads:
         raise ExecutorError(
             f"the cluster of {client.scheduler.address} has no workers",
-            hint="start some: dask worker ADDRESS",
+            hint="start some: dask worker ADDRESS, or cluster.scale(N) of an adaptive one",
         )
     calls = {address: partial(_ask, client, address) for address in threads}
     described = _of_each(calls, _DESCRIBED_AT_ONCE)
@@ -237,7 +238,8 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
     with ExitStack() as ending:
         ending.callback(shutil.rmtree, scratch, ignore_errors=True)
         if order["scheduler"] is not None:
-            where, security = order["scheduler"], Security()
+            where, security = order["scheduler"], Security(**order["security"])
+            _check_name(where)
             _check_certificate(where, security)
             _distrust()
         else:
@@ -282,12 +284,27 @@ def _distrust() -> None:
     os.dup2(nowhere, sys.stderr.fileno())
 
 
+def _check_name(address: str) -> None:
+    """Refuse an address whose name this machine cannot resolve; Dask would try for long."""
+    name = address.partition("://")[2].rpartition(":")[0].strip("[]")
+    try:
+        socket.getaddrinfo(name, None)
+    except (OSError, UnicodeError):
+        raise ExecutorError(
+            f"no address is known here for {name}; names of a Kubernetes service resolve only"
+            " inside its cluster",
+            hint="kubectl port-forward service/NAME 8786, and `scheduler` tcp://localhost:8786;"
+            " or run sbench in the cluster",
+        ) from None
+
+
 def _check_certificate(address: str, security: Any) -> None:  # noqa: ANN401 - Dask's own
     """Refuse to go without a certificate where one is wanted."""
     if address.startswith("tls:") and not security.get_connection_args("client")["ssl_context"]:
         raise ExecutorError(
             f"{address} wants a certificate, and Dask's settings name none",
-            hint="distributed.comm.tls in ~/.config/dask: ca-file, client.cert, client.key",
+            hint="distributed.comm.tls in ~/.config/dask: ca-file, client.cert, client.key; or in"
+            " Python dask_scheduler(cluster)",
         )
 
 

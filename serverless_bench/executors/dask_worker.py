@@ -11,7 +11,6 @@ import os
 import platform
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -23,7 +22,7 @@ from typing import Any, Final
 
 from serverless_bench.executors.base import GRACE_S
 from serverless_bench.process import cpus
-from serverless_bench.process.fork_server import ForkServer
+from serverless_bench.process.fork_server import ForkServer, answer_lines, start_fork_server
 from serverless_bench.version import __version__
 from serverless_bench.worker.delivery import RECORD_S, answer_delivery
 from serverless_bench.worker.probe import code_files
@@ -124,19 +123,9 @@ class _Parent:
         self._idle: list[_Function] = []
         self._taken = 0
         self._timer: threading.Timer | None = None
-        self._control, theirs = socket.socketpair()
+        # It is what Dask does: run code that comes with a task.
+        self._control, self._process = start_fork_server(_MODULE, rehearsal, {ALLOW_CODE: "1"})
         self._messages = self._control.makefile("rb")
-        fd = theirs.fileno()
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-P", "-m", _MODULE, str(fd), rehearsal],
-            # It is what Dask does: run code that comes with a task.
-            env={**os.environ, ALLOW_CODE: "1"},
-            pass_fds=(fd,),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
 
     def take(self) -> bool:
         """Keep it for a task; return False if it has ended. With ``_lock`` of the module."""
@@ -238,20 +227,11 @@ def main(control_fd: int, rehearsal: str) -> None:
 
     def run(order: Mapping[str, Any], fd: int | None) -> None:
         del order
-        _serve(socket.socket(fileno=fd))
+        answer_lines(socket.socket(fileno=fd), answer_delivery)
 
     server = ForkServer(control_fd, run)
-    rehearse(json.loads(rehearsal))
+    rehearse(rehearsal)
     server.serve()
-
-
-def _serve(tasks: socket.socket) -> None:
-    """Run events, one a line, until there are no more."""
-    # A Dask worker that has gone needs no answer: the record is in the store.
-    with suppress(BrokenPipeError, ConnectionResetError), tasks.makefile("rwb") as stream:
-        for line in stream:
-            stream.write(answer_delivery(json.loads(line)).encode() + b"\n")
-            stream.flush()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from serverless_bench.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
@@ -20,7 +20,7 @@ from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.executors.remote.launcher import Launcher
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process.trust import LITHOPS, doubt
-from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.user_files import read_text, refusing
 
 _LOCAL: Final = "localhost"
@@ -43,7 +43,9 @@ class LithopsExecutor(RemoteExecutor):
     """
 
     info: ClassVar = ExecutorInfo(
-        remote=True, billed=True, settings=frozenset({"memory", "arch", "control_prefix"})
+        remote=True,
+        billed=True,
+        settings=frozenset({"memory", "arch", "control_prefix", "lithops_keys"}),
     )
 
     def __init__(self, job: JobSpec) -> None:
@@ -54,13 +56,12 @@ class LithopsExecutor(RemoteExecutor):
             )
         _check_configuration()
         super().__init__(job)
-        self._backend = ""
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        with closing(self._host()) as host:
-            if self._backend == _LOCAL or self.job.control is None:
+        with closing(_Host(self.job)) as host:
+            if host.about == _LOCAL or self.job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
                 yield from self.run_with(host, invocations, progress)
@@ -74,27 +75,10 @@ class LithopsExecutor(RemoteExecutor):
     ) -> Generator[Outcome, None, None]:
         """Recover in the cloud; functions on this machine have died with their driver."""
         # Only a host knows which backend Lithops' configuration names.
-        self._host().close()
-        if self._backend != _LOCAL and self.job.control is not None:
+        host = _Host(self.job)
+        host.close()
+        if host.about != _LOCAL and self.job.control is not None:
             yield from super().recover(invocations, progress, since_ns, known)
-
-    def _host(self) -> "_Host":
-        """Return a host that waits for what there is to do."""
-        job = self.job
-        most = min(job.concurrency, job.number)
-        host = _Host(most)
-        try:
-            # Nothing but a complaint comes where Lithops' configuration cannot be used.
-            self._backend = host.ask(
-                "backend",
-                concurrency=most,
-                timeout_s=round(job.deadline + GRACE_S),
-                event_age_s=round(job.start_timeout),
-            )
-        except BaseException:
-            host.close()
-            raise
-        return host
 
     def _follow(
         self, host: "_Host", invocations: Iterable[InvocationSpec], progress: RunProgress
@@ -111,7 +95,12 @@ class LithopsExecutor(RemoteExecutor):
             progress.started = max(progress.started, message.get("started", 0))
             submitted_ns = message.get("submitted_ns", submitted_ns)
             if "index" in message:
-                result = _result(message, waiting.pop(message["index"]))
+                spec = waiting.pop(message["index"])
+                result = (
+                    Lost(index=spec.index, launch=spec.launch, cause=message["lost"])
+                    if "lost" in message
+                    else read_record(message["record"], spec.index, spec.launch)
+                )
                 yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)
             if not waiting:
                 return
@@ -133,15 +122,22 @@ class _Host(LaunchingHost, Launcher):
 
     Parameters
     ----------
-    most
-        Functions that may be in flight at once.
+    job
+        Its ``concurrency`` is the most functions in flight at once.
     """
 
     batch = 10_000
 
-    def __init__(self, most: int) -> None:
-        super().__init__(_HOST, "Lithops could not start", _DEPLOY_S)
-        self.most = most
+    def __init__(self, job: JobSpec) -> None:
+        self.most = job.at_once
+        order = {
+            "concurrency": self.most,
+            "timeout_s": round(job.deadline + GRACE_S),
+            "event_age_s": round(job.start_timeout),
+            "keys": job.lithops_keys,
+        }
+        # Nothing but a complaint comes where Lithops' configuration cannot be used.
+        super().__init__(_HOST, "Lithops could not start", _DEPLOY_S, "backend", order)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         self.ask("launched", launch=[asdict(spec) for spec in events()])
@@ -162,9 +158,3 @@ def _check_configuration() -> None:
                 f"Lithops would be configured by {path.absolute()}: {reason}",
                 hint=f"sbench trust {path}, or name a configuration in LITHOPS_CONFIG_FILE",
             )
-
-
-def _result(message: dict[str, Any], spec: InvocationSpec) -> InvocationRecord | Lost:
-    if "lost" in message:
-        return Lost(index=spec.index, launch=spec.launch, cause=message["lost"])
-    return read_record(message["record"], spec.index, spec.launch)

@@ -26,7 +26,13 @@ from serverless_bench.worker.user_function import ALLOW_CODE
 
 MAX_TIMEOUT_S: Final = 900
 """AWS Lambda's, and the longest that Lithops' backends agree on."""
-_SECRET: Final = re.compile(r"access_key|secret|session_token|password|api_?key|private_key")
+_SECRET: Final = re.compile(
+    r"^[^=]*(access_key|account_key|api_?key|connection_string|password|private_key|secret"
+    r"|session_token|(?<![^_])sas(?![^_=]))"
+    # A URL that holds a password.
+    r"|://[^/\s]*:[^/\s]*@"
+)
+"""Of a setting and its value, as in ``name=value``."""
 _EVENT_AGE_S: Final = (60, 21600)
 """What AWS takes for MaximumEventAgeInSeconds (Lambda developer guide)."""
 _SETTLE_S: Final = 5.0
@@ -37,7 +43,7 @@ _NEEDED: Final = ("serverless_bench", "botocore", "cryptography")
 
 
 def refuse_keys(config: Mapping[str, Any]) -> None:
-    """Refuse a configuration that holds credentials.
+    """Refuse a configuration that holds credentials, unless the user wants them sent.
 
     Lithops puts the whole configuration into the payload of every call.
 
@@ -47,11 +53,11 @@ def refuse_keys(config: Mapping[str, Any]) -> None:
         If there are any; it names where, and not what.
     """
     for path, value in _leaves(config):
-        if value and _SECRET.search(path.rpartition(".")[2]):
+        if value and _SECRET.search(f"{path.rpartition('.')[2]}={value}"):
             raise UsageError(
                 f"the Lithops configuration holds a key: {path}",
-                hint="remove it: Lithops sends it with every call; use AWS_PROFILE or"
-                " AWS_ACCESS_KEY_ID here, and the execution role there",
+                hint="Lithops sends it with every call: on AWS remove it, for AWS_PROFILE here and"
+                " the execution role there; where Lithops needs it, `lithops_keys` lets it go",
             )
 
 
@@ -162,14 +168,11 @@ def has_ended(future: Any) -> bool:  # noqa: ANN401 - Lithops is untyped
 
 def _tell_refusals(calls: "SimpleQueue[tuple[Mapping[str, Any], Any]]", driver: Driver) -> NoReturn:
     """Tell the driver, as long as this process lives, which events were not run, and why."""
-    waiting: list[tuple[Mapping[str, Any], Any]] = []
     while True:
-        while not calls.empty():
-            waiting.append(calls.get())
-        looked_at, waiting = waiting, []
-        for event, future in looked_at:
+        for _ in range(calls.qsize()):
+            event, future = calls.get()
             if not has_ended(future):
-                waiting.append((event, future))
+                calls.put((event, future))
             elif said := _refusal(future):
                 driver.send(refused={"index": event["index"], "launch": event["launch"], **said})
         sleep(_LOOK_S)
@@ -255,16 +258,24 @@ def _disable_retries(executor: Any, age_s: int) -> None:  # noqa: ANN401 - Litho
 
 
 def _delete_all(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Lithops is untyped
-    """Delete what Lithops stored for this job: functions, arguments, states, results.
+    """Delete what Lithops stored for this job, and keeps of it on its backend, where all is over.
 
     Its workers write a state after ours have written the record, so it waits a little for
-    those; its own cleaner would be a process that outlives us.
+    those; its own cleaner would be a process that outlives us. Of a batch with a call that has
+    not ended, everything stays: on Kubernetes its functions would end with it, and one that is
+    queued has yet to load its code and its arguments.
     """
     until_ns = monotonic_ns() + round(_SETTLE_S * NS_PER_S)
     while monotonic_ns() < until_ns and not all(map(has_ended, futures)):
         sleep(0.1)
-    storage = executor.internal_storage
-    bucket, backend = storage.bucket, storage.storage
+    running = {future.job_key for future in futures if not has_ended(future)}
+    ended = {future.job_key for future in futures} - running
+    bucket, backend = executor.internal_storage.bucket, executor.internal_storage.storage
     keys = backend.list_keys(bucket, f"lithops.jobs/{executor.executor_id}")
+    if running:
+        keys = [key for key in keys if key.split("/")[1] in ended]
     if keys:
         backend.delete_objects(bucket, keys)
+    # Without a name, Lithops would take all of them.
+    if ended:
+        executor.compute_handler.clear(sorted(ended))

@@ -3,7 +3,7 @@
 Driver and host talk in JSON lines, and the host ends when its standard input does: then
 the driver is gone, or wants no more::
 
-    driver:  {"concurrency": 8, "timeout_s": 905, "event_age_s": 60}
+    driver:  {"concurrency": 8, "timeout_s": 905, "event_age_s": 60, "keys": false}
     host:    {"backend": "localhost"}
     driver:  {"invocations": [...]}        functions on this machine
     host:    {"started": 3}, and one {"index": ..., "record": ...} or "lost" for each
@@ -18,11 +18,10 @@ here waits for Lithops: ten times a second it looks at what has arrived.
 """
 
 import os
-import shutil
 import sys
 import tempfile
-import threading
-from typing import Any, Final, NoReturn
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.executors.lithops_cloud import (
@@ -42,52 +41,26 @@ _POLL_S: Final = 0.1
 def main() -> None:
     """Run one job."""
     driver = Driver()
-    ending = _ProcessEnd()
     try:
         order = driver.receive()
         # Job files, logs and local storage go with the job; two jobs never share them.
-        ending.scratch = tempfile.mkdtemp(prefix="sbench-lithops-")
-        os.environ["TMPDIR"] = tempfile.tempdir = ending.scratch
-        _run(driver, order, ending)
+        with TemporaryDirectory(prefix="sbench-lithops-", ignore_cleanup_errors=True) as scratch:
+            os.environ["TMPDIR"] = tempfile.tempdir = scratch
+            _run(driver, order)
     except Exception as exc:  # noqa: BLE001 - whatever Lithops raises is the answer
         driver.fail(exc)
-    ending.now(0)
+    # Lithops' exit hooks would start processes again.
+    os._exit(0)
 
 
-class _ProcessEnd:
-    """Ends this process and all that Lithops started, once, whichever call is first."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.scratch = ""
-        """The directory that goes with the job; empty as long as there is none."""
-        self.executor: Any = None
-
-    def with_driver(self, driver: Driver) -> None:
-        """Wait until the driver is gone, then end."""
-        driver.gone.wait()
-        self.now(1)
-
-    def now(self, status: int) -> NoReturn:
-        """Kill what still runs on this machine; on a cloud this drops what is queued."""
-        with self._lock:
-            try:
-                if self.executor is not None:
-                    self.executor.compute_handler.clear()
-                shutil.rmtree(self.scratch, ignore_errors=True)
-            finally:
-                # Lithops' exit hooks would start processes again.
-                os._exit(status)
-
-
-def _run(driver: Driver, order: dict[str, Any], ending: _ProcessEnd) -> None:
+def _run(driver: Driver, order: dict[str, Any]) -> None:
     # Imported here: its constants read TMPDIR when they are imported.
     import lithops  # noqa: PLC0415
     from lithops.config import load_config  # noqa: PLC0415
 
     config, options = _configured(load_config(log=False), order)
     backend = config["lithops"].get("backend", "localhost")
-    if backend != "localhost":
+    if backend != "localhost" and not order["keys"]:
         refuse_keys(config)
     driver.send(backend=backend)
     # It may take its time before it wants something, or want nothing but this.
@@ -95,12 +68,14 @@ def _run(driver: Driver, order: dict[str, Any], ending: _ProcessEnd) -> None:
     if not message:
         return
     executor = lithops.FunctionExecutor(config=config, log_level=None, **options)
-    ending.executor = executor
-    if "invocations" in message:
-        threading.Thread(target=ending.with_driver, args=(driver,), daemon=True).start()
-        _follow(driver, executor, message["invocations"], order["timeout_s"])
-    else:
+    if "launch" in message:
         launch_all(executor, message, order, driver)
+        return
+    try:
+        _follow(driver, executor, message["invocations"], order["timeout_s"])
+    finally:
+        # Kill what still runs on this machine.
+        executor.compute_handler.clear()
 
 
 def _follow(
@@ -122,7 +97,7 @@ def _follow(
     )
     waiting = dict(zip((spec["index"] for spec in invocations), futures, strict=True))
     started = 0
-    while waiting:
+    while waiting and not driver.gone.is_set():
         now = sum(not (f.new or f.invoked) for f in futures)
         if now > started:
             started = now

@@ -2,12 +2,9 @@
 
 import json
 import mmap
-import os
 import selectors
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -25,6 +22,7 @@ from serverless_bench.executors.base import (
     read_record,
 )
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.process.fork_server import start_fork_server
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.live_board import LiveBoard
@@ -71,9 +69,9 @@ class LocalExecutor:
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        size = min(self._job.concurrency, self._job.number)
+        size = self._job.at_once
         allow_files_of(self._job, size)
-        rehearsed = json.dumps(rehearsal(self._job))
+        rehearsed = rehearsal(self._job)
         with (
             keys_for_children() as keys,
             closing(_WorkerPool(size, rehearsed, iter(invocations), progress, keys)) as pool,
@@ -106,19 +104,11 @@ class _WorkerPool:
         counters.write(bytes(LiveBoard.size_of(size)))
         counters.flush()
         self._board = LiveBoard(mmap.mmap(counters.fileno(), 0))
-        self._control, theirs = socket.socketpair()
-        fds = (theirs.fileno(), counters.fileno())
-        self._fork_server = subprocess.Popen(  # noqa: S603 - our own module
-            # -P: what lies in the current directory is not ours to import.
-            [sys.executable, "-P", "-m", _FORK_SERVER, *map(str, fds), rehearsal],
-            # Nobody but this driver can hand these workers anything.
-            env={**os.environ, **keys, ALLOW_CODE: "1"},
-            pass_fds=fds,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
+        # Nobody but this driver can hand these workers anything.
+        environment = {**keys, ALLOW_CODE: "1"}
+        self._control, self._fork_server = start_fork_server(
+            _FORK_SERVER, rehearsal, environment, counters.fileno()
         )
-        theirs.close()
         counters.close()
         self._selector.register(self._control, selectors.EVENT_READ, None)
 

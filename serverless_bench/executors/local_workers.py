@@ -8,10 +8,9 @@ import json
 import mmap
 import socket
 import sys
-from contextlib import suppress
 from typing import Any
 
-from serverless_bench.process.fork_server import ForkServer
+from serverless_bench.process.fork_server import ForkServer, answer_lines
 from serverless_bench.worker.rehearsal import rehearse
 
 
@@ -30,7 +29,7 @@ def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
         _work(socket.socket(fileno=worker_fd), order["fork"], live_fd)
 
     server = ForkServer(control_fd, run)
-    rehearse(json.loads(rehearsal))
+    rehearse(rehearsal)
     server.serve()
 
 
@@ -41,13 +40,13 @@ def _work(driver: socket.socket, slot: int, live_fd: int) -> None:
     from serverless_bench.worker.live_board import LiveBoard  # noqa: PLC0415
 
     board = LiveBoard(mmap.mmap(live_fd, 0)).writer(slot)
-    # A driver that has gone has nothing to say any more, and needs no record.
-    with suppress(BrokenPipeError, ConnectionResetError), driver.makefile("rwb") as stream:
-        for line in stream:
-            invocation = InvocationSpec.from_json(json.loads(line))
-            record = run_invocation(invocation, board=board)
-            stream.write(json.dumps(record.to_json()).encode() + b"\n")
-            stream.flush()
+
+    def record(invocation: Any) -> str:  # noqa: ANN401 - JSON
+        return json.dumps(
+            run_invocation(InvocationSpec.from_json(invocation), board=board).to_json()
+        )
+
+    answer_lines(driver, record)
 
 
 if __name__ == "__main__":

@@ -36,15 +36,9 @@ class WorkersExecutor(RemoteExecutor):
         Has ``control``; its ``concurrency`` is the most events that lie there at once.
     """
 
-    info: ClassVar = ExecutorInfo(remote=True, polled=True, settings=frozenset({"control_prefix"}))
-
-    def __init__(self, job: JobSpec) -> None:
-        if job.load.folder is not None:
-            raise UsageError(
-                "workers write no files, only objects",
-                hint="leave `path` out, or `executor` local for files of this machine",
-            )
-        super().__init__(job)
+    info: ClassVar = ExecutorInfo(
+        remote=True, polled=True, writes_files=False, settings=frozenset({"control_prefix"})
+    )
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
@@ -64,7 +58,7 @@ class _EventWriter(Launcher):
     threads = _THREADS
 
     def __init__(self, job: JobSpec, control: Target, progress: RunProgress) -> None:
-        super().__init__(min(job.concurrency, job.number))
+        super().__init__(job.at_once)
         self._progress = progress
         self._events = ObjectIO(for_events(control))
         self._run_id = ""
@@ -81,7 +75,7 @@ class _EventWriter(Launcher):
             message = f"its event could not be written: {exc}"
             if exc.status == HTTPStatus.FORBIDDEN:
                 raise ExecutorError(message, hint="check what these credentials may do") from exc
-            raise NotLaunchedError(message, 1) from exc
+            raise NotLaunchedError(message) from exc
         return 0
 
     def close(self) -> None:

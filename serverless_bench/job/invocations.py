@@ -45,7 +45,7 @@ def invocation_specs(
     shared = {one.name: getattr(job, one.name) for one in fields(Work)}
     if job.load.rate is not None:
         # Of a rate, the share of those that run at once.
-        rate = job.load.rate / min(job.number, job.concurrency)
+        rate = job.load.rate / job.at_once
         shared["load"] = replace(job.load, rate=rate)
     endpoints = (job.target.endpoint_url, *job.endpoints)
     for index in range(job.number) if indexes is None else sorted(indexes):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load
@@ -120,6 +120,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         launched, what it is and whether it may do what the job needs.
     scheduler
         Address of a Dask cluster; None to start one on this machine.
+    lithops_keys
+        Whether Lithops may send the keys in its configuration with every call.
     slots
         Functions at once of a Dask cluster that is started; None for four per processor.
     start_timeout
@@ -164,6 +166,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     arch: str | None = None
     probe: bool = True
     scheduler: str | None = None
+    lithops_keys: bool = False
     slots: int | None = None
     start_timeout: float = 60.0
     endpoints: tuple[str, ...] = ()
@@ -213,6 +216,9 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         """Refuse a load that lacks what the workload is about, or has what means nothing to it."""
         name, load = self.workload, self.load
         workload = open_workload(name)
+        defines = type(workload).operations is not Workload.operations
+        if not defines and workload.uses_store and not workload.runs_code:
+            raise PluginError(f"workload {name!r} does not define `operations`")
         if workload.about and not getattr(load, workload.about):
             raise wrong(workload.about, f"is missing: the workload {name} needs it")
         for setting in fields(load):
@@ -263,6 +269,11 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 f"{rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
                 hint="ask for fewer a second, or for a shorter `duration`",
             )
+
+    @property
+    def at_once(self) -> int:
+        """Functions that may be alive at once: no more than there are."""
+        return min(self.concurrency, self.number)
 
     @property
     def gate_poll_s(self) -> float:

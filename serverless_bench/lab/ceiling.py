@@ -83,7 +83,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
     # What one function reads of an object is an object to the store that drains.
     size = job.size or max(1, max(known, default=_LEAST_BYTES) // (job.load.split or 1))
     total = sum(known) * job.read_times or job.number * job.objects * size
-    invocations = min(job.number, job.concurrency)
+    invocations = job.at_once
     size = min(size, _LIMIT_BYTES // invocations)
     objects = max(1, min(total, _LIMIT_BYTES) // (invocations * size))
     reads = moving_kind(job) is OperationKind.GET

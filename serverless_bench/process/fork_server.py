@@ -27,14 +27,55 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    import subprocess
 
 _PR_SET_PDEATHSIG: Final = 1
 """prctl(2)"""
 _MAX_READ: Final = 1 << 16
 _MAX_FDS: Final = 16
+
+
+def start_fork_server(
+    module: str, rehearsal: str, environment: Mapping[str, str], *files: int
+) -> "tuple[socket.socket, subprocess.Popen[bytes]]":
+    """Start a fork server of ours in a process of its own.
+
+    Parameters
+    ----------
+    module
+        What it runs, with the descriptors of the connection and of ``files``, and ``rehearsal``.
+    rehearsal
+        JSON of an invocation to perform, and to fail, before the first fork.
+    environment
+        Variables besides those of this process.
+    *files
+        Descriptors that it inherits.
+
+    Returns
+    -------
+    tuple
+        The connection to it, and the process.
+    """
+    import subprocess  # noqa: PLC0415 - functions on the Lambda host load this module, too
+
+    ours, theirs = socket.socketpair()
+    with theirs:
+        fds = (theirs.fileno(), *files)
+        process = subprocess.Popen(  # noqa: S603 - our own module
+            # -P: what lies in the current directory is not ours to import.
+            [sys.executable, "-P", "-m", module, *map(str, fds), rehearsal],
+            env={**os.environ, **environment},
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    return ours, process
 
 
 class ForkServer:
@@ -166,6 +207,15 @@ class ForkServer:
 
     def _send(self, message: dict[str, Any]) -> None:
         self._control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def answer_lines(driver: socket.socket, answer: Callable[[Any], str]) -> None:
+    """Answer each line of JSON with another, until there are no more."""
+    # A driver that has gone has nothing to say any more, and needs no answer.
+    with suppress(BrokenPipeError, ConnectionResetError), driver.makefile("rwb") as stream:
+        for line in stream:
+            stream.write(answer(json.loads(line)).encode() + b"\n")
+            stream.flush()
 
 
 def _end_group(pid: int) -> None:

@@ -316,6 +316,9 @@ class JobSettings:
         str | None,
         Meaning("Of a Dask cluster, as in tls://HOST:8786; without it one is started here."),
     ] = None
+    lithops_keys: Annotated[
+        bool, Meaning("Let Lithops send the keys in its configuration with every call.")
+    ] = False
     slots: Annotated[
         int | None,
         Harmless("Functions at once of a Dask cluster that is started."),

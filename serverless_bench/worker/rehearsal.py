@@ -1,9 +1,8 @@
 """What a parent does once before it forks workers, so that none of them has to."""
 
+import json
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
 from urllib.parse import urlsplit
 
 from serverless_bench.clients import CLIENTS
@@ -13,8 +12,8 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
 
 
-def rehearse(event: Mapping[str, Any]) -> None:
-    """Do once, for all workers, what a first invocation does besides its transfer.
+def rehearse(event: str) -> None:
+    """Do once, for all workers, what a first invocation, as JSON, does besides its transfer.
 
     It imports the client, loads its models, makes a TLS context and asks OpenSSL for a
     cipher. Inherited, that costs each worker 5 MiB less than done by itself.
@@ -23,12 +22,12 @@ def rehearse(event: Mapping[str, Any]) -> None:
     from serverless_bench.worker import invocation  # noqa: PLC0415 - not what a worker needs first
 
     keystream.Keystream("").agrees(0, memoryview(bytes(1)))
-    invocation.handle(event)
+    invocation.handle(json.loads(event))
     invocation.forget_clients()
 
 
-def rehearsal(job: JobSpec) -> dict[str, Any]:
-    """Return an invocation like the job's that fails at a closed port of this machine."""
+def rehearsal(job: JobSpec) -> str:
+    """Return, as JSON, an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
     # What a read takes at once may be less than any part that can be written.
     transfer = replace(job.transfer, retries=0, timeout=1.0, part_size=None)
@@ -48,4 +47,5 @@ def rehearsal(job: JobSpec) -> dict[str, Any]:
         # Threads do not come along into a fork: what waits for one would wait for ever.
         target = replace(target, client="", protocol=StoreProtocol.S3, client_option=())
     first = next(invocation_specs(once, run_id="", created_ns=0))
-    return asdict(replace(first, target=target, not_after_ns=sys.maxsize))
+    first = replace(first, target=target, not_after_ns=sys.maxsize)
+    return json.dumps(asdict(first))

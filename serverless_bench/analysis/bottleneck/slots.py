@@ -58,7 +58,7 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
     within = (edges >= submitted[is_submitted].min()) & (edges <= collected[is_submitted].max())
     edges = edges[within]
     length = time.between_each_ns(edges[:-1], edges[1:])
-    idle = np.full(len(length), min(run.job.concurrency, run.job.number))
+    idle = np.full(len(length), run.job.at_once)
     first_launch = submitted[is_submitted & (table["launch"] == 0)]
     left = run.job.number - _count(edges, first_launch)
     demand = {

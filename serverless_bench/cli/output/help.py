@@ -23,8 +23,8 @@ SECTIONS: Final = {
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack memory arch function function-region probe max-cost prices"
-    " scheduler slots control-prefix start-timeout quota network-quota round-trip function-mb-s vpc"
-    " express cross-region show-prices",
+    " scheduler lithops-keys slots control-prefix start-timeout quota network-quota round-trip"
+    " function-mb-s vpc express cross-region show-prices",
     "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",
     "Output": "name format full run-dir dry-run keep pickle plot ceiling progress metrics",

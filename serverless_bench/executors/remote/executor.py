@@ -3,6 +3,7 @@
 from collections.abc import Collection, Generator, Iterable
 from typing import ClassVar
 
+from serverless_bench.errors import UsageError
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher
 from serverless_bench.executors.remote.map import RemoteMap
@@ -19,11 +20,21 @@ class RemoteExecutor:
     ----------
     job
         Has a control target, or nothing is followed.
+
+    Raises
+    ------
+    UsageError
+        If its functions would write files, and those of this executor do not.
     """
 
     info: ClassVar = ExecutorInfo(remote=True, settings=frozenset({"control_prefix"}))
 
     def __init__(self, job: JobSpec) -> None:
+        if job.load.folder is not None and not self.info.writes_files:
+            raise UsageError(
+                f"functions of `executor` {job.executor} write no files, only objects",
+                hint="leave `path` out, or `executor` local for files of this machine",
+            )
         self.job = job
         self._seen = RequestedRecords(job.number)
 
@@ -40,6 +51,12 @@ class RemoteExecutor:
             self.job, None, progress, since_ns=since_ns, seen=self._seen, polled=self.info.polled
         )
         return following.run(invocations)
+
+    def note_batches(self, progress: RunProgress, at_once: int, why: str) -> None:
+        """Tell the user if fewer functions may run at once than the job asks for, and why."""
+        if at_once < self.job.at_once:
+            batches = -(-self.job.number // at_once)
+            progress.note(f"{why}: {batches} batches instead of one")
 
     def run_with(
         self, launcher: Launcher, invocations: Iterable[InvocationSpec], progress: RunProgress

@@ -43,12 +43,25 @@ class LaunchingHost:
         How an error begins that says why it does not run.
     timeout_s
         How long it may be silent when an answer is due.
+    word, order
+        Its first order, and what the answer has.
     env
         The host's environment; None for the driver's, with its credentials.
+
+    Raises
+    ------
+    ExecutorError
+        If it cannot follow its first order; it has ended then.
     """
 
     def __init__(
-        self, module: str, failure: str, timeout_s: float, env: Mapping[str, str] | None = None
+        self,
+        module: str,
+        failure: str,
+        timeout_s: float,
+        word: str,
+        order: Mapping[str, Any],
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self._failure = failure
         self._timeout_s = timeout_s
@@ -74,6 +87,11 @@ class LaunchingHost:
         # A daemon: Ctrl-C must not wait for a cluster.
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
+        try:
+            self.about = self.ask(word, **order)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the host, if it has not ended, and wait until it has."""

@@ -21,7 +21,7 @@ class NotLaunchedError(SbenchError):
         How often.
     """
 
-    def __init__(self, message: str, refusals: int) -> None:
+    def __init__(self, message: str, refusals: int = 1) -> None:
         super().__init__(message)
         self.refusals = refusals
 

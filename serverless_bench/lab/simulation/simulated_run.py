@@ -146,7 +146,7 @@ def _saved(
 
 def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
     """Return the job as the run directory has it: nothing was compared, nobody was launched."""
-    at_once = min(job.concurrency, job.number, deployed.quota or job.number)
+    at_once = min(job.at_once, deployed.quota or job.number)
     given = {one.name: getattr(job, one.name) for one in fields(JobSpec)}
     given |= {
         "executor": EXECUTOR,

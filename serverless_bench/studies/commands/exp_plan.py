@@ -38,7 +38,8 @@ cell_options = group(
 where_options = group(
     settings(
         *("bucket", "endpoint_url", "region", "addressing", "stack", "memory", "arch", "function"),
-        *("function_region", "probe", "scheduler", "slots", "control_prefix", "start_timeout"),
+        *("function_region", "probe", "scheduler", "lithops_keys", "slots", "control_prefix"),
+        "start_timeout",
         endpoint_url="Any S3-compatible store; AWS if only a bucket is named.",
     ),
     option(

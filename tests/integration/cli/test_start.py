@@ -16,18 +16,17 @@ assert main(sys.argv[1:]) == 0
 print(*sys.modules)
 """
 WORKER = """
-import json, sys
 from serverless_bench.worker.rehearsal import rehearsal
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
 job = JobSpec(workload="write", target=target, number=1, size=1)
-print(json.dumps(rehearsal(job)))
+print(rehearsal(job))
 """
 REHEARSED = """
-import json, sys
+import sys
 from serverless_bench.worker.rehearsal import rehearse
-rehearse(json.loads(sys.argv[1]))
+rehearse(sys.argv[1])
 print(*sys.modules)
 """
 STORAGE_LIBRARIES = {"awscrt", "boto3", "botocore", "urllib3"}

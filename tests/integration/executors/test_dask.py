@@ -167,11 +167,53 @@ def test_who_has_no_certificate_does_not_get_in(here: Sbench, store: LoopbackSer
     assert (done.code, done.json["ok"]) == (0, 1), done.err
 
 
+IN_PYTHON = """
+import sys
+from distributed import LocalCluster
+import serverless_bench as sbench
+from serverless_bench.executors.dask import dask_scheduler
+
+if __name__ == "__main__":
+    with LocalCluster(1, threads_per_worker=2, security=True, dashboard_address=None) as cluster:
+        target = sbench.Target(bucket="any", endpoint_url=sys.argv[1])
+        job = sbench.JobSpec(
+            workload="write", target=target, control=target, number=2, size=1024,
+            executor="dask", scheduler=dask_scheduler(cluster),
+        )
+        run = sbench.run_job(job, "w")
+        print(job.scheduler == cluster.scheduler_address, sbench.summarize(run).ok)
+"""
+
+
+def test_a_cluster_of_python_brings_its_certificate(here: Sbench, store: LoopbackServer) -> None:
+    """Coiled's and dask-cloudprovider's certificates are nowhere else; none is saved."""
+    script = here.directory / "script.py"
+    script.write_text(IN_PYTHON)
+    done = subprocess.run(
+        [sys.executable, script, store.endpoint_url],
+        cwd=here.directory,
+        env={**os.environ, **here.environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "True 2\n"), done.stderr
+    files = [path for path in (here.directory / "w").rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"-----BEGIN" in path.read_bytes() for path in files)
+
+
 @pytest.mark.parametrize(
     ("flags", "code", "words"),
     [
         (["--scheduler", "10.0.0.1:8786"], 2, "--scheduler '10.0.0.1:8786' is no address"),
         (["--scheduler", "tcp://127.0.0.1:1", "--slots", "2"], 2, "--slots is for a cluster"),
+        (
+            ["--scheduler", "tcp://s.dask.invalid:8786"],
+            4,
+            "known here for s.dask.invalid",
+        ),
         (["--slots", "0"], 2, "--slots must be at least 1"),
         # It let every host into the scheduler, which was on the user's machine.
         (["--ssh-host", "node1"], 2, "No such option"),
@@ -190,7 +232,7 @@ def test_functions_of_a_cluster_write_no_files(here: Sbench) -> None:
     file = here.directory / "arrays"
     done = here("array", "write", "--path", file, "--number", 1, "--executor", "dask")
     assert done.code == 2
-    assert "functions of a Dask cluster write no files" in done.err
+    assert "functions of --executor dask write no files" in done.err
 
 
 def test_a_cluster_without_workers_is_refused(here: Sbench, store: LoopbackServer) -> None:

@@ -15,7 +15,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.commands.processes import PATIENCE_S
 
-ORDER = {"concurrency": 1, "timeout_s": 10, "event_age_s": 10}
+ORDER = {"concurrency": 1, "timeout_s": 10, "event_age_s": 10, "keys": False}
 
 
 @pytest.mark.parametrize("order", ["", json.dumps(ORDER) + "\n"], ids=["at once", "with an order"])
@@ -108,3 +108,96 @@ def test_what_functions_refuse_is_told_and_not_unpickled(tmp_path: Path) -> None
     assert refused == {"index": 0, "launch": 0, "cause": cause, "permanent": True}
     assert raised["index"] == 2
     assert raised["cause"].startswith("its call by Lithops failed: json.decoder: JSONDecodeError: ")
+
+
+MINIO = {"endpoint": "http://minio", "access_key_id": "AK", "secret_access_key": "SK"}
+AZURE = {"storage_account_name": "mine", "storage_account_key": "K", "location": "x"}
+
+
+@pytest.mark.parametrize(
+    ("backend", "storage", "sections", "key"),
+    [
+        ("k8s", "minio", {"minio": MINIO}, "minio.access_key_id"),
+        (
+            "code_engine",
+            "aws_s3",
+            {"code_engine": {"iam_api_key": "K"}, "aws_s3": {"region": "r"}},
+            "code_engine.iam_api_key",
+        ),
+        ("azure_functions", "azure_storage", {"azure_storage": AZURE}, "storage_account_key"),
+        ("k8s", "aws_s3", {"azure": {"connection_string": "K"}}, "azure.connection_string"),
+        ("k8s", "aws_s3", {"azure": {"sas_token": "K"}}, "azure.sas_token"),
+        ("k8s", "aws_s3", {"rabbitmq": {"amqp_url": "amqp://me:K@h"}}, "rabbitmq.amqp_url"),
+        ("k8s", "aws_s3", {"redis": {"host": "h", "sasl": "x", "port": 1}}, ""),
+    ],
+)
+def test_keys_go_out_only_when_the_user_says_so(
+    tmp_path: Path, backend: str, storage: str, sections: dict[str, object], key: str
+) -> None:
+    """Half of Lithops' backends demand them in the configuration, and it is in every call."""
+    config = {"lithops": {"backend": backend, "storage": storage}, **sections}
+    named = {"LITHOPS_CONFIG": json.dumps(config), "HOME": str(tmp_path)}
+    for keys in (False, True):
+        host = subprocess.run(
+            [sys.executable, "-P", "-m", "serverless_bench.executors.lithops_host"],
+            input=json.dumps({**ORDER, "keys": keys}).encode() + b"\n",
+            capture_output=True,
+            env={**os.environ, **named},
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        said = json.loads(host.stdout)
+        if keys or not key:
+            assert said == {"backend": backend}
+        else:
+            assert said["problem"].startswith("the Lithops configuration holds a key: ")
+            assert said["problem"].endswith(key)
+            assert "`lithops_keys` lets it go" in said["hint"]
+
+
+QUEUED = """
+import json, os, sys
+from lithops import FunctionExecutor
+from serverless_bench.executors import lithops_cloud
+from serverless_bench.executors.lithops_cloud import _delete_all, has_ended
+from tests.commands.processes import until
+
+lithops_cloud._SETTLE_S = 0
+settings = {"backend": "localhost", "storage": "localhost", "data_cleaner": False}
+local = {"version": 1, "runtime": sys.executable}
+executor = FunctionExecutor(config={"lithops": settings, "localhost": local}, log_level=None)
+os.mkfifo("fifo")
+ended, running, queued = futures = [
+    *executor.map(json.loads, ["1"], include_modules=None),
+    *executor.map(lambda path: open(path).read(), [os.path.abspath("fifo")]),
+    *executor.map(json.loads, ["3"], include_modules=None),
+]
+until(lambda: has_ended(ended))
+_delete_all(executor, futures)
+with open("fifo", "w") as fifo:
+    fifo.write("2")
+print(running.result(), queued.result())
+_delete_all(executor, futures)
+storage = executor.internal_storage
+print(storage.storage.list_keys(storage.bucket, "lithops.jobs"), flush=True)
+os._exit(0)
+"""
+
+
+def test_calls_that_are_queued_still_find_their_function(tmp_path: Path) -> None:
+    answers = subprocess.run(
+        [sys.executable, "-c", QUEUED],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "HOME": str(tmp_path),
+            "TMPDIR": str(tmp_path),
+            "PYTHONPATH": str(Path(__file__).parents[3]),
+        },
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert answers.returncode == 0, answers.stderr
+    assert answers.stdout.splitlines() == ["2 3", "[]"]

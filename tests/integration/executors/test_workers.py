@@ -446,4 +446,4 @@ def test_workers_write_no_files(here: Sbench) -> None:
     file = os.fspath(here.directory / "arrays")
     done = here(*("array", "write", "--path", file, "--number", 1, "--executor", "workers"))
     assert done.code == 2
-    assert "workers write no files" in done.err
+    assert "functions of --executor workers write no files" in done.err

@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 
 from serverless_bench import __version__
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.executors.dask import DaskCluster, DaskWorker, _clock_notes, check_place
+from serverless_bench.executors.dask import (
+    DaskCluster,
+    DaskWorker,
+    _clock_notes,
+    check_place,
+    dask_scheduler,
+)
 from serverless_bench.executors.dask_worker import code_digest, describe
 from serverless_bench.executors.remote.host_process import pickled_error
 from serverless_bench.units import NS_PER_S
@@ -126,3 +133,9 @@ def test_these_are_addresses(address: str) -> None:
 def test_these_are_none(address: str) -> None:
     with pytest.raises(UsageError, match="is no address"):
         check_place(address, None)
+
+
+def test_a_cluster_in_python_that_has_ended_is_refused() -> None:
+    ended = SimpleNamespace(scheduler_address="<Not Connected>", security=None)
+    with pytest.raises(UsageError, match="'<Not Connected>' is no address"):
+        dask_scheduler(ended)

@@ -12,6 +12,8 @@ from serverless_bench.executors import EXECUTORS
 from serverless_bench.formats.converters import CONVERTERS
 from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.formats.importers import IMPORTERS
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
@@ -97,6 +99,19 @@ def test_another_package_adds_a_plugin(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(tmp_path)
     assert WORKLOADS.load("theirs") == import_module("math").pi
     assert "theirs" in WORKLOADS.names()
+
+
+def test_a_workload_without_operations_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ran, and its functions did nothing."""
+    package(tmp_path, "sbench_hollow", "hollow = sbench_hollow:WORKLOAD")
+    base = "from serverless_bench.job.workload import Workload\n"
+    hollow = "class Hollow(Workload): pass\nWORKLOAD = Hollow()\n"
+    (tmp_path / "sbench_hollow.py").write_text(base + hollow)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginError, match="workload 'hollow' does not define `operations`"):
+        JobSpec(workload="hollow", target=Target(bucket="b"), number=1)
 
 
 @pytest.mark.parametrize("names", [("one", "two")])
