@@ -45,9 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 MATRICES = tuple(
     f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers", "dask")
 )
-FIRST = ("test_stack.py", *MATRICES, "test_readme.py")
-"""Files that take long. Two workers have the stack and the matrices, which mostly wait: the others
-keep the processors busy meanwhile."""
+FIRST = ("test_stack.py", *MATRICES, "test_readme.py", "test_search.py")
+"""Files that take long: begun late, one of them would run alone at the end. Two workers have the
+stack and the matrices, which mostly wait: the others keep the processors busy meanwhile."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks

@@ -13,8 +13,9 @@ from typing import Final
 from tests.house.measures import NAME, PACKAGE, REPOSITORY
 from tests.house.members import SCRATCH
 
-_MADE: Final = shutil.ignore_patterns(".*", "__pycache__", "dist", "mutants", "sbench-*")
-"""Environments, caches, and what the Makefile and the command make."""
+_MADE: Final = shutil.ignore_patterns(".*", "dist", "mutants", "sbench-*")
+"""Environments, caches, and what the Makefile and the command make. Compiled modules are copied:
+those of files that a test changes are made anew."""
 _TABLES: Final = (
     "pyproject.toml",
     *(path.relative_to(REPOSITORY).as_posix() for path in PACKAGE.glob("*/__init__.py")),
@@ -122,6 +123,11 @@ class Scratch:
     def make(self, *targets: str) -> None:
         """Have the Makefile make something, by the tools of this environment."""
         self._call("make", "-o", ".venv/dev", f"BIN={Path(sys.executable).parent}", *targets)
+
+    def test(self, *paths: str) -> None:
+        """See that tests pass in this copy, with few examples for those that draw them."""
+        how = ("-q", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-profile=mutants")
+        self.run("-m", "pytest", *how, *paths)
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """Run Python in this copy and return what it printed; fail if its exit code is another."""

@@ -238,7 +238,9 @@ class Trial:
     @property
     def prefixes(self) -> tuple[str, str]:
         """Of the data, and of claims and records."""
-        return f"{self.name}/", f"{self.name}-control/"
+        # Matrices of several executors share a store: what one leaves is not counted by another.
+        own = f"{self.rig.executor}/{self.name}"
+        return f"{own}/data/", f"{own}/control/"
 
     def objects(self) -> dict[str, int]:
         """Sizes by key of everything below both prefixes."""
@@ -253,8 +255,12 @@ class Trial:
     def left(self) -> list[str]:
         """Keys, and keys of open uploads."""
         with closing(open_s3(self.target)) as s3:
-            uploads = s3.list_multipart_uploads(Bucket=self.target.bucket, Prefix=self.name)
-        return [*self.objects(), *(upload["Key"] for upload in uploads.get("Uploads", ()))]
+            answers = [
+                s3.list_multipart_uploads(Bucket=self.target.bucket, Prefix=prefix)
+                for prefix in self.prefixes
+            ]
+        uploads = [upload for answer in answers for upload in answer.get("Uploads", ())]
+        return [*self.objects(), *(upload["Key"] for upload in uploads)]
 
     def check(self, done: Done | None = None) -> Summary:
         """Check the identities, the bytes and the causes of the run as it is now."""

@@ -30,7 +30,8 @@ EDITS = {
 """By file, what the page asks for: a line, or a name, before one that is there."""
 TESTS = (
     *("tests/unit/cli", "tests/unit/package/test_imports.py", "tests/house/test_names.py"),
-    *("tests/integration/documents/test_versions.py", "tests/integration/cli/test_as_a_process.py"),
+    "tests/integration/documents/test_versions.py",
+    "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
 )
 """Tests of all commands, and of what is said of them."""
 
@@ -50,4 +51,4 @@ def test_a_command_is_a_file_and_a_line_and_turns_no_test_red(tmp_path: Path) ->
     assert scratch.changed("serverless_bench") == {own, "serverless_bench/cli/main.py"}
     assert "whence.py" in scratch.run("-m", "serverless_bench", "whence")
     assert "  whence " in scratch.run("-m", "serverless_bench", "--help")
-    scratch.run("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS)
+    scratch.test(*TESTS)

@@ -47,5 +47,5 @@ def test_a_figure_needs_two_files_of_the_package_and_turns_no_test_red(tmp_path:
     for targets in made:
         scratch.make(*targets.split())
     assert scratch.changed("serverless_bench") == {name for name in EDITS if name[0] == "s"}
-    scratch.run("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS)
+    scratch.test(*TESTS)
     scratch.run("-c", COMPARED)

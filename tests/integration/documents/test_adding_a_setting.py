@@ -19,7 +19,8 @@ EDITS = {
 """By file, what the page asks for: lines, before some that are there."""
 TESTS = (
     *("tests/unit/cli", "tests/unit/driver/test_settings.py", "tests/unit/driver/test_job_file.py"),
-    *("tests/unit/job", "tests/unit/package/test_public_names.py", "tests/unit/rundir"),
+    *("tests/unit/job", "tests/unit/package/test_public_names.py"),
+    *("tests/unit/rundir/test_archive.py", "tests/unit/rundir/test_planned.py"),
     *("tests/unit/analysis/test_recorded_runs.py", "tests/unit/history/test_recorded.py"),
     "tests/integration/documents/test_reference_page.py",
 )
@@ -43,4 +44,4 @@ def test_a_boolean_needs_two_files_of_the_package_and_turns_no_test_red(tmp_path
     job = ("--number", "1", "--mb", "1", "--run-dir", "runs", "--name", "own", "--calm")
     scratch.run("-m", "serverless_bench", "write", *job)
     assert '"calm":true' in (scratch.root / "runs/own/run.json").read_text().replace(" ", "")
-    scratch.run("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS)
+    scratch.test(*TESTS)

@@ -30,7 +30,7 @@ from tests.commands.command import Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
 from tests.stores.servers import KEYS
 
-FUNCTIONS, SLOTS = 1000, 8
+SLOTS = 8
 
 
 @pytest.fixture
@@ -65,11 +65,12 @@ def job(store: LoopbackServer, *flags: str | int | Path) -> Sequence[str | int |
     )
 
 
-def test_a_thousand_functions_on_eight_slots(
-    here: Sbench, store: LoopbackServer, family: Family
+@pytest.mark.parametrize("number", [320, pytest.param(1000, marks=pytest.mark.full)])
+def test_many_functions_on_eight_slots(
+    here: Sbench, store: LoopbackServer, family: Family, number: int
 ) -> None:
     """Every byte is there, and compared; then nothing runs any more, and nothing lies about."""
-    many = ("--number", FUNCTIONS, "--slots", SLOTS)
+    many = ("--number", number, "--slots", SLOTS)
     writer = here.apart.start(
         "write", *job(store, *many, "--size", "64KiB", "--key-file", "keys", "--name", "w")
     )
@@ -79,14 +80,14 @@ def test_a_thousand_functions_on_eight_slots(
     out, err = writer.communicate(timeout=PATIENCE_S)
     assert writer.returncode == 0, err
     until(lambda: have_ended(running))
-    assert "8 slots for 1000 functions: 125 batches" in err
-    assert json.loads(out.splitlines()[-1])["bytes"] == FUNCTIONS << 16
+    assert f"8 slots for {number} functions: {number // 8} batches" in err
+    assert json.loads(out.splitlines()[-1])["bytes"] == number << 16
     read = here.apart("read", *job(store, *many, "--key-file", "keys", "--name", "r"))
     counts = [read.json[name] for name in ("ok", "failed", "lost", "duplicate", "bytes")]
-    assert (read.code, counts) == (0, [FUNCTIONS, 0, 0, 0, FUNCTIONS << 16]), read.err
+    assert (read.code, counts) == (0, [number, 0, 0, 0, number << 16]), read.err
     run = load_run(here.directory / "r")
     assert len(set(run.functions["worker_id"])) <= SLOTS, "processes are used again"
-    assert run.operations["verified_bytes"].sum() == FUNCTIONS << 16
+    assert run.operations["verified_bytes"].sum() == number << 16
     until(family.gone)
     assert sorted(path.name for path in here.directory.iterdir()) == ["keys", "r", "tmp", "w"]
     assert list((here.directory / "tmp").iterdir()) == []

@@ -1,17 +1,16 @@
 """One identity for all processes of a command: asked for once, and renewed once."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from serverless_bench.driver.boto import configured_region
-from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, running_host
+from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost
 from tests.clouds.sts import sts
 from tests.commands.command import Sbench
 from tests.commands.terminal import on_terminal
-from tests.stores.servers import loopback
 
 linux = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
@@ -30,18 +29,6 @@ STS_KEYS = KEYS["AWS_ACCESS_KEY_ID"], KEYS["AWS_SECRET_ACCESS_KEY"]
 PROMPT = "MFA code for"
 RENEWED_S = 900
 """botocore renews credentials that are good for less than 15 minutes."""
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with loopback(log=tmp_path_factory.mktemp("identity") / "log") as server:
-        yield server.endpoint_url
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[LambdaHost]:
-    with running_host() as running:
-        yield running
 
 
 def configured(home: Path, text: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Credentials that have expired: one line before a run, patience in it, and a run that goes on."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -14,10 +14,9 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote import thread_pool
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
-from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client, running_host
+from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client
 from tests.commands.command import Done, Sbench
 from tests.stores.faulty import FaultServer, fails
 from tests.stores.servers import credentials
@@ -166,18 +165,6 @@ WRITE = (
     *("write", "--executor", "lambda", "--function", NAME, "--bucket", "b", "--name", "w"),
     *("--number", NUMBER, "--concurrency", 4, "--size", "64KiB", "--start-timeout", 60),
 )
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    with serving() as server:
-        yield server.endpoint_url
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[LambdaHost]:
-    with running_host() as running:
-        yield running
 
 
 def expiring(sbench: Sbench, *, records: int, times: int) -> dict[str, str]:

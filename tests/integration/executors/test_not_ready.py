@@ -21,8 +21,7 @@ from serverless_bench.executors import aws_lambda_client
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.server import serving
-from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client, running_host
+from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client
 from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import Proxy, Refusal, proxy_of
 from tests.stores.faulty import Answer, Exchange, FaultServer, fails
@@ -172,18 +171,6 @@ def test_a_bucket_that_answers_head_says_it_by_the_date(date: str, words: str) -
         target = Target(bucket="b", endpoint_url=store.endpoint_url)
         with pytest.raises(StoreError, match=re.escape(words)), boto.explained(target):
             boto.open_s3(target).head_bucket(Bucket="b")
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    with serving() as server:
-        yield server.endpoint_url
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[LambdaHost]:
-    with running_host() as running:
-        yield running
 
 
 @pytest.fixture

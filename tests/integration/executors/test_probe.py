@@ -13,7 +13,6 @@ import serverless_bench
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.run_keys import planned_keys
 from serverless_bench.job.keys import new_run_id
-from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.digests import digest_of
 from serverless_bench.rundir.run import load_run
 from tests.clouds.lambda_hosts import NAME, LambdaHost, install, running_host
@@ -28,12 +27,6 @@ HANDLER = "serverless_bench.worker.handler.handler"
 ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00\x01\x00\x00\x00" + bytes(40)
 """The head of a library for another processor (AArch64)."""
 OTHER_PROCESSOR = "x86_64" if platform.machine() == "aarch64" else "arm64"
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    with serving() as server:
-        yield server.endpoint_url
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Every experiment's picture holds each cell of its table once, at its height."""
 
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -48,24 +49,32 @@ def drawn_up(name: str, scale: str) -> Report:
     return make_report(plan, observed)
 
 
+def kept(name: str) -> Report:
+    """The report of a page that is kept."""
+    data = orjson.loads((PAGES / f"{name}.json").read_bytes())
+    return make_report(*from_data(load_experiment(name), data))
+
+
 def reports() -> list[Any]:
-    """The pages that are kept, and every experiment with made-up runs at both scales."""
-    kept = [
-        pytest.param(make_report(*from_data(load_experiment(path.stem), data)), id=path.stem)
+    """The pages that are kept, and every experiment with made-up runs at both scales.
+
+    They are made by the tests: every worker of a test run collects all tests.
+    """
+    pages = [
+        pytest.param(partial(kept, path.stem), id=path.stem)
         for path in sorted(PAGES.glob("*.json"))
-        if (data := orjson.loads(path.read_bytes()))
     ]
     made = [
-        pytest.param(drawn_up(name, scale), id=f"{name}-{scale}")
+        pytest.param(partial(drawn_up, name, scale), id=f"{name}-{scale}")
         for name in names()
         for scale in ("small", "paper")
     ]
-    return [*kept, *made]
+    return [*pages, *made]
 
 
 @pytest.fixture(scope="module", params=reports())
 def report(request: pytest.FixtureRequest) -> Report:
-    found: Report = request.param
+    found: Report = request.param()
     return found
 
 
