@@ -59,7 +59,7 @@ def simulate(
     ------
     UsageError
         If the job is inconsistent, has a setting that is not simulated, or takes more than a day,
-        or if a function on Lambda exceeds Lambda's limit on its duration.
+        or a function exceeds Lambda's limit on its duration.
     ArchiveError
         If the directory holds a run, or cannot be written.
 
