@@ -155,7 +155,7 @@ def begin_late(record: dict[str, Any]) -> None:
         ("read", answer_at_once, "times", "first byte after 0.000 ms, the store sent it"),
         ("write", acknowledge, "times", "acknowledged too soon: one 0.000 ms after"),
         ("ranges", shift("attempts", "end_ns", -50 * MS), "times", "its clock would have to be"),
-        ("open", shift("operations", "intended_ns", 5 * MS), "schedule", "distances between"),
+        ("open", shift("operations", "intended_ns", 5 * MS), "schedule", "intervals between"),
         ("open", put("operations", "intended_ns", None), "schedule", "1 have no due time"),
         ("mixed", copy_last, "asked", "1 operations of kind copy, which is not in the mix"),
     ],
