@@ -1,1 +1,1 @@
-"""Files of other tools, in and out: importers, exporters and converters of job files."""
+"""Importers, exporters and converters for files of other tools."""

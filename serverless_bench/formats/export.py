@@ -1,4 +1,4 @@
-"""Write a run for other tools, to a file that may be compressed."""
+"""Export of a run for other tools, to a file that may be compressed."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +19,7 @@ def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) ->
     run
         A saved run, or its directory.
     out
-        File to write; ``.zst`` at its end compresses it. Or a file that is open for bytes.
+        File to write, compressed if its name ends in ``.zst``; or a file that is open for bytes.
     format
         ``warp`` for the op-log that ``warp analyze`` reads, ``csv`` or ``parquet`` for the
         table of operations, ``pywren`` for the pickle of (start, stop, MB/s).
@@ -46,14 +46,14 @@ def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) ->
 
 
 def _opened(path: Path, stack: ExitStack) -> BinaryIO:
-    """Return the file to write to, compressed if its name says so."""
+    """Return the file to write to, with compression if its name requires it."""
     try:
         file = stack.enter_context(replacing(path))
     except OSError as exc:
         raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
     if path.suffix != ".zst":
         return file
-    with extra("warp", f"{path}", otherwise=", or leave .zst away"):
+    with extra("warp", f"{path}", otherwise=", or omit .zst"):
         import zstandard  # noqa: PLC0415 - an extra
     writer = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
     return stack.enter_context(writer)

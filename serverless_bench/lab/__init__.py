@@ -1,1 +1,1 @@
-"""Rigs: servers, a Lambda host and a model to try jobs against, on this machine."""
+"""Rigs on this machine to try jobs against: servers, a Lambda host and a model."""

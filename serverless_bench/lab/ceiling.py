@@ -1,7 +1,7 @@
-"""The harness ceiling: the same job against a store that keeps nothing.
+"""The harness ceiling: the same job against a store that keeps no data.
 
-A result near the ceiling is a result about this machine and this client, not about the
-store. The job is the same but for its length: a few GB, so that it takes seconds.
+A result near the ceiling characterizes this machine and this client, not the store. The
+job is the same apart from its length: a few GB, so that it takes seconds.
 """
 
 import tempfile
@@ -28,10 +28,10 @@ _LEAST_BYTES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
-    """What the harness reaches when the store costs next to nothing."""
+    """Rate of the harness if the store takes almost no time."""
 
     bytes_per_s: float
-    """Of the whole run, as ``Summary.whole_bytes_per_s``."""
+    """Rate of the complete run, as ``Summary.whole_bytes_per_s``."""
 
     def sentence(self, whole_bytes_per_s: float | None) -> str:
         """Return one line for the report of a run."""
@@ -45,31 +45,31 @@ class Ceiling:
 
 
 def check_ceiling(job: JobSpec) -> None:
-    """Refuse to measure the ceiling where it would measure something else; call it before the run.
+    """Reject a job whose ceiling cannot be measured here; call this before the run.
 
     Raises
     ------
     UsageError
-        If functions run elsewhere, or do something other than write or read.
+        If functions run elsewhere, or the job neither writes nor reads.
     """
     if not info_of(job.executor).shares_memory:
         raise UsageError(
             f"`ceiling` needs functions on this machine, not {job.executor!r}",
-            hint="sbench serve --host on a machine of theirs is a store to compare with",
+            hint="run sbench serve --host on a machine near them as a store to compare with",
         )
     if moving_kind(job) is None:
         raise UsageError(f"`ceiling` is for write and read, not {job.workload!r}")
 
 
 def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
-    """Run ``job``, shortened, against a loopback store that drains.
+    """Run ``job``, shortened, against a loopback store that discards its data.
 
     Parameters
     ----------
     job
-        A write or a read that was performed.
+        A write or a read that has been run.
     keys
-        What it read; their sizes are all that counts.
+        Keys that it read; only their sizes matter.
 
     Raises
     ------
@@ -79,10 +79,10 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
         As ``run_job`` does.
     """
     check_ceiling(job)
-    known = [size for size in map(declared_size, keys) if size]
-    # What one function reads of an object is an object to the store that drains.
-    size = job.size or max(1, max(known, default=_LEAST_BYTES) // (job.load.split or 1))
-    total = sum(known) * job.read_times or job.number * job.objects * size
+    sizes = [size for size in map(declared_size, keys) if size]
+    # The part of an object that one function reads becomes an object of the loopback store.
+    size = job.size or max(1, max(sizes, default=_LEAST_BYTES) // (job.load.split or 1))
+    total = sum(sizes) * job.read_times or job.number * job.objects * size
     invocations = job.at_once
     size = min(size, _LIMIT_BYTES // invocations)
     objects = max(1, min(total, _LIMIT_BYTES) // (invocations * size))
@@ -109,7 +109,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
 
 
 def _keys(count: int, size: int) -> list[str]:
-    # The loopback store has every object whose key declares its size.
+    # The loopback store has all objects whose keys declare a size.
     return [
         object_key(prefix="sbench/", run_id="ceiling", index=0, launch=0, number=number, size=size)
         for number in range(count)

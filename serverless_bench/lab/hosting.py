@@ -1,4 +1,4 @@
-"""Commands that host something until they are stopped, or until a command of the user ends."""
+"""Support for commands that host a server until they are stopped, or a user's command ends."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ _TIMEOUT_S: Final = 5.0
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Return an event that Ctrl-C, SIGTERM and SIGHUP set: they are how it ends."""
+    """Return an event that Ctrl-C, SIGTERM and SIGHUP set to end the command."""
     stop = asyncio.Event()
     for number in heard():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -26,18 +26,18 @@ async def until_end(
     stop: asyncio.Event,
     check: Callable[[], None] = lambda: None,
 ) -> int:
-    """Run a command to its end, or to ours; return its exit code.
+    """Run a command until it ends or ``stop`` is set; return its exit code.
 
     Parameters
     ----------
     command
-        Empty to wait for ``stop``, and to return 0.
+        Command and arguments; empty to wait for ``stop`` and return 0.
     variables
-        What its environment has besides ours.
+        Variables to add to its environment.
     stop
-        Ends it when set.
+        Event that ends the command.
     check
-        Called again and again; what it raises ends the command, too.
+        Called periodically; an exception from it ends the command, too.
 
     Raises
     ------
@@ -45,7 +45,7 @@ async def until_end(
         If the command cannot be run.
     """
     process = None
-    ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait())}
+    endings: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait())}
     if command and not stop.is_set():
         try:
             process = await asyncio.create_subprocess_exec(
@@ -53,11 +53,11 @@ async def until_end(
             )
         except OSError as exc:
             raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
-        ends.add(asyncio.ensure_future(process.wait()))
+        endings.add(asyncio.ensure_future(process.wait()))
     try:
-        while not any(end.done() for end in ends):
+        while not any(end.done() for end in endings):
             check()
-            await asyncio.wait(ends, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(endings, timeout=_TICK_S, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if process is not None and process.returncode is None:
             process.terminate()

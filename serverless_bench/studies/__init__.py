@@ -1,21 +1,21 @@
-"""Studies that others published, as files that anyone can run again.
+"""Published studies, as files from which anyone can repeat them.
 
-Each ``*.toml`` here is one: its axes, its metrics, what it claims, and the rows that were
-published. From a file to a page::
+Each ``*.toml`` here is a study: axes, metrics, claims, and published rows.
+From a file to a page::
 
-    definition    what a file may say, checks of published rows included    Experiment
-    contradictions which published rows do not
-    loading       the file, checked
-    settings      a cell's settings as a job        JobSpec
-    cells         all that is to be run             Cell
-    plan          how often and in which order, at which cost, kept so that it can go on
-    pilot         how long the runs of each cell last
-    runner        every cell once in each round, and where the objects go
-    observations  the runs of each cell, as numbers CellRuns
-    comparisons   ratios within rounds, judged as one family; what they could find
-    hypotheses    what holds of each claim, as verdicts
-    table         measured beside published
-    report        all of it as text or JSON, by a writer; plot draws it
+    definition    content of a file, including checks of published rows    Experiment
+    contradictions    published rows that fail these checks
+    loading       parsing and validation of a file
+    settings      conversion of a cell's settings into a job        JobSpec
+    cells         list of all combinations to run             Cell
+    plan          order and number of runs and their cost, saved so that a run can be resumed
+    pilot         duration of the runs of each cell
+    runner        rounds that run each cell once, and the stores for the objects
+    observations  results of the runs of each cell    CellRuns
+    comparisons   ratios within rounds, judged as one family; power of an experiment
+    hypotheses    verdict on each claim
+    table         measured values beside published values
+    report        text or JSON, written by a writer; plot draws the picture
 
 docs/experiments/README.md is the guide.
 """
@@ -23,9 +23,9 @@ docs/experiments/README.md is the guide.
 from typing import Final, Literal, get_args
 
 SCALES: Final = ("small", "paper")
-"""Small enough for a laptop, and as it was published."""
+"""Scales: small enough for a laptop, and as published."""
 Design = Literal["full", "one-factor", "list"]
 DESIGNS: Final[tuple[str, ...]] = get_args(Design)
-"""All combinations of the axes; a baseline and one change at a time; the cells by name."""
+"""Designs: all combinations of the axes; a baseline and single changes of it; the named cells."""
 MAX_REPEATS: Final = 1000
-"""Rounds; no experiment has had a hundred."""
+"""Maximum number of rounds; no experiment has had a hundred."""

@@ -1,4 +1,4 @@
-"""From an experiment to the list of its cells. Pure."""
+"""Construction of the cells of an experiment. Pure."""
 
 import os
 import re
@@ -26,51 +26,51 @@ from serverless_bench.studies.settings import check_settings, is_shaped, merged
 from serverless_bench.units import format_count
 
 CELL: Final = "cell"
-"""What the names of cells are called where an axis is expected."""
+"""Name of the column of cells' names, where the name of an axis is expected."""
 MAX_CELLS: Final = 1000
-"""Each is run several times; the largest study here has 40."""
+"""Maximum number of cells, each with repeated runs; the largest study here has 40."""
 _SLUG: Final = re.compile(r"[^A-Za-z0-9.]+")
 _SLUG_LENGTH: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One combination of settings, to be run again and again."""
+    """One combination of settings, to run repeatedly."""
 
     slug: str
-    """Its directory; unlike that of any other cell."""
+    """Name of its directory, unique among the cells."""
     name: str = ""
-    """Empty unless the file names it."""
+    """Name in the file, or empty."""
     control: bool = False
-    """Whether it stands beside the design, and on no line of it."""
+    """Whether it is a control, outside the lines of the design."""
     at: Mapping[str, Value]
-    """By axis."""
+    """Values by axis."""
     settings: Settings
     skipped: str = ""
-    """Why it is not run; empty for cells that are."""
+    """Reason for not running the cell; empty for cells that run."""
     not_here: bool = False
-    """Whether this machine is the reason."""
+    """Whether the reason is this machine."""
     crowded: str = ""
-    """Why its functions and the store share processors; empty if they need not."""
+    """Reason why functions and store share processors; empty if they do not have to."""
     paper_at: Mapping[str, Value] = field(default_factory=dict)
-    """``at`` in the values of the paper, where values are paired."""
+    """``at`` in the values of the paper, for axes with paired values."""
 
     def value(self, axis: str) -> Value | None:
-        """Return where it is on an axis, or its name; None if nowhere."""
+        """Return the value on an axis, or the name; None for an axis without a value."""
         return self.name if axis == CELL else self.at.get(axis)
 
     def matches(self, at: Mapping[str, Value]) -> bool:
-        """Tell whether it is at a point, given in its own values."""
+        """Return whether the cell has these values, in the scale of the cell."""
         return all(str(self.value(name)) == str(value) for name, value in at.items())
 
     @property
     def shaped_store(self) -> bool:
-        """Whether its store behaves as the experiment tells it to."""
+        """Whether the experiment configures the behaviour of the store."""
         return is_shaped(self.settings)
 
     @property
     def label(self) -> str:
-        """Its name, or its values, for people."""
+        """Name or values, for display."""
         return self.name or " ".join(f"{name}={value}" for name, value in self.at.items()) or "all"
 
 
@@ -83,58 +83,60 @@ def make_cells(
     changes: Settings | None = None,
     protocol: StoreProtocol = StoreProtocol.S3,
 ) -> tuple[Cell, ...]:
-    """Return the cells of an experiment in their order, those that cannot run included.
+    """Return the cells of an experiment in order, including cells that cannot run.
 
     Parameters
     ----------
     experiment, scale
-        Which, and how large.
+        The experiment, and the scale of it.
     design
-        One of ``DESIGNS``; the file's own if empty.
+        A design of ``DESIGNS``; empty for the design in the file.
     only
-        By axis: the texts of the values that are kept.
+        Values to keep, as texts by axis.
     changes
-        Settings that take the place of the cells' own.
+        Settings that override those of the cells.
     protocol
-        Of the store; cells for another one are left out.
+        Protocol of the store; cells for another protocol are omitted.
 
     Raises
     ------
     UsageError
-        If ``only`` names no axis, or a value that no cell has, or a setting is unknown.
+        If ``only`` has an unknown axis, or a value that no cell has, or a setting is unknown.
     """
     changes = changes or {}
     with located("--set"):
         check_settings(changes)
     _check_number(experiment, scale, design or experiment.design)
     controls = {cell.name for cell in experiment.controls}
-    found: list[Cell] = []
-    for name, own in _points(experiment, scale, design or experiment.design):
-        at = _at(experiment, own)
-        settings = merged(_settings(experiment, scale, own), changes)
-        if any(cell.at == at and cell.settings == settings for cell in found):
+    cells: list[Cell] = []
+    for name, values in _points(experiment, scale, design or experiment.design):
+        at = _at(experiment, values)
+        settings = merged(_settings(experiment, scale, values), changes)
+        if any(cell.at == at and cell.settings == settings for cell in cells):
             continue
         if settings.get("protocol", protocol) != protocol:
             continue
         cell = Cell(
-            slug=_slug(len(found) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
+            slug=_slug(len(cells) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
             name=name,
             control=name in controls,
             at=at,
             settings=settings,
             paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
         )
-        found.append(_skipped(cell, experiment))
-    if not found:
+        cells.append(_skipped(cell, experiment))
+    if not cells:
         raise UsageError(
             f"experiment {experiment.name} has no cells by this design for {protocol}://"
         )
-    return tuple(_kept(found, only or {}))
+    return tuple(_kept(cells, only or {}))
 
 
 def _skipped(cell: Cell, experiment: Experiment) -> Cell:
-    """Return a cell with the reason why it is not run, if there is one."""
-    reasons = (one.reason for one in experiment.unsupported if cell.matches(one.at))
+    """Return a cell with the reason for skipping it, if there is a reason."""
+    reasons = (
+        unsupported.reason for unsupported in experiment.unsupported if cell.matches(unsupported.at)
+    )
     if reason := next(reasons, ""):
         return replace(cell, skipped=reason)
     if lacking := _lacking(cell.settings):
@@ -143,7 +145,7 @@ def _skipped(cell: Cell, experiment: Experiment) -> Cell:
 
 
 def _check_number(experiment: Experiment, scale: str, design: str) -> None:
-    """Refuse a design that no session could run, before it is written out."""
+    """Reject a design with too many cells before its construction."""
     lengths = [len(axis.values[scale]) for axis in experiment.axes]
     number = {"full": prod(lengths), "one-factor": sum(lengths)}.get(design, 0)
     named = experiment.cells if design == "list" else ()
@@ -155,16 +157,16 @@ def _check_number(experiment: Experiment, scale: str, design: str) -> None:
 
 
 def paper_value(axis: Axis, scale: str, value: Value) -> Value:
-    """Return the value of the paper that a value stands for."""
+    """Return the value of the paper that corresponds to a value."""
     paired = axis.paired and value in axis.values[scale]
     return axis.values["paper"][axis.values[scale].index(value)] if paired else value
 
 
 def published_row(experiment: Experiment, cell: Cell) -> PublishedRow | None:
-    """Return what was published for a cell; None if nothing was."""
+    """Return the published row of a cell, or None."""
     for row in experiment.published:
         same = all(str(cell.paper_at.get(n)) == str(v) for n, v in row.at.items())
-        # A control differs from the published cell in what is no axis.
+        # A control differs from the published cell in settings that are not axes.
         same = same and bool(row.at) and not cell.control
         if row.cell == cell.name if row.cell else same:
             return row
@@ -174,7 +176,7 @@ def published_row(experiment: Experiment, cell: Cell) -> PublishedRow | None:
 def _points(
     experiment: Experiment, scale: str, design: str
 ) -> Iterator[tuple[str, Mapping[str, Setting]]]:
-    """Yield the name of each cell, and its values of axes and its own settings."""
+    """Yield the name of each cell, with the values of axes and the settings."""
     axes = experiment.axes
     if design == "full":
         for values in product(*(axis.values[scale] for axis in axes)):
@@ -190,20 +192,22 @@ def _points(
 
 
 def baseline(axis: Axis, scale: str) -> Value:
-    """Return the value of an axis while another one is varied."""
+    """Return the value of an axis while another axis is varied."""
     return axis.baseline.get(scale, axis.values[scale][0])
 
 
-def _at(experiment: Experiment, own: Mapping[str, Setting]) -> dict[str, Value]:
-    values = ((axis.name, own.get(axis.name)) for axis in experiment.axes)
+def _at(experiment: Experiment, values_and_settings: Mapping[str, Setting]) -> dict[str, Value]:
+    values = ((axis.name, values_and_settings.get(axis.name)) for axis in experiment.axes)
     return {name: value for name, value in values if isinstance(value, str | int | float)}
 
 
-def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) -> dict[str, Setting]:
+def _settings(
+    experiment: Experiment, scale: str, values_and_settings: Mapping[str, Setting]
+) -> dict[str, Setting]:
     settings = dict(experiment.scales[scale].settings)
-    rest = dict(own)
+    rest = dict(values_and_settings)
     for axis in experiment.axes:
-        if axis.name in own:
+        if axis.name in values_and_settings:
             value = rest.pop(axis.name)
             level = axis.levels.get(str(value))
             given = {axis.setting: value} if level is None else level[scale]
@@ -212,7 +216,7 @@ def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) ->
 
 
 def _lacking(settings: Settings) -> str:
-    """Return why functions cannot be kept to so many processors; empty if they can."""
+    """Return why functions cannot be limited to the requested processors; empty if they can."""
     cpus, executor = settings.get("cpus"), str(settings.get("executor", DEFAULT_EXECUTOR))
     if not isinstance(cpus, int):
         return ""
@@ -220,21 +224,21 @@ def _lacking(settings: Settings) -> str:
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"
-    there = cpu_count()
-    return f"{cpus} processors, there are {there}" if cpus > there else ""
+    available = cpu_count()
+    return f"{cpus} processors, there are {available}" if cpus > available else ""
 
 
 def crowded(settings: Settings, processors: int, *, store_here: bool) -> str:
-    """Return why functions and the store share processors; empty if they need not.
+    """Return why functions and the store share processors; empty if they do not have to.
 
     Parameters
     ----------
     settings
-        Of a cell.
+        Settings of a cell.
     processors
-        Number of them that the machine has.
+        Number of processors of the machine.
     store_here
-        Whether the store of cells that have none of their own is on it.
+        Whether the default store of cells is on this machine.
     """
     info = info_of(str(settings.get("executor", DEFAULT_EXECUTOR)))
     if not info.shares_memory:
@@ -251,14 +255,15 @@ def crowded(settings: Settings, processors: int, *, store_here: bool) -> str:
 
 def _kept(cells: Sequence[Cell], only: Mapping[str, Sequence[str]]) -> list[Cell]:
     for name, wanted in only.items():
-        there = dict.fromkeys(str(cell.value(name)) for cell in cells if cell.value(name))
+        texts = dict.fromkeys(str(cell.value(name)) for cell in cells if cell.value(name))
         names = [CELL, *dict.fromkeys(name for cell in cells for name in cell.at)]
         if name not in names:
             raise UsageError(f"--only: there is no axis {name!r}", hint=f"axes: {', '.join(names)}")
         for value in wanted:
-            if value not in there:
+            if value not in texts:
                 raise UsageError(
-                    f"--only {name}={value}: no cell has that", hint=f"it has {', '.join(there)}"
+                    f"--only {name}={value}: no cell has this value",
+                    hint=f"use one of {', '.join(texts)}",
                 )
     return [
         cell

@@ -1,14 +1,14 @@
-"""Two cells compared round by round, and all comparisons judged as one family. Pure.
+"""Comparisons of two cells within rounds, and their verdicts as one family. Pure.
 
-In a round each cell runs once, so that what makes a whole round slow (the machine's other
-work, a store that ages) is in both parts of a ratio and goes out of it: a randomised block
-design. What is left is taken to be normal on logarithms; Student's t holds its level where
-both cells have one distribution, and not where a ratio is lopsided (docs/compare.md).
+In a round each cell runs once. An influence that slows a complete round (other work of the
+machine, a store that ages) affects both parts of a ratio and cancels out: a randomised block
+design. The remainder is assumed to be normal on logarithms. Student's t keeps its level if
+both cells have the same distribution, but not if a ratio is skewed (docs/compare.md).
 
-There are two families, "these differ", and "these do not by as much as matters". In each
-the chance of one false verdict or more in a whole experiment is at most 5 %, by Holm's
-procedure; a comparison that stands in several hypotheses is one comparison. What becomes of
-the claims, and what so many rounds can find, is here as values.
+There are two families, "these differ", and "these do not differ by as much as matters". In
+each of them the probability of any false verdict in an experiment is at most 5 %, by Holm's
+procedure; a comparison that belongs to multiple hypotheses counts as one comparison. The
+outcomes of claims, and the power of an experiment, are values of this module.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -26,65 +26,65 @@ from serverless_bench.studies.knee import Knee
 from serverless_bench.studies.observations import CellRuns
 
 TO_PROPORTION: Final = frozenset({"linear", "proportional"})
-"""Tests against what would be proportional to the axis: not less, or neither less nor more."""
+"""Tests against proportionality to the axis: not less, or neither less nor more."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellGroup:
-    """Cells that a verdict is about."""
+    """Cells of a verdict."""
 
     cells: Sequence[CellRuns]
 
     @property
     def crowded(self) -> str:
-        """Why this machine cannot tell what more functions or processors bring; or empty."""
+        """Reason why this machine cannot measure the gain of more functions or processors."""
         texts = {runs.cell.crowded for runs in self.cells}
         return "" if len(texts) == 1 else max(texts)
 
     @property
     def shaped_store(self) -> bool:
-        """Whether a store of theirs was told how to behave."""
+        """Whether any of their stores has a configured behaviour."""
         return any(runs.cell.shaped_store for runs in self.cells)
 
     @property
     def store_bound(self) -> bool:
-        """Whether all waited for the store, or the network to it, most of all."""
+        """Whether all cells spent most of their time waiting for the store or the network to it."""
         return all(runs.store_bound for runs in self.cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellComparison:
-    """A metric of one cell beside that of another, and what is claimed of the two."""
+    """Comparison of a metric of two cells, and the claim about them."""
 
     metric: Metric
     first: CellRuns
     second: CellRuns
     paired: RatioEstimate
-    """Second over first; for those in ``TO_PROPORTION``, over what would be proportional."""
+    """Second over first; for tests in ``TO_PROPORTION``, over the proportional value."""
     test: str = "same"
-    """As in ``Hypothesis``."""
+    """Test of the claim, as in ``Hypothesis``."""
     threshold: float = THRESHOLD
     published_times: float = 1.0
-    """For those in ``TO_PROPORTION``: what would be proportional of the published cells."""
+    """For tests in ``TO_PROPORTION``: the proportional ratio of the published cells."""
 
     @property
     def gain(self) -> RatioEstimate:
-        """The ratio, as if more were better."""
+        """Ratio in the direction in which more is better."""
         return self.paired if self.metric.better == "more" else self.paired.inverse()
 
     @property
     def limit(self) -> float:
-        """From which logarithm on a difference matters."""
+        """Logarithm of the smallest ratio that matters."""
         return log1p(self.threshold)
 
     @property
     def difference_key(self) -> Hashable:
-        """Equal for comparisons whose p of a difference is one and the same."""
+        """Key that is equal for comparisons with the same p of a difference."""
         return self._about, frozenset({self.first.cell.slug, self.second.cell.slug})
 
     @property
     def within_key(self) -> Hashable:
-        """Equal for comparisons whose p of no difference that matters is the same."""
+        """Key that is equal for comparisons with the same p of no difference that matters."""
         if self.test not in {"no-gain", "linear"}:
             return self.difference_key, self.threshold
         order = (self.first.cell.slug, self.second.cell.slug)
@@ -101,7 +101,7 @@ class CellComparison:
 
     @property
     def enough(self) -> bool:
-        """Whether there are rounds enough for a verdict."""
+        """Whether there are enough rounds for a verdict."""
         return self.paired.rounds >= MIN_BLOCKS
 
     def p_difference(self) -> float:
@@ -121,45 +121,50 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Every p of an experiment adjusted for all of them, by the comparisons' keys."""
+    """All p of an experiment, adjusted as a family, by the comparisons' keys."""
 
     difference: Mapping[Hashable, float]
     within: Mapping[Hashable, float]
 
-    def verdict(self, one: CellComparison) -> tuple[Verdict, float, float]:
-        """Return the verdict, and the p that made it or came closest: adjusted, and alone.
+    def verdict(self, comparison: CellComparison) -> tuple[Verdict, float, float]:
+        """Return the verdict, and the p that decided it or came closest: adjusted, and unadjusted.
 
-        ``SAME`` may be one-sided, as the test of the comparison is.
+        ``SAME`` may be one-sided, like the test of the comparison.
         """
-        apart, near = self.difference[one.difference_key], self.within[one.within_key]
-        gain = one.gain.mean
-        if apart <= ALPHA and abs(gain) > one.limit:
+        p_apart, p_near = (
+            self.difference[comparison.difference_key],
+            self.within[comparison.within_key],
+        )
+        gain = comparison.gain.mean
+        if p_apart <= ALPHA and abs(gain) > comparison.limit:
             verdict = Verdict.FASTER if gain > 0 else Verdict.SLOWER
-            return verdict, apart, one.p_difference()
-        if near <= ALPHA:
-            return Verdict.SAME, near, one.p_within()
-        verdict = Verdict.UNDECIDED if one.enough else Verdict.NOT_ENOUGH_RUNS
-        if abs(gain) > one.limit:
-            return verdict, apart, one.p_difference()
-        return verdict, near, one.p_within()
+            return verdict, p_apart, comparison.p_difference()
+        if p_near <= ALPHA:
+            return Verdict.SAME, p_near, comparison.p_within()
+        verdict = Verdict.UNDECIDED if comparison.enough else Verdict.NOT_ENOUGH_RUNS
+        if abs(gain) > comparison.limit:
+            return verdict, p_apart, comparison.p_difference()
+        return verdict, p_near, comparison.p_within()
 
 
 def family_of(
     comparisons: Iterable[CellComparison],
     knees: Mapping[Hashable, tuple[float, float]] | None = None,
 ) -> Family:
-    """Adjust every p of an experiment for all of them.
+    """Adjust all p of an experiment as a family.
 
     Parameters
     ----------
     comparisons
-        Of two cells each.
+        Comparisons of two cells each.
     knees
-        Of each claim about a knee, by a key of its own: the p against it, and for it.
+        For each claim about a knee, by a unique key: the p against it, and the p for it.
     """
     comparisons, knees = list(comparisons), knees or {}
-    difference = {one.difference_key: one.p_difference() for one in comparisons}
-    within = {one.within_key: one.p_within() for one in comparisons}
+    difference = {
+        comparison.difference_key: comparison.p_difference() for comparison in comparisons
+    }
+    within = {comparison.within_key: comparison.p_within() for comparison in comparisons}
     return Family(
         holm({**difference, **{key: p for key, (p, _) in knees.items()}}),
         holm({**within, **{key: p for key, (_, p) in knees.items()}}),
@@ -167,33 +172,36 @@ def family_of(
 
 
 MATTERS: Final = 1.25
-"""The true ratio that is simulated: from here on a published difference is large."""
+"""True ratio that is simulated: a published difference counts as large from this value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """How often such an experiment finds a difference that is there."""
+    """Power of an experiment to find an existing difference."""
 
     published: float
-    """Second over first, as published."""
+    """Published ratio, second over first."""
     ratio: float
-    """The true ratio that was simulated."""
+    """True ratio of the simulation."""
     found: tuple[float, float]
-    """Least and most share of such experiments that find it, with a spread at its upper 80 %
-    limit and at its median: that of few rounds is not known well. 0 where there are too few
-    rounds for a verdict."""
+    """Minimum and maximum fraction of such experiments that find it, for the upper 80 %
+    limit of the spread and for the median, as few rounds do not determine it well. 0 if there are
+    too few rounds for a verdict.
+    """
     rounds: tuple[int | None, int | None]
-    """Fewest and most runs of each cell, as long as these, that find it in ``ENOUGH`` of the
-    experiments, with the same spreads; None for more than ``MOST_ROUNDS``."""
+    """Minimum and maximum number of runs of each cell, as long as these, that find it in ``ENOUGH``
+    of
+    the experiments, with the same spreads; None for more than ``MOST_ROUNDS``.
+    """
     run_s: float
-    """How long a run of the slower-running cell was."""
+    """Duration of a run of the cell with the longer runs."""
 
 
 def power_for(experiment: Experiment, comparison: CellComparison, tests: int) -> Power | None:
-    """Return what these rounds could find, where the published difference is large.
+    """Return the power of these rounds, if the published difference is large.
 
-    None where nothing was published of both cells, or less than ``MATTERS``, or where the
-    spread is not known.
+    The result is None if the published row of a cell is missing, if the published ratio is less
+    than ``MATTERS``, or if the spread is unknown.
     """
     published, paired = published_ratio(experiment, comparison), comparison.paired
     if published is None or abs(log(published)) < log(MATTERS):
@@ -221,7 +229,7 @@ def power_for(experiment: Experiment, comparison: CellComparison, tests: int) ->
 def published_ratio(experiment: Experiment, comparison: CellComparison) -> float | None:
     """Return the published figure of the second cell over that of the first."""
     metric, times = comparison.metric, comparison.published_times
-    rows = (published_row(experiment, one.cell) for one in (comparison.first, comparison.second))
+    rows = (published_row(experiment, runs.cell) for runs in (comparison.first, comparison.second))
     first, second = (None if row is None else row.range(metric.name) for row in rows)
     if first is None or second is None or not first[0] or not second[0]:
         return None
@@ -229,60 +237,60 @@ def published_ratio(experiment: Experiment, comparison: CellComparison) -> float
 
 
 class Decision(StrEnum):
-    """What becomes of a claim."""
+    """Outcome of a claim."""
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
     TOLD_APART = "the method tells them apart (shaped store)"
-    """In place of both where a store does as it was told: the claim itself is not tested."""
+    """Replaces both if a store has a configured behaviour: the claim itself is not tested."""
     ALIKE = "the method finds no difference (shaped store)"
     NOT_IDENTIFIABLE = "not identifiable"
-    """These runs, or this machine, do not tell."""
+    """Neither these runs nor this machine can decide the claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """One segment, or one knee."""
+    """Judgement on a segment, or on a knee."""
 
     group: Mapping[str, Value]
-    """Where the other axes are."""
+    """Values of the other axes."""
     segment: tuple[Value, Value] | None
-    """None for a knee."""
+    """Segment; None for a knee."""
     outcome: Decision
     shaped_store: bool = False
-    """Whether a store of these cells was told how to behave."""
+    """Whether a store of these cells has a configured behaviour."""
     verdict: Verdict | None = None
-    """Of the second cell, seen from the first; ``same`` is one-sided where the claim is."""
+    """Verdict on the second cell relative to the first; ``same`` is one-sided like the claim."""
     ratio: float | None = None
-    """Second over first, within a round; for ``linear``, over what would be proportional."""
+    """Second over first, within a round; for ``linear``, over the proportional value."""
     interval: Interval | None = None
-    """Of the ratio by itself, at 95 %."""
+    """Interval of the ratio by itself, at 95 %."""
     p: float | None = None
-    """Of what decided, or came closest to it, as one of ``among`` comparisons (Holm)."""
+    """The p that decided, or came closest, as one of ``among`` comparisons (Holm)."""
     alone: float | None = None
-    """The same p if nothing else had been compared."""
+    """The same p without any other comparison."""
     among: int = 0
     """Comparisons of the experiment that share its 5 % of false alarms."""
     knee: Knee | None = None
     power: Power | None = None
-    """Where the published difference is large and there is no verdict."""
+    """Power, if the published difference is large and there is no verdict."""
     why: str = ""
-    """What is missing, where the outcome is not identifiable."""
+    """Reason for an outcome that is not identifiable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A hypothesis and what was found."""
+    """A hypothesis with the judgements on it."""
 
     hypothesis: Hypothesis
     judgements: tuple[Judgement, ...]
     knees: tuple[tuple[Mapping[str, Value], Knee], ...]
-    """Of each line, wherever the axis has numbers."""
+    """Knee of each line with a numeric axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one change does by itself: against the baseline, all else alike."""
+    """Effect of a single change, relative to the baseline."""
 
     metric: str
     axis: str
@@ -290,18 +298,18 @@ class Effect:
     value: Value
     verdict: Verdict
     ratio: float
-    """Of the metric, changed over baseline, within a round."""
+    """Ratio of the metric, changed over baseline, within a round."""
     interval: Interval | None
     why: str = ""
-    """Reason why the machine cannot tell."""
+    """Reason why the machine cannot measure the effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """What holds of an experiment, its false alarms held at 5 % together."""
+    """Verdicts of an experiment, with a joint limit of 5 % on false alarms."""
 
     judged: tuple[Judged, ...]
     effects: tuple[Effect, ...]
-    """The largest first; none but in one-factor designs."""
+    """Effects in descending order; only in one-factor designs."""
     among: int
-    """Comparisons and claims about knees, each once."""
+    """Number of distinct comparisons and claims about knees."""

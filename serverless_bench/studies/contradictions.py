@@ -1,4 +1,4 @@
-"""Published figures that cannot all be true: found in the rows themselves. Pure."""
+"""Detection of published figures that contradict each other. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,31 +26,31 @@ from serverless_bench.studies.definition import (
 from serverless_bench.units import parse_size
 
 SHORTER: Final = 0.2
-"""From this share on a time that falls is no noise."""
+"""Relative decrease of a time that is too large for noise."""
 FAILED: Final = 0.01
-"""Up to this share of failures a rate is little off."""
+"""Fraction of failures below which a rate is almost correct."""
 ROUNDING: Final = 0.02
-"""Of figures that were printed, multiplied with each other."""
+"""Relative rounding error of a product of printed figures."""
 _TIMES: Final = frozenset({"s", "ms"})
 
 
 _Finding = tuple[Sequence[PublishedRow], Sequence[str], str]
-"""Rows, the metrics in doubt, and what is wrong with the last row."""
+"""Rows, the metrics in doubt, and the text about the last row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """What a check found."""
+    """Result of a check that failed."""
 
     check: Check
     rows: tuple[PublishedRow, ...]
     metrics: tuple[str, ...]
-    """The figures in doubt."""
+    """Metrics of the figures in doubt."""
     text: str
 
 
 def contradictions(experiment: Experiment) -> tuple[Contradiction, ...]:
-    """Return all that the checks of an experiment find in its published rows, in their order."""
+    """Return all contradictions in an experiment's published rows, in the order of the checks."""
     return tuple(
         Contradiction(
             check=check,
@@ -64,13 +64,21 @@ def contradictions(experiment: Experiment) -> tuple[Contradiction, ...]:
 
 
 def is_doubted(found: Sequence[Contradiction], row: PublishedRow | None, metric: str = "") -> bool:
-    """Tell whether one of these is about a row's figure, or without a metric about any of it."""
-    about = [one for one in found if any(row is each for each in one.rows)]
-    return any(metric in one.metrics for one in about) if metric else bool(about)
+    """Return whether a contradiction concerns a metric of a row; any metric if it is empty."""
+    about_row = [
+        contradiction
+        for contradiction in found
+        if any(row is doubted for doubted in contradiction.rows)
+    ]
+    return (
+        any(metric in contradiction.metrics for contradiction in about_row)
+        if metric
+        else bool(about_row)
+    )
 
 
 class _Finder:
-    """Holds the published rows of an experiment against one check."""
+    """Comparison of an experiment's published rows with one check."""
 
     def __init__(self, experiment: Experiment, check: Check) -> None:
         self._experiment = experiment
@@ -82,29 +90,29 @@ class _Finder:
 
     @singledispatchmethod
     def found(self, check: Check) -> Iterator[_Finding]:
-        """Yield what a check finds."""
+        """Yield the findings of a check."""
         raise NotImplementedError(kind_of(check))
 
     @found.register
     def _amounts(self, check: Amount) -> Iterator[_Finding]:
         unit = self._unit(check.metric) * self._unit(check.time)
-        known = [
-            (one, amount)
-            for one in self._rows
-            if (rate := _figure(one, check.metric))
-            and (took := _figure(one, check.time))
+        amounts = [
+            (row, amount)
+            for row in self._rows
+            if (rate := _figure(row, check.metric))
+            and (took := _figure(row, check.time))
             and (amount := rate * took * unit)
         ]
-        same = median(amount for _, amount in known) if known and not check.amounts else 0.0
-        for one, amount in known:
-            expected = check.amounts.get(str(one.at.get(check.along)), same)
+        same = median(amount for _, amount in amounts) if amounts and not check.amounts else 0.0
+        for row, amount in amounts:
+            expected = check.amounts.get(str(row.at.get(check.along)), same)
             if expected > 0 and abs(amount / expected - 1) > ROUNDING:
-                true_rate = expected / amount * (_figure(one, check.metric) or 0.0)
+                true_rate = expected / amount * (_figure(row, check.metric) or 0.0)
                 yield (
-                    [one],
+                    [row],
                     [check.metric],
                     (
-                        f"{self._shown(one, check.metric)} for {self._shown(one, check.time)} is"
+                        f"{self._shown(row, check.metric)} for {self._shown(row, check.time)} is"
                         f" {amount:,.6g} in all, not {expected:,.6g}:"
                         f" that would be {true_rate:,.4g}"
                     ),
@@ -113,16 +121,16 @@ class _Finder:
     @found.register
     def _failures(self, check: Failures) -> Iterator[_Finding]:
         unit = self._unit(check.failed)
-        for one in self._rows:
-            rate, failed = _figure(one, check.metric), _figure(one, check.failed)
+        for row in self._rows:
+            rate, failed = _figure(row, check.metric), _figure(row, check.failed)
             if rate is not None and failed is not None and failed * unit > FAILED:
-                left = rate * max(0.0, 1 - failed * unit)
+                succeeded = rate * max(0.0, 1 - failed * unit)
                 yield (
-                    [one],
+                    [row],
                     [check.metric],
                     (
-                        f"{failed * unit:.1%} of {self._shown(one, check.metric)} failed:"
-                        f" {left:,.4g} succeeded"
+                        f"{failed * unit:.1%} of {self._shown(row, check.metric)} failed:"
+                        f" {succeeded:,.4g} succeeded"
                     ),
                 )
 
@@ -154,9 +162,9 @@ class _Finder:
     def _link(self, check: Link) -> Iterator[_Finding]:
         metric = self._experiment.metric(check.metric)
         unit, most = UNITS[metric.unit], check.most * UNITS[check.unit]
-        for one in self._rows:
-            value = _figure(one, check.metric)
-            size = _size(one.at.get(check.along)) if check.along else float(check.bytes)
+        for row in self._rows:
+            value = _figure(row, check.metric)
+            size = _size(row.at.get(check.along)) if check.along else float(check.bytes)
             rate = (value or 0.0) * unit
             if not rate or size is None:
                 continue
@@ -166,10 +174,10 @@ class _Finder:
                 rate *= size
             if rate > most > 0:
                 yield (
-                    [one],
+                    [row],
                     [check.metric],
                     (
-                        f"{self._shown(one, check.metric)} would be"
+                        f"{self._shown(row, check.metric)} would be"
                         f" {rate / UNITS[check.unit]:,.4g} {check.unit} through a link of"
                         f" {check.most:,.6g} {check.unit}"
                     ),
@@ -177,47 +185,47 @@ class _Finder:
 
     @found.register
     def _order(self, check: Order) -> Iterator[_Finding]:
-        for one in self._rows:
-            known = [
+        for row in self._rows:
+            values = [
                 (name, value * self._unit(name))
                 for name in check.metrics
-                if (value := _figure(one, name)) is not None
+                if (value := _figure(row, name)) is not None
             ]
-            for (first, low), (second, high) in pairwise(known):
+            for (first, low), (second, high) in pairwise(values):
                 if low > high:
                     yield (
-                        [one],
+                        [row],
                         [first, second],
                         (
-                            f"{first} of {self._shown(one, first)} is above {second} of"
-                            f" {self._shown(one, second)}"
+                            f"{first} of {self._shown(row, first)} is above {second} of"
+                            f" {self._shown(row, second)}"
                         ),
                     )
 
     @found.register
     def _repeats(self, check: Repeats) -> Iterator[_Finding]:
         if check.others:
-            for one in self._rows:
+            for row in self._rows:
                 names = zip(check.metrics, check.others, strict=True)
-                alike = [pair for pair in names if _alike(one, pair[0], one, pair[1])]
+                alike = [pair for pair in names if _alike(row, pair[0], row, pair[1])]
                 if len(alike) == len(check.metrics):
-                    shown = ", ".join(self._shown(one, name) for name, _ in alike)
+                    figures = ", ".join(self._shown(row, name) for name, _ in alike)
                     both = [name for pair in alike for name in pair]
-                    yield ([one], both, f"{shown}: all as {', '.join(check.others)}")
+                    yield ([row], both, f"{figures}: all as {', '.join(check.others)}")
             return
         for line in self._lines(check.along):
             for first, second in combinations(line, 2):
                 if all(_alike(first, name, second, name) for name in check.metrics):
-                    shown = ", ".join(self._shown(second, name) for name in check.metrics)
+                    figures = ", ".join(self._shown(second, name) for name in check.metrics)
                     other = first.at.get(check.along)
                     yield (
                         [first, second],
                         check.metrics,
-                        f"{shown}: all as with {check.along}={other}",
+                        f"{figures}: all as with {check.along}={other}",
                     )
 
     def _lines(self, along: str) -> list[list[PublishedRow]]:
-        """Return the rows by everything but an axis."""
+        """Return the rows grouped by everything except an axis."""
         lines: dict[tuple[tuple[str, str], ...], list[PublishedRow]] = {}
         for row in self._rows:
             rest = sorted((n, str(v)) for n, v in row.at.items() if n != along)
@@ -227,24 +235,24 @@ class _Finder:
     def _unit(self, metric: str) -> float:
         return UNITS[self._experiment.metric(metric).unit]
 
-    def _shown(self, one: PublishedRow, metric: str) -> str:
-        """Return a figure with its unit, or with what its column is called."""
+    def _shown(self, row: PublishedRow, metric: str) -> str:
+        """Return a figure with a unit, or with the header of the column."""
         about = self._experiment.metric(metric)
-        return f"{_figure(one, metric) or 0.0:,.10g} {about.unit or about.header}"
+        return f"{_figure(row, metric) or 0.0:,.10g} {about.unit or about.header}"
 
 
-def _figure(one: PublishedRow, metric: str) -> float | None:
-    found = one.range(metric)
-    return None if found is None else found[0]
+def _figure(row: PublishedRow, metric: str) -> float | None:
+    bounds = row.range(metric)
+    return None if bounds is None else bounds[0]
 
 
-def _alike(one: PublishedRow, metric: str, other: PublishedRow, its: str) -> bool:
-    value = _figure(one, metric)
-    return value is not None and value == _figure(other, its)
+def _alike(row: PublishedRow, metric: str, other: PublishedRow, other_metric: str) -> bool:
+    value = _figure(row, metric)
+    return value is not None and value == _figure(other, other_metric)
 
 
 def _size(value: Value | None) -> float | None:
-    """Return a number, or how many bytes a text names; None of anything else."""
+    """Return a number, or the bytes of a size given as text; None for anything else."""
     if value is None:
         return None
     try:

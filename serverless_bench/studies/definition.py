@@ -1,7 +1,7 @@
-"""What an experiment's file says, as values; docs/experiments/README.md explains its keys.
+"""Content of an experiment's file, as values; docs/experiments/README.md explains the keys.
 
-``loading`` reads a file into these, and refuses what is not declared here. ``contradictions``
-says which published rows do not agree with the checks that a file asks for.
+``loading`` converts a file into these types, and rejects undeclared keys. ``contradictions`` lists
+published rows that fail the checks of a file.
 """
 
 import re
@@ -17,31 +17,35 @@ from serverless_bench.studies import MAX_REPEATS, Design
 
 
 class BaseCheck(Struct, frozen=True, kw_only=True, tag_field="kind", tag=str.lower):
-    """What all of them say."""
+    """Fields of all checks."""
 
     text: str
-    """What a contradiction means."""
+    """Meaning of a contradiction."""
     where: Mapping[str, str | int | float | bool] = {}
-    """Only rows at these values of axes."""
+    """Values of axes that restrict the check to some rows."""
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """The metrics that it is about."""
+        """Metrics that the check concerns."""
         given = structs.asdict(self)
-        named = (
+        names_by_field = (
             given.get(field, ()) for field in ("metric", "failed", "time", "metrics", "others")
         )
-        return tuple(name for one in named for name in ([one] if isinstance(one, str) else one))
+        return tuple(
+            name
+            for value in names_by_field
+            for name in ([value] if isinstance(value, str) else value)
+        )
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The axes that it names."""
+        """Axes that the check refers to."""
         along = structs.asdict(self).get("along")
         return (*self.where, along) if along else tuple(self.where)
 
 
 class Grows(BaseCheck, frozen=True, kw_only=True):
-    """A time must not fall where the work grows."""
+    """A check that a time does not fall as the work grows."""
 
     metric: str
     along: str
@@ -49,63 +53,63 @@ class Grows(BaseCheck, frozen=True, kw_only=True):
 
 
 class Link(BaseCheck, frozen=True, kw_only=True):
-    """No row may move more bytes per second than its network carries."""
+    """A check that no row transfers more bytes per second than the network permits."""
 
     metric: str
     """A rate of bytes, operations per second, or a time."""
     most: float
     unit: str
-    """Of ``most``: of bytes per second."""
+    """Unit of ``most``, in bytes per second."""
     along: str = ""
-    """Axis of sizes: how many bytes an operation, or the time, is for."""
+    """Axis of sizes: the bytes of an operation, or of the time."""
     bytes: int = 0
-    """The same of all rows, where no axis says it."""
+    """The same for all rows, if it is not an axis."""
 
 
 class Failures(BaseCheck, frozen=True, kw_only=True):
-    """What failed is no throughput."""
+    """A check that failures are not counted as throughput."""
 
     metric: str
-    """A rate that counts whatever was tried."""
+    """Rate that includes failed attempts."""
     failed: str
-    """The share of it that failed, another metric."""
+    """Metric with the fraction of failures in this rate."""
 
 
 class Repeats(BaseCheck, frozen=True, kw_only=True):
-    """What are different things do not have all figures alike: rows, or columns of one row."""
+    """A check that different rows, or different columns of a row, do not agree in all figures."""
 
     metrics: tuple[str, ...]
     along: str = ""
     """Axis in which rows differ."""
     others: tuple[str, ...] = ()
-    """As many metrics of the same row, in place of an axis."""
+    """The same number of metrics of the same row, in place of an axis."""
 
 
 class Amount(BaseCheck, frozen=True, kw_only=True):
-    """A rate times its time is what was done."""
+    """A check that a rate times a duration is the amount of work."""
 
     metric: str
     """The rate."""
     time: str
-    """Another metric."""
+    """Metric of the time."""
     along: str = ""
     amounts: Mapping[str, float] = {}
-    """By value of ``along``: what was done; without it, the same in all rows."""
+    """Amounts by value of ``along``; without them, the amount is the same in all rows."""
 
 
 class Order(BaseCheck, frozen=True, kw_only=True):
-    """Figures of one row must not fall in this order, as percentiles must not."""
+    """A check that figures of a row do not fall in this order, for example percentiles."""
 
     metrics: tuple[str, ...]
 
 
 Check = Amount | Failures | Grows | Link | Order | Repeats
 KINDS: Final[Mapping[str, type[Check]]] = {kind.__name__.lower(): kind for kind in get_args(Check)}
-"""By what a file calls them."""
+"""Checks by their name in a file."""
 
 
 def kind_of(check: Check) -> str:
-    """Return what a file calls a check."""
+    """Return the name of a check in a file."""
     return type(check).__name__.lower()
 
 
@@ -127,50 +131,51 @@ UNITS: Final[Mapping[str, float]] = {
     "ms": 1e-3,
     "%": 1e-2,
 }
-"""How much one of each is in the unit of figures: bytes, seconds, shares."""
+"""Each unit in the basic unit of figures: bytes, seconds, fractions."""
 RATES: Final = frozenset(unit for unit in UNITS if unit.endswith(("/s", "bps")))
 """Units of bytes per second."""
 
 Value = str | int | float | bool
-"""Of an axis."""
+"""Value of an axis."""
 Setting = Value | tuple[Value, ...] | None
 Settings = Mapping[str, Setting]
-"""By dotted name, as in ``mix.get``; ``settings`` knows the names."""
+"""Settings by dotted name, such as ``mix.get``; ``settings`` has the list."""
 Figure = float | str | tuple[float, float]
-"""As published: a number, words, or a range."""
+"""Published figure: a number, words, or a range."""
 _MOST: Final = 1e12
-"""Of anything that a scale has a number for."""
+"""Maximum of the numbers of a scale."""
 _MOST_DIGITS: Final = 12
 _APPROXIMATELY: Final = re.compile(r"~(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?")
-"""As in ``~1.2`` and ``~4-5``."""
+"""Approximate figures such as ``~1.2`` and ``~4-5``."""
 
 
 class Publication(Struct, frozen=True, kw_only=True):
-    """Where the published figures come from."""
+    """Source of the published figures."""
 
     source: str
     date: str
     url: str = ""
     setup: str = ""
-    """Machine, store and network, as far as they are known."""
+    """Machine, store and network, as far as published."""
 
 
 class Scale(Struct, frozen=True, kw_only=True):
-    """How large the experiment is."""
+    """Size of the experiment."""
 
     about: str = ""
     min_bytes: int
-    """A run that moves less is no evidence."""
+    """Minimum bytes of a run; runs with fewer are no evidence."""
     repeats: int = MIN_BLOCKS
-    """Rounds; in each, every cell runs once."""
+    """Number of rounds; each cell runs once in each of them."""
     minutes: float = 0.0
-    """More rounds, as many as fit into it by the pilots; 0 for no more."""
+    """Time limit for additional rounds, given the pilots; 0 for no additional rounds."""
     seconds: float = 0.0
-    """How long a run lasts at most; 0 for as long as its objects take."""
+    """Maximum duration of a run; 0 for as long as its objects take."""
     standard_error: float = 0.03
-    """Of its rate: a cell that a pilot run knows so well in less time takes less."""
+    """Relative standard error of the rate: cells that reach it earlier, by the pilot, run shorter.
+    """
     settings: Settings
-    """Of every cell, unless an axis or the cell itself says otherwise."""
+    """Settings of all cells, unless overridden by an axis or a cell."""
 
     def __post_init__(self) -> None:
         check_repeats(self.repeats)
@@ -180,44 +185,44 @@ class Scale(Struct, frozen=True, kw_only=True):
 
 
 def check_repeats(repeats: int) -> None:
-    """Refuse a number of rounds that no experiment has.
+    """Reject an invalid number of rounds.
 
     Raises
     ------
     UsageError
-        If it is none.
+        If the number is out of range.
     """
     at_least("repeats", repeats, 1)
     at_most("repeats", repeats, MAX_REPEATS)
 
 
 class Axis(Struct, frozen=True, kw_only=True):
-    """One thing that is varied."""
+    """An axis of variation."""
 
     name: str
     header: str
     setting: str
-    """What each value is put into."""
+    """Setting that receives each value."""
     values: Mapping[str, tuple[Value, ...]]
-    """By scale."""
+    """Values by scale."""
     levels: Mapping[str, Mapping[str, Settings]] = {}
-    """Values that stand for several settings at once: by their text, and by scale."""
+    """Settings of values that represent multiple settings: by their text, and by scale."""
     baseline: Mapping[str, Value] = {}
-    """By scale: its value while another axis is varied; the first, if the file does not say."""
+    """Value by scale while another axis is varied; by default the first."""
     paired: bool = False
-    """Whether the i-th small value stands for the i-th one of the paper."""
+    """Whether the i-th small value corresponds to the i-th value of the paper."""
 
 
 class NamedCell(Struct, frozen=True, kw_only=True):
-    """A cell that sets several axes and settings at once."""
+    """A cell that sets multiple axes and settings."""
 
     name: str
     at: Mapping[str, Mapping[str, Setting]]
-    """By scale; axes by name, everything else is a setting."""
+    """Values by scale: axes by name, and settings."""
 
 
 class Unsupported(Struct, frozen=True, kw_only=True):
-    """Cells that cannot be: they stand in the table with the reason, and are not run."""
+    """Impossible cells, which the table shows with the reason, and which are not run."""
 
     at: Mapping[str, Value] = {}
     reason: str
@@ -229,17 +234,17 @@ class Metric(Struct, frozen=True, kw_only=True):
     name: str
     header: str
     of: str
-    """A figure of a run, see ``figures``."""
+    """Figure of a run, see ``figures``."""
     unit: str = ""
     for_bytes: int = 0
-    """Scaled from what a run moved to so many bytes; 0 for the figure as it is."""
+    """Number of bytes to scale the figure to, from the bytes of a run; 0 for no scaling."""
     digits: int | None = None
-    """After the decimal point; None for three that count."""
+    """Digits after the decimal point; None for three significant digits."""
     better: Literal["more", "less"] = "more"
     relative: Literal["", "speedup", "efficiency", "change"] = ""
-    """What it is in relation to the first value of an axis; empty for the figure itself."""
+    """Relation to the first value of an axis; empty for the figure itself."""
     to: str = ""
-    """That axis."""
+    """Axis of the relation."""
 
     def __post_init__(self) -> None:
         if self.digits is not None:
@@ -248,48 +253,50 @@ class Metric(Struct, frozen=True, kw_only=True):
 
 
 class Hypothesis(Struct, frozen=True, kw_only=True):
-    """A claim, and how it is tested."""
+    """A claim with a test."""
 
     id: str
     text: str
     test: Literal["faster", "slower", "same", "no-gain", "linear", "proportional", "law", "knee"]
-    """What is said of the second value of a segment, seen from the first; ``law`` and ``knee``
-    are of a whole line."""
+    """Claim about the second value of a segment, relative to the first; ``law`` and ``knee``
+    concern
+    a complete line.
+    """
     metric: str
     along: str
-    """Axis that the segments lie on."""
+    """Axis of the segments."""
     segments: Literal["neighbours", "first"] | tuple[tuple[Value, Value], ...] = "neighbours"
-    """Each value against the one before it; each against the first; or these pairs."""
+    """Each value against the previous value; each against the first; or these pairs."""
     where: Mapping[str, Value] = {}
-    """Only cells with these values."""
+    """Values that restrict the claim to some cells."""
     across: str = ""
-    """For ``knee``: the knee is the same for all values of this axis."""
+    """For ``knee``: axis for whose values the knee is the same."""
     expect: Value | None = None
-    """For ``knee``: where it is claimed to be; for ``law``: ``flat`` or ``in proportion``."""
+    """For ``knee``: the claimed place; for ``law``: ``flat`` or ``in proportion``."""
     threshold: float = THRESHOLD
-    """Relative difference from which on it matters."""
+    """Smallest relative difference that matters."""
     published: str = ""
-    """What was found, in the publication's words."""
+    """Result in the words of the publication."""
 
 
 class PublishedRow(Struct, frozen=True, kw_only=True):
     """A published row."""
 
     cell: str = ""
-    """Name of the cell, for those that have one."""
+    """Name of the cell, for cells with a name."""
     at: Mapping[str, Value] = {}
-    """By axis, in the values of the paper."""
+    """Values by axis, in the values of the paper."""
     values: Mapping[str, Figure]
-    """By metric."""
+    """Figures by metric."""
     note: str = ""
 
     @property
     def label(self) -> str:
-        """Its cell's name, or its values, for people."""
+        """Name or values of the cell, for display."""
         return self.cell or " ".join(f"{name}={value}" for name, value in self.at.items())
 
     def range(self, metric: str) -> tuple[float, float, float] | None:
-        """Return the middle of a figure, and the ends of its range; None for words."""
+        """Return the middle and the ends of the range of a figure; None for words."""
         value = self.values.get(metric)
         if isinstance(value, str) and (match := _APPROXIMATELY.fullmatch(value)):
             value = (float(match[1]), float(match[2] or match[1]))
@@ -300,24 +307,24 @@ class PublishedRow(Struct, frozen=True, kw_only=True):
 
 
 class Plot(Struct, frozen=True, kw_only=True):
-    """How the picture is drawn."""
+    """Appearance of the picture."""
 
     kind: Literal["lines", "bars", "operations", "runs"] = "lines"
-    """``operations``: the rate of each by its number and bytes; ``runs``: as ``sbench plot``."""
+    """``operations``: the rate of each by its number and bytes; ``runs``: like ``sbench plot``."""
     x: str = ""
-    """An axis."""
+    """Axis of the picture."""
     y: str = ""
-    """A metric."""
+    """Metric of the picture."""
     series: str = ""
-    """An axis: a line for each of its values."""
+    """Axis whose values become separate lines."""
     log: bool = False
-    """Whether x doubles from one tick to the next."""
+    """Whether x doubles from each tick to the next."""
     log_y: bool = False
-    """Of lines: whether equal ratios are equally high, in both panels on one scale."""
+    """Whether lines have logarithmic heights, with a common scale of both panels."""
 
 
 class Experiment(Struct, frozen=True, kw_only=True):
-    """A study: what to run, what to look at, what was claimed and published."""
+    """A study: runs, metrics, claims and published results."""
 
     name: str
     title: str
@@ -326,30 +333,30 @@ class Experiment(Struct, frozen=True, kw_only=True):
     seed: Publication
     scales: Mapping[str, Scale]
     prepare: Mapping[str, Settings] | None = None
-    """By scale: of the write that makes what is read; None for experiments that need none."""
+    """Settings by scale of the write that prepares objects; None for experiments without any."""
     axes: tuple[Axis, ...] = ()
     design: Design = "full"
     cells: tuple[NamedCell, ...] = ()
-    """Run by the design ``list``."""
+    """Cells of the design ``list``."""
     controls: tuple[NamedCell, ...] = ()
-    """Run by every design, beside its cells."""
+    """Cells that all designs run in addition."""
     unsupported: tuple[Unsupported, ...] = ()
     metrics: tuple[Metric, ...]
     pivot: str = ""
-    """Axis whose values are columns of the table, one for each metric."""
+    """Axis whose values become columns of the table, with all metrics."""
     hypotheses: tuple[Hypothesis, ...] = ()
     published: tuple[PublishedRow, ...] = ()
     checks: tuple[Check, ...] = ()
-    """What the published rows must agree with."""
+    """Checks of the published rows."""
     errata: tuple[str, ...] = ()
     plot: Plot | None = None
     text: str
-    """The file."""
+    """Text of the file."""
 
     def axis(self, name: str) -> Axis:
-        """Return an axis by its name; the loader has checked that it is there."""
+        """Return an axis by name; the loader has checked that it exists."""
         return next(axis for axis in self.axes if axis.name == name)
 
     def metric(self, name: str) -> Metric:
-        """Return a metric by its name; the loader has checked that it is there."""
+        """Return a metric by name; the loader has checked that it exists."""
         return next(metric for metric in self.metrics if metric.name == name)

@@ -1,4 +1,4 @@
-"""What holds of the hypotheses: one comparison per segment, one knee per line. Pure."""
+"""Verdicts on hypotheses, from one comparison per segment and one knee per line. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ from serverless_bench.studies.knee import KneeTest, knee_test, p_across, p_expec
 from serverless_bench.studies.observations import CellRuns
 
 _Change = tuple[str, Value, Value, CellComparison]
-"""An axis, its baseline, its other value, and what that did."""
+"""An axis, the baseline, the changed value, and the comparison of both."""
 _UNKNOWN: Final = Decision.NOT_IDENTIFIABLE
 _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
     "faster": frozenset({Verdict.FASTER}),
@@ -40,11 +40,11 @@ _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
     "linear": frozenset({Verdict.SAME, Verdict.FASTER}),
     "proportional": frozenset({Verdict.SAME}),
 }
-"""Verdicts that confirm a claim; any other one rejects it."""
+"""Verdicts that confirm a claim; other verdicts reject it."""
 LAWS: Final = {"flat": "same", "in proportion": "proportional"}
-"""What a line may follow, and the test of each of its values against the first."""
+"""Laws that a line may follow, with the test of each value against the first."""
 STORE_BOUND: Final = "bounded by the store in all cells, which varies more than they differ"
-"""Reason for an undecided comparison that no more runs would decide."""
+"""Reason for an undecided comparison that additional runs would not decide."""
 _UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
 
 
@@ -53,23 +53,23 @@ class CellLine:
     """Cells that differ along one axis only."""
 
     group: Mapping[str, Value]
-    """Where the other axes are."""
+    """Values of the other axes."""
     cells: tuple[tuple[Value, CellRuns], ...]
 
     @property
     def runs(self) -> CellGroup:
-        """All of its cells."""
+        """All cells of the line."""
         return CellGroup([runs for _, runs in self.cells])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """A judgement for which all others of the experiment have to be known, too."""
+    """A judgement that depends on all other comparisons of the experiment."""
 
     judged: Callable[[Family], Judgement]
     comparisons: Sequence[CellComparison] = ()
     knees: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Of claims about knees, by a key: the p against it, and for it."""
+    """For claims about knees, by a key: the p against them, and the p for them."""
 
 
 def judge(
@@ -79,34 +79,37 @@ def judge(
     *,
     one_factor: bool = False,
 ) -> Verdicts:
-    """Return what holds of every hypothesis.
+    """Return the verdicts on all hypotheses.
 
     Parameters
     ----------
     experiment, scale
-        What was run, and how large.
+        The experiment, and the scale of it.
     observed
-        Every cell with its runs.
+        All cells with their runs.
     one_factor
-        Whether to say what each change did by itself, too.
+        Whether to include the effect of each single change.
     """
     drafts, knees = {}, {}
-    for one in experiment.hypotheses:
-        tests = [(line, knee_test_of(experiment, one, line)) for line in _lines(one, observed)]
-        found = (
-            _knee_claims(one, tests)
-            if one.test == "knee"
-            else _law_claims(experiment, one, [line for line, _ in tests])
-            if one.test == "law"
-            else _segments(experiment, scale, one, [line for line, _ in tests])
+    for hypothesis in experiment.hypotheses:
+        tests = [
+            (line, knee_test_of(experiment, hypothesis, line))
+            for line in _lines(hypothesis, observed)
+        ]
+        claims = (
+            _knee_claims(hypothesis, tests)
+            if hypothesis.test == "knee"
+            else _law_claims(experiment, hypothesis, [line for line, _ in tests])
+            if hypothesis.test == "law"
+            else _segments(experiment, scale, hypothesis, [line for line, _ in tests])
         )
-        drafts[one.id] = list(found)
-        knees[one.id] = tuple((line.group, test.knee()) for line, test in tests if test)
+        drafts[hypothesis.id] = list(claims)
+        knees[hypothesis.id] = tuple((line.group, test.knee()) for line, test in tests if test)
     changes = list(_changes(experiment, scale, observed)) if one_factor else []
     everything = [draft for some in drafts.values() for draft in some]
     family = family_of(
         [
-            *(one for draft in everything for one in draft.comparisons),
+            *(comparison for draft in everything for comparison in draft.comparisons),
             *(comparison for *_, comparison in changes if not comparison.cells.crowded),
         ],
         {key: p for draft in everything for key, p in draft.knees.items()},
@@ -115,11 +118,11 @@ def judge(
     return Verdicts(
         judged=tuple(
             Judged(
-                hypothesis=one,
-                judgements=tuple(_marked(draft.judged(family)) for draft in drafts[one.id]),
-                knees=knees[one.id],
+                hypothesis=hypothesis,
+                judgements=tuple(_marked(draft.judged(family)) for draft in drafts[hypothesis.id]),
+                knees=knees[hypothesis.id],
             )
-            for one in experiment.hypotheses
+            for hypothesis in experiment.hypotheses
         ),
         effects=tuple(sorted(effects, key=lambda effect: -abs(log(effect.ratio)))),
         among=len(family.difference),
@@ -127,24 +130,25 @@ def judge(
 
 
 def _changes(experiment: Experiment, scale: str, observed: Sequence[CellRuns]) -> Iterator[_Change]:
-    """Yield each change of one axis.
+    """Yield each change of a single axis.
 
-    Of the first hypothesis' metric, or the first one; nothing if the baseline has no runs.
+    The metric is that of the first hypothesis, or the first metric. Without runs of the baseline,
+    there are no changes.
     """
     first = experiment.hypotheses[0].metric if experiment.hypotheses else ""
     metric = experiment.metric(first) if first else experiment.metrics[0]
     base = {axis.name: baseline(axis, scale) for axis in experiment.axes}
-    cells = [one for one in observed if not one.cell.control and not one.cell.name]
-    start = next((one for one in cells if one.cell.matches(base)), None)
+    cells = [runs for runs in observed if not runs.cell.control and not runs.cell.name]
+    start = next((runs for runs in cells if runs.cell.matches(base)), None)
     if start is None:
         return
-    for one in cells:
-        changed = [name for name, value in one.cell.at.items() if str(value) != str(base[name])]
-        found = paired_ratio(start.by_round(metric), one.by_round(metric))
-        if len(changed) == 1 and found is not None:
+    for runs in cells:
+        changed = [name for name, value in runs.cell.at.items() if str(value) != str(base[name])]
+        ratio = paired_ratio(start.by_round(metric), runs.by_round(metric))
+        if len(changed) == 1 and ratio is not None:
             (axis,) = changed
-            comparison = CellComparison(metric=metric, first=start, second=one, paired=found)
-            yield axis, base[axis], one.cell.at[axis], comparison
+            comparison = CellComparison(metric=metric, first=start, second=runs, paired=ratio)
+            yield axis, base[axis], runs.cell.at[axis], comparison
 
 
 def _effect(change: _Change, family: Family) -> Effect:
@@ -162,7 +166,7 @@ def _effect(change: _Change, family: Family) -> Effect:
 
 
 def _marked(found: Judgement) -> Judgement:
-    """Return a verdict on what a store was told to show as one on the method."""
+    """Return a verdict on a store with a configured behaviour as a verdict on the method."""
     if not found.shaped_store or found.outcome is _UNKNOWN:
         return found
     alike = found.verdict is Verdict.SAME
@@ -170,27 +174,28 @@ def _marked(found: Judgement) -> Judgement:
 
 
 def _lines(hypothesis: Hypothesis, observed: Sequence[CellRuns]) -> list[CellLine]:
-    """Return the cells by everything but the axis of the hypothesis."""
+    """Return the cells grouped by everything except the axis of the hypothesis."""
     along, groups = hypothesis.along, dict[tuple[tuple[str, str], ...], list[CellRuns]]()
-    for one in observed:
-        if one.cell.value(along) in {None, ""} or not one.cell.matches(hypothesis.where):
+    for runs in observed:
+        if runs.cell.value(along) in {None, ""} or not runs.cell.matches(hypothesis.where):
             continue
-        if one.cell.control and along != CELL:
+        if runs.cell.control and along != CELL:
             continue
-        rest = _rest(one, along)
-        groups.setdefault(tuple((n, str(v)) for n, v in rest.items()), []).append(one)
+        rest = _rest(runs, along)
+        groups.setdefault(tuple((n, str(v)) for n, v in rest.items()), []).append(runs)
     return [
         CellLine(
-            _rest(members[0], along), tuple((one.cell.value(along) or "", one) for one in members)
+            _rest(members[0], along),
+            tuple((runs.cell.value(along) or "", runs) for runs in members),
         )
         for members in groups.values()
         if len(members) > 1
     ]
 
 
-def _rest(one: CellRuns, along: str) -> dict[str, Value]:
-    """Return where a cell is on the other axes; what has a name is compared by it alone."""
-    return {n: v for n, v in one.cell.at.items() if along not in {n, CELL}}
+def _rest(runs: CellRuns, along: str) -> dict[str, Value]:
+    """Return a cell's values of the other axes; named cells are compared by name only."""
+    return {n: v for n, v in runs.cell.at.items() if along not in {n, CELL}}
 
 
 def _segment_values(
@@ -203,58 +208,60 @@ def _segment_values(
     elif segments == "first":
         yield from ((values[0], value) for value in values[1:])
     else:
-        back: dict[str, Value] = {}
+        value_here: dict[str, Value] = {}
         if hypothesis.along != CELL:
             axis = experiment.axis(hypothesis.along)
             if axis.paired:
-                back = dict(zip(map(str, axis.values["paper"]), axis.values[scale], strict=True))
-        yield from ((back.get(str(a), a), back.get(str(b), b)) for a, b in segments)
+                value_here = dict(
+                    zip(map(str, axis.values["paper"]), axis.values[scale], strict=True)
+                )
+        yield from ((value_here.get(str(a), a), value_here.get(str(b), b)) for a, b in segments)
 
 
 def _segments(
     experiment: Experiment, scale: str, hypothesis: Hypothesis, lines: Sequence[CellLine]
 ) -> Iterator[_Draft]:
-    """Yield each pair of values, compared where both have runs."""
+    """Yield each pair of values, compared if both have runs."""
     for line in lines:
         for values in _segment_values(experiment, scale, hypothesis, line):
             draft = Judgement(group=line.group, segment=values, outcome=_UNKNOWN)
             metric = experiment.metric(hypothesis.metric)
-            found = _compared(metric, hypothesis, line, values)
-            if isinstance(found, str):
-                yield _settled(replace(draft, why=found))
+            comparison = _compared(metric, hypothesis, line, values)
+            if isinstance(comparison, str):
+                yield _settled(replace(draft, why=comparison))
             else:
-                draft = replace(draft, shaped_store=found.cells.shaped_store)
-                judged = partial(_of_segment, experiment, hypothesis, draft, found)
-                yield _Draft(judged=judged, comparisons=(found,))
+                draft = replace(draft, shaped_store=comparison.cells.shaped_store)
+                judged = partial(_of_segment, experiment, hypothesis, draft, comparison)
+                yield _Draft(judged=judged, comparisons=(comparison,))
 
 
 def _compared(
     metric: Metric, hypothesis: Hypothesis, line: CellLine, values: tuple[Value, Value]
 ) -> CellComparison | str:
-    """Return two cells compared, or why they cannot be."""
-    by_value = {str(value): one for value, one in line.cells}
+    """Return a comparison of two cells, or the reason why there is none."""
+    by_value = {str(value): runs for value, runs in line.cells}
     cells = []
     for value in values:
-        one = by_value.get(str(value))
-        if one is None:
+        runs = by_value.get(str(value))
+        if runs is None:
             return f"{value} is not run at this scale"
-        if not any(v > 0 for v in one.by_round(metric).values()):
-            return one.why_empty(metric.of)
-        cells.append(one)
+        if not any(v > 0 for v in runs.by_round(metric).values()):
+            return runs.why_empty(metric.of)
+        cells.append(runs)
     first, second = cells
-    found, published_times = paired_ratio(first.by_round(metric), second.by_round(metric)), 1.0
-    if found is None:
+    ratio, published_times = paired_ratio(first.by_round(metric), second.by_round(metric)), 1.0
+    if ratio is None:
         return "no round has a run of both"
     if hypothesis.test in TO_PROPORTION:
         times = log(float(values[1]) / float(values[0]))
-        found = found.shifted(-times if metric.better == "more" else times)
-        low, high = (float(one.cell.paper_at[hypothesis.along]) for one in cells)
+        ratio = ratio.shifted(-times if metric.better == "more" else times)
+        low, high = (float(runs.cell.paper_at[hypothesis.along]) for runs in cells)
         published_times = high / low
     comparison = CellComparison(
         metric=metric,
         first=first,
         second=second,
-        paired=found,
+        paired=ratio,
         test=hypothesis.test,
         threshold=hypothesis.threshold,
         published_times=published_times,
@@ -265,14 +272,14 @@ def _compared(
 def _knee_claims(
     hypothesis: Hypothesis, tests: Sequence[tuple[CellLine, KneeTest | None]]
 ) -> Iterator[_Draft]:
-    """Yield what is claimed about knees: of each line, and across them."""
-    known = [(line, test, test.knee()) for line, test in tests if test is not None]
+    """Yield the claims about knees: about each line, and across lines."""
+    known_knees = [(line, test, test.knee()) for line, test in tests if test is not None]
     for line, test in tests:
         if test is None:
             why = line.runs.crowded or f"a value has fewer than {MIN_BLOCKS} runs, or is no number"
             yield _settled(Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why))
     if hypothesis.expect is not None:
-        for line, test, knee in known:
+        for line, test, knee in known_knees:
             draft = Judgement(
                 group=line.group,
                 segment=None,
@@ -284,25 +291,25 @@ def _knee_claims(
             alone = p_expected(test, hypothesis.expect)
             yield _of_claim(f"{hypothesis.id} {line.group}", draft, alone)
     if hypothesis.across:
-        each = (
+        knee_texts = (
             f"{line.group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
-            for line, _, knee in known
+            for line, _, knee in known_knees
         )
         draft = Judgement(
             group={},
             segment=None,
             outcome=_UNKNOWN,
-            shaped_store=any(line.runs.shaped_store for line, *_ in known),
-            why=f"knees by {hypothesis.across}: {', '.join(each) or 'none'}",
+            shaped_store=any(line.runs.shaped_store for line, *_ in known_knees),
+            why=f"knees by {hypothesis.across}: {', '.join(knee_texts) or 'none'}",
         )
-        alone = p_across([test for _, test, _ in known])
+        alone = p_across([test for _, test, _ in known_knees])
         yield _of_claim(f"{hypothesis.id} across", draft, alone)
 
 
 def _law_claims(
     experiment: Experiment, hypothesis: Hypothesis, lines: Sequence[CellLine]
 ) -> Iterator[_Draft]:
-    """Yield each line: all of its values against the first, by either law."""
+    """Yield each line: all values against the first, by either law."""
     metric = experiment.metric(hypothesis.metric)
     for line in lines:
         draft = Judgement(
@@ -319,17 +326,23 @@ def _law_claims(
             ]
             for law, test in LAWS.items()
         }
-        why = [found for compared in laws.values() for found in compared if isinstance(found, str)]
+        why = [
+            reason for compared in laws.values() for reason in compared if isinstance(reason, str)
+        ]
         if why:
             yield _settled(replace(draft, why="; ".join(dict.fromkeys(why))))
         else:
-            known = {
-                law: [one for one in compared if isinstance(one, CellComparison)]
+            comparisons = {
+                law: [
+                    comparison for comparison in compared if isinstance(comparison, CellComparison)
+                ]
                 for law, compared in laws.items()
             }
             yield _Draft(
-                judged=partial(_of_law, hypothesis, draft, known),
-                comparisons=[one for compared in known.values() for one in compared],
+                judged=partial(_of_law, hypothesis, draft, comparisons),
+                comparisons=[
+                    comparison for compared in comparisons.values() for comparison in compared
+                ],
             )
 
 
@@ -338,7 +351,7 @@ def _settled(judgement: Judgement) -> _Draft:
 
 
 def _of_claim(key: str, draft: Judgement, alone: tuple[float, float]) -> _Draft:
-    """Return a claim about a knee, whose key is unlike that of any other."""
+    """Return the draft of a claim about a knee, given a unique key."""
     return _Draft(judged=partial(_of_knee, draft, key, alone), knees={key: alone})
 
 
@@ -346,28 +359,28 @@ def _of_segment(
     experiment: Experiment,
     hypothesis: Hypothesis,
     draft: Judgement,
-    one: CellComparison,
+    comparison: CellComparison,
     family: Family,
 ) -> Judgement:
-    verdict, p, alone = family.verdict(one)
-    found = replace(
+    verdict, p, alone = family.verdict(comparison)
+    judgement = replace(
         draft,
         verdict=verdict,
-        ratio=one.paired.ratio,
-        interval=one.paired.interval(),
+        ratio=comparison.paired.ratio,
+        interval=comparison.paired.interval(),
         p=p,
         alone=alone,
         among=len(family.difference),
     )
     if verdict not in _UNDECIDED:
         confirmed = verdict in _CONFIRMING[hypothesis.test]
-        return replace(found, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED)
-    why = STORE_BOUND if one.cells.store_bound else "too much spread"
+        return replace(judgement, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED)
+    why = STORE_BOUND if comparison.cells.store_bound else "too much spread"
     if alone <= ALPHA:
-        why = f"alone p would be {alone:.2g}, and it is one of {found.among} comparisons"
+        why = f"alone p would be {alone:.2g}, and it is one of {judgement.among} comparisons"
     if verdict is Verdict.NOT_ENOUGH_RUNS:
         why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
-    return replace(found, why=why, power=power_for(experiment, one, found.among))
+    return replace(judgement, why=why, power=power_for(experiment, comparison, judgement.among))
 
 
 def _of_law(
@@ -376,9 +389,18 @@ def _of_law(
     laws: Mapping[str, Sequence[CellComparison]],
     family: Family,
 ) -> Judgement:
-    verdicts = {law: {family.verdict(one)[0] for one in all_of} for law, all_of in laws.items()}
-    holding = [law for law, found in verdicts.items() if found == {Verdict.SAME}]
-    refuted = [law for law, found in verdicts.items() if found - _UNDECIDED - {Verdict.SAME}]
+    verdicts = {
+        law: {family.verdict(comparison)[0] for comparison in all_of}
+        for law, all_of in laws.items()
+    }
+    holding = [
+        law for law, verdicts_of_law in verdicts.items() if verdicts_of_law == {Verdict.SAME}
+    ]
+    refuted = [
+        law
+        for law, verdicts_of_law in verdicts.items()
+        if verdicts_of_law - _UNDECIDED - {Verdict.SAME}
+    ]
     law = holding[0] if len(holding) == 1 else "neither" if len(refuted) == len(laws) else ""
     if not law:
         why = "too much spread, or too few values, to tell one law from another"
@@ -390,29 +412,33 @@ def _of_law(
 
 
 def _of_knee(draft: Judgement, key: str, alone: tuple[float, float], family: Family) -> Judgement:
-    found = replace(draft, among=len(family.difference))
+    judgement = replace(draft, among=len(family.difference))
     against, for_it = family.difference[key], family.within[key]
     for outcome, p, by_itself in (
         (Decision.REJECTED, against, alone[0]),
         (Decision.CONFIRMED, for_it, alone[1]),
     ):
         if p <= ALPHA:
-            # Across lines it says what the knees are, whatever holds.
+            # Across lines, the reason lists the knees in any case.
             why = "" if draft.knee is not None else draft.why
-            return replace(found, outcome=outcome, p=p, alone=by_itself, why=why)
-    return replace(found, p=min(against, for_it), alone=min(alone))
+            return replace(judgement, outcome=outcome, p=p, alone=by_itself, why=why)
+    return replace(judgement, p=min(against, for_it), alone=min(alone))
 
 
 def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
-    """Return what a line says of its knee; None if it cannot tell.
+    """Return the test for a knee of a line, or None.
 
-    That is so if the values are no numbers, one has too few runs, or the machine is too small.
+    It is None if a value is not a number or has too few runs, or if the machine is too small.
     """
     metric = experiment.metric(hypothesis.metric)
     if line.runs.crowded or any(isinstance(value, str | bool) for value, _ in line.cells):
         return None
     runs = sorted(
-        ((value, one.by_round(metric)) for value, one in line.cells if not one.cell.skipped),
+        (
+            (value, runs_of_cell.by_round(metric))
+            for value, runs_of_cell in line.cells
+            if not runs_of_cell.cell.skipped
+        ),
         key=lambda pair: float(pair[0]),
     )
     if any(len(numbers) < MIN_BLOCKS for _, numbers in runs):

@@ -1,4 +1,4 @@
-"""From the text of an experiment to its values; what is unknown or missing is an error."""
+"""Parsing of an experiment's text; an unknown or missing entry is an error."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -40,25 +40,25 @@ from serverless_bench.user_files import parse_toml, read_text, reason
 
 _HINT: Final = "docs/experiments/README.md has the keys"
 _ROW: Final = ("at", "cell", "note")
-"""Keys of a published row that are no metrics."""
+"""Keys of a published row other than metrics."""
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 
 def names() -> list[str]:
-    """Return the names of the experiments that come with sbench, sorted."""
+    """Return the sorted names of the experiments included in sbench."""
     here = files("serverless_bench.studies").iterdir()
     return sorted(file.name.removesuffix(".toml") for file in here if file.name.endswith(".toml"))
 
 
 def load_experiment(name: str) -> Experiment:
-    """Return an experiment by its name, or by the path of its file.
+    """Return an experiment by name, or by the path of a file.
 
     Raises
     ------
     UsageError
-        If there is none of that name, or its file says what it cannot say.
+        If no experiment has this name, or the file is invalid.
     """
     if name in names():
         file = files("serverless_bench.studies") / f"{name}.toml"
@@ -66,7 +66,7 @@ def load_experiment(name: str) -> Experiment:
     if not name.endswith(".toml"):
         raise UsageError(
             f"there is no experiment {name!r}",
-            hint=f"known: {', '.join(names())}; or name a file of yours, as in my.toml",
+            hint=f"known: {', '.join(names())}; or give the path of a file, such as my.toml",
         )
     try:
         text = read_text(Path(name))
@@ -76,12 +76,12 @@ def load_experiment(name: str) -> Experiment:
 
 
 def parse(text: str, name: str) -> Experiment:
-    """Return the experiment that a file's text describes.
+    """Return the experiment in a file's text.
 
     Raises
     ------
     UsageError
-        If it is no TOML, or says what an experiment cannot say.
+        If the text is not TOML, or does not describe an experiment.
     """
     with located(f"experiment {name}", hint=_HINT):
         try:
@@ -94,21 +94,23 @@ def parse(text: str, name: str) -> Experiment:
 
 
 def as_settings(data: Mapping[str, Any]) -> dict[str, Setting]:
-    """Return a table, and the tables in it, as one with dotted names.
+    """Flatten a table and nested tables into a table with dotted names.
 
     Raises
     ------
     UsageError
-        If a value is none of text, number, truth or a list of these.
+        If a value is not a text, a number, a boolean or a list of these.
     """
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for name, value in data.items():
         if isinstance(value, Mapping):
             with located(name):
-                found |= {f"{name}.{key}": one for key, one in as_settings(value).items()}
+                settings |= {
+                    f"{name}.{key}": setting for key, setting in as_settings(value).items()
+                }
         else:
-            found[name] = converted(Setting, name, value)
-    return found
+            settings[name] = converted(Setting, name, value)
+    return settings
 
 
 def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
@@ -124,13 +126,13 @@ def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
         "published": _row,
         "unsupported": partial(_made, Unsupported),
     }
-    for key, made in parts.items():
+    for key, make in parts.items():
         if isinstance(data.get(key), dict):
             raise UsageError(f"{key}: is a list of tables", hint=f"[[{key}]]")
         tables, data[key] = converted(list[dict[str, Any]], key, data.get(key, [])), []
         for number, table in enumerate(tables, 1):
             with located(f"{key} {number}"):
-                data[key].append(made(table))
+                data[key].append(make(table))
     scale = partial(_scale, _inner(data, "settings", as_settings))
     scales = {name: _inner(data, name, scale) for name in SCALES}
     for key, made_of in (("prepare", _by_scale), ("plot", partial(_made, Plot)), ("seed", _seed)):
@@ -139,23 +141,25 @@ def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
     return _made(Experiment, data, scales=scales, name=name, text=text)
 
 
-def _inner(table: dict[str, Any], name: str, made: Callable[[dict[str, Any]], T]) -> T:
-    """Return what is made of a table in a table, which is taken out of it."""
+def _inner(table: dict[str, Any], name: str, make: Callable[[dict[str, Any]], T]) -> T:
+    """Remove a nested table from a table, and return the object made of it."""
     inner: dict[str, Any] = converted(dict[str, Any], name, table.pop(name, {}))
     with located(name):
-        return made(inner)
+        return make(inner)
 
 
-def _made(kind: type[S], table: Mapping[str, Any], **more: object) -> S:
-    """Return the part of an experiment that a table describes, with more that is not in it."""
-    known = {one.name: one for one in fields(kind)}
+def _made(kind: type[S], table: Mapping[str, Any], **additions: object) -> S:
+    """Return the part of an experiment that a table describes, with additional fields."""
+    fields_by_name = {field.name: field for field in fields(kind)}
     for name in table:
-        if name not in known or name in more:
+        if name not in fields_by_name or name in additions:
             raise UsageError(f"contains unknown field {name!r}")
-    for name, one in known.items():
-        if one.required and name not in table and name not in more:
+    for name, field in fields_by_name.items():
+        if field.required and name not in table and name not in additions:
             raise UsageError(f"missing required field {name!r}")
-    return kind(**{name: checked(kind, name, value) for name, value in {**table, **more}.items()})
+    return kind(
+        **{name: checked(kind, name, value) for name, value in {**table, **additions}.items()}
+    )
 
 
 def _scale(shared: Settings, table: dict[str, Any]) -> Scale:
@@ -164,14 +168,14 @@ def _scale(shared: Settings, table: dict[str, Any]) -> Scale:
 
 
 def _seed(table: dict[str, Any]) -> Publication:
-    # Without quotes it is a date of TOML's.
+    # A date without quotes is a date value in TOML.
     return _made(Publication, {n: str(v) if n == "date" else v for n, v in table.items()})
 
 
 def _by_scale(table: dict[str, Any]) -> dict[str, Settings]:
-    """Return settings of which some, in tables of their own, are of one scale only."""
-    own = {scale: _inner(table, scale, as_settings) for scale in SCALES}
-    return {scale: merged(as_settings(table), own[scale]) for scale in SCALES}
+    """Return settings by scale, given shared settings and tables for each scale."""
+    settings_of_scale = {scale: _inner(table, scale, as_settings) for scale in SCALES}
+    return {scale: merged(as_settings(table), settings_of_scale[scale]) for scale in SCALES}
 
 
 def _axis(axis: dict[str, Any]) -> Axis:
@@ -181,14 +185,18 @@ def _axis(axis: dict[str, Any]) -> Axis:
     if not isinstance(axis.get("baseline", {}), Mapping):
         axis["baseline"] = dict.fromkeys(SCALES, axis["baseline"])
     axis["levels"] = _inner(
-        axis, "levels", lambda levels: {one: _inner(levels, one, _by_scale) for one in [*levels]}
+        axis,
+        "levels",
+        lambda levels: {level: _inner(levels, level, _by_scale) for level in [*levels]},
     )
     return _made(Axis, axis)
 
 
 def _cell(cell: dict[str, Any]) -> NamedCell:
-    own: dict[str, Any] = {scale: cell.pop(scale) for scale in SCALES if scale in cell}
-    return _made(NamedCell, cell, at=_inner(cell, "at", lambda at: _by_scale({**at, **own})))
+    values_by_scale: dict[str, Any] = {scale: cell.pop(scale) for scale in SCALES if scale in cell}
+    return _made(
+        NamedCell, cell, at=_inner(cell, "at", lambda at: _by_scale({**at, **values_by_scale}))
+    )
 
 
 def _row(row: dict[str, Any]) -> PublishedRow:
@@ -204,18 +212,18 @@ def _row_check(table: dict[str, Any]) -> Check:
 
 
 def _sized(table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return a table whose size may have a unit."""
+    """Return a table in which a size may have a unit."""
     with located(name):
         return {n: parse_size(str(v)) if n == name else v for n, v in table.items()}
 
 
 def _check(experiment: Experiment) -> None:
-    """Refuse an experiment whose parts name what is not there."""
+    """Reject an experiment with references to undefined names."""
     if not experiment.metrics:
-        raise UsageError("has no [[metrics]]")
+        raise UsageError("has no [[metrics]]; add one")
     _once("axes", (axis.name for axis in experiment.axes))
     _once("metrics", (metric.name for metric in experiment.metrics))
-    _once("hypotheses", (one.id for one in experiment.hypotheses))
+    _once("hypotheses", (hypothesis.id for hypothesis in experiment.hypotheses))
     _once("cells", (cell.name for cell in (*experiment.cells, *experiment.controls)))
     for settings, place in _settings(experiment):
         with located(place):
@@ -226,17 +234,19 @@ def _check(experiment: Experiment) -> None:
     for number, check in enumerate(experiment.checks, 1):
         with located(f"checks {number}"):
             _check_check(experiment, check)
-    for name, known, place in _references(experiment):
-        if name not in known:
+    for name, allowed, place in _references(experiment):
+        if name not in allowed:
             raise UsageError(
-                f"{place}: there is no {name!r}", hint=f"known: {', '.join(filter(None, known))}"
+                f"{place}: there is no {name!r}", hint=f"known: {', '.join(filter(None, allowed))}"
             )
 
 
 def _once(what: str, names_there: Iterable[object]) -> None:
     for name, count in Counter(names_there).items():
         if count > 1:
-            raise UsageError(f"{what}: {name!r} stands there twice", hint="names differ")
+            raise UsageError(
+                f"{what}: {name!r} is there twice", hint="give each entry a different name"
+            )
 
 
 def _settings(experiment: Experiment) -> Iterator[tuple[Settings, str]]:
@@ -246,7 +256,9 @@ def _settings(experiment: Experiment) -> Iterator[tuple[Settings, str]]:
         yield settings, "prepare"
     for axis in experiment.axes:
         for level, by_scale in axis.levels.items():
-            yield from ((one, f"level {level} of {axis.name}") for one in by_scale.values())
+            yield from (
+                (settings, f"level {level} of {axis.name}") for settings in by_scale.values()
+            )
     axes = {axis.name for axis in experiment.axes}
     for cell in (*experiment.cells, *experiment.controls):
         for at in cell.at.values():
@@ -261,38 +273,39 @@ def _check_axis(axis: Axis, *, may_be_empty: bool) -> None:
         plain = [value for value in values if str(value) not in axis.levels]
         if plain and not is_setting(axis.setting):
             raise UsageError(
-                f"{plain[0]!r} is no level, and {axis.setting!r} no setting",
-                hint=f"[axes.levels.{plain[0]}] says what it stands for",
+                f"{plain[0]!r} is not a level, and {axis.setting!r} is not a setting",
+                hint=f"define it in [axes.levels.{plain[0]}]",
             )
     if axis.paired and len(set(map(len, axis.values.values()))) > 1:
-        raise UsageError("is paired, and small and paper differ in length")
+        raise UsageError("is paired, but small and paper differ in length")
 
 
 def _check_check(experiment: Experiment, check: Check) -> None:
-    """Refuse a check that cannot say what its figures must agree with."""
+    """Reject a check without the figures to compare."""
     if isinstance(check, Repeats):
         same = len(check.metrics) == len(check.others) if check.others else bool(check.along)
         if len(check.metrics) < 2 or not same:
             raise UsageError(
-                "compares two or more `metrics`",
-                hint="`along` an axis, or with as many `others`",
+                "needs two or more `metrics` to compare",
+                hint="give `along` an axis, or as many `others`",
             )
     if not isinstance(check, Link):
         return
     if check.unit not in RATES:
         raise UsageError(
-            f"`unit` is one of bytes per second, not {check.unit!r}",
+            f"`unit` has to be a unit of bytes per second, not {check.unit!r}",
             hint=f"known: {', '.join(sorted(RATES))}",
         )
     units = {metric.name: metric.unit for metric in experiment.metrics}
     if units.get(check.metric) not in RATES and not (check.along or check.bytes):
         raise UsageError(
-            f"{check.metric!r} is no rate of bytes", hint="`along` an axis of sizes, or `bytes`"
+            f"{check.metric!r} is not a rate of bytes",
+            hint="give `along` an axis of sizes, or `bytes`",
         )
 
 
 def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], str]]:
-    """Yield each word that stands for something, what it may be, and where it stands."""
+    """Yield each reference, the permitted names, and the place in the file."""
     axes = [axis.name for axis in experiment.axes]
     metrics = [metric.name for metric in experiment.metrics]
     cells = [cell.name for cell in (*experiment.cells, *experiment.controls)]
@@ -302,12 +315,12 @@ def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], 
         yield metric.unit, UNITS, f"{here}, unit"
         if metric.relative:
             yield metric.to, axes, f"{here}, to"
-    for one in experiment.hypotheses:
-        here = f"hypothesis {one.id}"
-        yield one.metric, metrics, f"{here}, metric"
-        yield one.along, [*axes, "cell"], f"{here}, along"
-        yield one.across, [*axes, ""], f"{here}, across"
-        yield from ((name, [*axes, "cell"], f"{here}, where") for name in one.where)
+    for hypothesis in experiment.hypotheses:
+        here = f"hypothesis {hypothesis.id}"
+        yield hypothesis.metric, metrics, f"{here}, metric"
+        yield hypothesis.along, [*axes, "cell"], f"{here}, along"
+        yield hypothesis.across, [*axes, ""], f"{here}, across"
+        yield from ((name, [*axes, "cell"], f"{here}, where") for name in hypothesis.where)
     for number, row in enumerate(experiment.published, 1):
         here = f"published {number}"
         yield row.cell, [*cells, ""], f"{here}, cell"

@@ -1,4 +1,4 @@
-"""What the runs of each cell came to, read from the directory of an experiment, as figures."""
+"""Figures of the runs of each cell, loaded from the directory of an experiment."""
 
 from bisect import bisect
 from collections import Counter
@@ -35,12 +35,12 @@ from serverless_bench.studies.settings import inner
 from serverless_bench.units import NS_PER_S
 
 IDLE: Final = "idle"
-"""Word for runs whose slots did nothing for most of the time."""
+"""Cause of runs with slots that were idle for most of the time."""
 _OF_THE_STORE: Final = frozenset({"answers", "rate_limit", "retries", "store_or_network"})
 """Causes that leave the client idle."""
 CELLS = "cells"
 FAILURE = "failure.txt"
-"""Why a run is not there, beside where it would be."""
+"""Name of the file with the reason for a missing run, next to the run's directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +49,24 @@ class CellRun:
 
     path: Path
     figures: Mapping[str, float] | None
-    """None if the run does not count."""
+    """Figures; None if the run does not count."""
     problem: str = ""
-    """Why not; of a run that counts, what keeps it from being like the others."""
+    """Reason for not counting; for a counted run, a difference from the other runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRuns:
-    """A cell and its runs."""
+    """A cell with the runs of it."""
 
     cell: Cell
     planned: int
     """Runs that were planned."""
     results: tuple[CellRun, ...]
-    """One per planned run; empty for a cell that is skipped."""
+    """Results of the planned runs; empty for a cell that is skipped."""
     min_bytes: int = 0
 
     def by_round(self, metric: Metric) -> dict[int, float]:
-        """Return what a metric is made of, of every run that has it, by round from 1."""
+        """Return the figure of a metric for each run that has it, by round from 1."""
         return {
             number: r.figures[metric.of] * _scale(metric, r.figures)
             for number, r in enumerate(self.results, 1)
@@ -75,7 +75,7 @@ class CellRuns:
 
     @property
     def run_s(self) -> float:
-        """How long a run was in the middle; 0 if none counts."""
+        """Median duration of a run; 0 if no run counts."""
         took = [
             r.figures["elapsed_s"] for r in self.results if r.figures and "elapsed_s" in r.figures
         ]
@@ -94,12 +94,12 @@ class CellRuns:
 
     @property
     def store_bound(self) -> bool:
-        """Whether its runs waited for the store, or the network to it, most of all."""
+        """Whether the runs spent most of their time waiting for the store, or the network to it."""
         return bool(self.bounded_by) and _OF_THE_STORE.issuperset(self.bounded_by)
 
     @property
     def counted(self) -> int:
-        """How many runs count."""
+        """Number of counted runs."""
         return sum(result.figures is not None for result in self.results)
 
     def why_empty(self, figure: str) -> str:
@@ -111,10 +111,13 @@ class CellRuns:
         return f"{self.cell.label}: no run has {figure}{WHY_ABSENT.get(figure, '')}"
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the runs, each cause once."""
-        found = Counter(result.problem for result in self.results if result.problem)
+        """Return the problems of the runs, without repetition."""
+        runs_by_problem = Counter(result.problem for result in self.results if result.problem)
         small = sum(r.figures["bytes"] < self.min_bytes for r in self.results if r.figures)
-        lines = [f"{count} of {self.planned} runs: {why}" for why, count in found.items()]
+        lines = [
+            f"{count} of {self.planned} runs: {problem}"
+            for problem, count in runs_by_problem.items()
+        ]
         if small:
             lines.append(
                 f"{small} runs moved fewer bytes than the {self.min_bytes:,} that are asked for"
@@ -122,21 +125,25 @@ class CellRuns:
         return lines
 
 
-def _scale(metric: Metric, found: Mapping[str, float]) -> float:
-    return metric.for_bytes / found["bytes"] if metric.for_bytes and found["bytes"] else 1.0
+def _scale(metric: Metric, figures_of_run: Mapping[str, float]) -> float:
+    return (
+        metric.for_bytes / figures_of_run["bytes"]
+        if metric.for_bytes and figures_of_run["bytes"]
+        else 1.0
+    )
 
 
 def observe(
     root: Path, cells: Sequence[Cell], *, repeats: int, min_bytes: int
 ) -> tuple[CellRuns, ...]:
-    """Return every cell with its runs; what is missing has a problem.
+    """Return all cells with their runs; missing runs have a problem.
 
     Parameters
     ----------
     root
         Directory of an experiment.
     cells, repeats, min_bytes
-        What was planned.
+        Plan of the experiment.
     """
     return tuple(
         CellRuns(
@@ -153,17 +160,17 @@ def observe(
 
 
 def run_path(root: Path, cell: Cell, repeat: int) -> Path:
-    """Return the directory of one run."""
+    """Return the directory of a run."""
     return root / CELLS / cell.slug / f"{repeat:02}"
 
 
 def failure_path(path: Path) -> Path:
-    """Return the file that says why a run failed."""
+    """Return the file with the reason of a failed run."""
     return path.with_name(f"{path.name}.{FAILURE}")
 
 
 def _result(path: Path) -> CellRun:
-    found, problem, failure = None, "", failure_path(path)
+    figures_of_run, problem, failure = None, "", failure_path(path)
     if failure.exists():
         problem = failure.read_text(encoding="utf-8").strip()
     elif not (path / "run.json").exists():
@@ -171,19 +178,19 @@ def _result(path: Path) -> CellRun:
     else:
         try:
             run = load_run(path, detail=False)
-            found, problem = _figures(run)
+            figures_of_run, problem = _figures(run)
         except SbenchError as exc:
             problem = str(exc)
-    return CellRun(path=path, figures=found, problem=problem)
+    return CellRun(path=path, figures=figures_of_run, problem=problem)
 
 
 def _figures(run: Run) -> tuple[dict[str, float] | None, str]:
-    """Return the figures of a run, or why it has none."""
+    """Return the figures of a run, or the reason for their absence."""
     try:
         shared = "" if run.neighbours is None else "other commands loaded the embedded store"
         return figures(run), shared
     except SbenchError as exc:
-        # The path is different each time, the cause may be the same.
+        # The path is different each time, but the cause may be the same.
         problem = str(exc).removeprefix(f"{run.path} cannot be compared: ")
         errors = {str(error) for error in run.functions["error"] if error not in {None, "", ABSENT}}
         return None, problem + (f" ({min(errors)})" if errors else "")
@@ -191,26 +198,26 @@ def _figures(run: Run) -> tuple[dict[str, float] | None, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Interval):
-    """A figure, and where the true one is."""
+    """A figure with an interval."""
 
     at: float
 
     def scaled(self, factor: float, *, less: float = 0.0) -> "Estimate":
-        """Return it in another unit, after something was taken off."""
+        """Return the estimate minus ``less``, times ``factor``."""
         at, low, high = ((value - less) * factor for value in (self.at, self.low, self.high))
         return Estimate(at=at, low=low, high=high, confidence=self.confidence)
 
 
 def median_of(values: Collection[float]) -> Estimate | None:
-    """Return the median with an interval of at least 95 %, or the widest that there is.
+    """Return the median with an interval of at least 95 %, or the widest possible interval.
 
-    The k-th smallest and k-th largest of n hold the median unless fewer than k of them are
+    The k-th smallest and k-th largest of n enclose the median unless fewer than k of them are
     on one side of it (Hollander, Wolfe and Chicken 2014, section 3.6).
 
     Parameters
     ----------
     values
-        In any order; None comes of none.
+        Values in any order; the result is None if there are none.
     """
     if not values:
         return None
@@ -227,11 +234,11 @@ WHY_ABSENT: Final = {
     "network.sustained_bytes_per_s": ": no curve of bytes over time has a bend, so that the burst"
     " hides the rate (or the client is slower than it); let functions move more"
 }
-"""What it means that no run has a figure."""
+"""Explanations for figures that no run has."""
 
 
 def figures(run: Run) -> dict[str, float]:
-    """Return every number that a metric can be made of; docs/experiments/README.md has them.
+    """Return all numbers that a metric can use; docs/experiments/README.md lists them.
 
     Parameters
     ----------
@@ -241,76 +248,76 @@ def figures(run: Run) -> dict[str, float]:
     Raises
     ------
     UsageError
-        If its figures cannot stand for its cell: functions or the end are missing, data
+        If its figures are not representative of its cell: functions or the end are missing, data
         is corrupt, or the headline is withheld.
     """
     summary = measured_run(run).summary
-    whole = summary.to_json()
-    report = flattened(whole)
-    found = {
+    summary_json = summary.to_json()
+    report = flattened(summary_json)
+    numbers = {
         n: float(v) for n, v in report if isinstance(v, int | float) and not isinstance(v, bool)
     }
     good = good_operations(run)
     return {
-        **found,
+        **numbers,
         **_processor(run, summary.span_s),
         **_operations(run, good, summary.span_s),
         **_heads(run.operations),
         **_watched(run, good),
         **_network(run, good),
-        **_attempts(found),
-        **_kinds(whole["latencies"]["by_kind"]),
+        **_attempts(numbers),
+        **_kinds(summary_json["latencies"]["by_kind"]),
     }
 
 
 def _processor(run: Run, span_s: float | None) -> dict[str, float]:
-    functions, there = run.functions, counted(run)
+    functions, is_counted = run.functions, counted(run)
     figures_of = (("user_cpu_s", "cpu_user_s"), ("sys_cpu_s", "cpu_sys_s"))
-    found = {name: float(functions[column][there].sum()) for name, column in figures_of}
+    numbers = {name: float(functions[column][is_counted].sum()) for name, column in figures_of}
     if span_s:
-        found["elapsed_s"] = span_s
+        numbers["elapsed_s"] = span_s
         measured_s = measured_cpu_s(run)
         if measured_s is not None:
-            found["cpu_share"] = measured_s / span_s
-    return found
+            numbers["cpu_share"] = measured_s / span_s
+    return numbers
 
 
 def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
     operations = run.operations
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     if span_s:
-        found["ops_per_s"] = float(good.sum()) / span_s
-    # The first of each function, by start.
+        numbers["ops_per_s"] = float(good.sum()) / span_s
+    # First operation of each function, by start.
     rows = np.flatnonzero(good)
     rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
     firsts = rows[np.unique(operations["function"][rows], return_index=True)[1]]
     if len(firsts):
-        found["start_spread_s"] = float(np.ptp(operations["start_ns"][firsts])) / NS_PER_S
+        numbers["start_spread_s"] = float(np.ptp(operations["start_ns"][firsts])) / NS_PER_S
     for name, some in (("first", firsts), ("later", np.setdiff1d(rows, firsts))):
         if len(some):
             moved = float(operations["bytes"][some].sum())
-            found[f"{name}_bytes_per_s"] = moved * NS_PER_S / max(_span_ns(operations, some), 1)
+            numbers[f"{name}_bytes_per_s"] = moved * NS_PER_S / max(_span_ns(operations, some), 1)
     if len(rows):
         spans = (operations["end_ns"] - operations["start_ns"])[rows]
-        found["mean_op_s"] = float(spans.mean()) / NS_PER_S
+        numbers["mean_op_s"] = float(spans.mean()) / NS_PER_S
     rates = operation_rates(run)
     if len(rates):
-        found["mean_op_bytes_per_s"] = float(rates.mean())
+        numbers["mean_op_bytes_per_s"] = float(rates.mean())
         named = zip(_SPREAD, at_percentiles(rates, _SPREAD).tolist(), strict=True)
-        found |= {f"op_bytes_per_s.p{p}": rate for p, rate in named}
+        numbers |= {f"op_bytes_per_s.p{p}": rate for p, rate in named}
     if len(rates) > 1:
         half = len(rates) // 2
-        found["later_half_ratio"] = float(rates[-half:].mean() / rates[:half].mean())
-    return found
+        numbers["later_half_ratio"] = float(rates[-half:].mean() / rates[:half].mean())
+    return numbers
 
 
 def operation_rates(run: Run) -> Floats:
-    """Return bytes per second of every operation that succeeded, in the order of their starts."""
+    """Return bytes per second of all successful operations, in the order of their starts."""
     return operation_sizes(run)[1]
 
 
 def operation_sizes(run: Run) -> tuple[Floats, Floats]:
-    """Return bytes, and bytes per second, of operations as ``operation_rates`` has them."""
+    """Return bytes, and bytes per second, of operations in the order of ``operation_rates``."""
     operations, good = run.operations, good_operations(run)
     rows = np.flatnonzero(good & (operations["bytes"] > 0))
     rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
@@ -324,16 +331,16 @@ def _span_ns(operations: Table, some: Any) -> int:  # noqa: ANN401 - a mask, or 
 
 
 def _heads(operations: Table) -> dict[str, float]:
-    """Return how long the function took that took longest for the HEADs before its gets."""
+    """Return the longest duration of a function's HEAD requests before the gets."""
     heads = is_text(operations["kind"], "head") & (operations["warmup"] > 0)
-    found = {name: operations[name][heads] for name in ("function", "start_ns", "end_ns")}
-    functions = np.unique(found["function"])
-    spans = [_span_ns(found, found["function"] == row) for row in functions]
+    columns = {name: operations[name][heads] for name in ("function", "start_ns", "end_ns")}
+    functions = np.unique(columns["function"])
+    spans = [_span_ns(columns, columns["function"] == row) for row in functions]
     return {"stat_s": max(spans) / NS_PER_S} if spans else {}
 
 
 def _attempts(report: Mapping[str, float]) -> dict[str, float]:
-    """Return what a tool would show that counts attempts, whether they failed or not."""
+    """Return the figures of a tool that counts attempts, whether or not they failed."""
     attempts, span_s = report.get("attempts"), report.get("span_s")
     if not attempts or not span_s:
         return {}
@@ -342,32 +349,32 @@ def _attempts(report: Mapping[str, float]) -> dict[str, float]:
 
 
 def _kinds(by_kind: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return rates and latencies of each kind of operation, whatever its sizes."""
-    found: dict[str, float] = {}
-    for one in by_kind:
-        latency = one["latency"]
-        if one["size_class"] is not None or not latency or not one["operations_per_s"]:
+    """Return rates and latencies of each kind of operation, of all sizes."""
+    numbers: dict[str, float] = {}
+    for entry in by_kind:
+        latency = entry["latency"]
+        if entry["size_class"] is not None or not latency or not entry["operations_per_s"]:
             continue
         percentiles = {f"{name}_s": value for name, value in latency["percentiles_s"].items()}
         figures_of = {
-            "ops_per_s": one["operations_per_s"],
+            "ops_per_s": entry["operations_per_s"],
             "min_s": latency["histogram"]["min_ns"] / NS_PER_S,
             "mean_s": latency["mean_s"],
             **percentiles,
         }
-        found |= {f"{one['kind']}.{name}": float(value) for name, value in figures_of.items()}
-    return found
+        numbers |= {f"{entry['kind']}.{name}": float(value) for name, value in figures_of.items()}
+    return numbers
 
 
 def _network(run: Run, good: Mask) -> dict[str, float]:
-    """Return what a function's network has at once, and keeps up then.
+    """Return the burst of a function's network, and the rate afterwards.
 
-    Only of functions whose curve of bytes over time bends: before the bend there is nothing but
-    the burst.
+    Only functions whose curve of bytes over time has a bend are included: before the bend, a curve
+    shows nothing except the burst.
     """
     rows = function_spans(run).rows
     fits = bucket_fits(run, good, rows, sample_of(len(rows))).values() if len(rows) else ()
-    bent = [one for one in fits if one.burst_bytes > BURST_SHARE * one.total_bytes]
+    bent = [fit for fit in fits if fit.burst_bytes > BURST_SHARE * fit.total_bytes]
     if not bent:
         return {}
     return {
@@ -377,7 +384,7 @@ def _network(run: Run, good: Mask) -> dict[str, float]:
 
 
 def _watched(run: Run, good: Mask) -> dict[str, float]:
-    """Return what libraries used, in the operations in which they were watched."""
+    """Return the resource usage of libraries, in the operations in which it was sampled."""
     usages, operations = run.usages, run.operations
     if not usages:
         return {}
@@ -385,24 +392,24 @@ def _watched(run: Run, good: Mask) -> dict[str, float]:
     keys = {pair: row for row, pair in enumerate(pairs)}
     watched = zip(usages["function"], usages["operation"], strict=True)
     rows = np.array([keys.get(pair, -1) for pair in watched], dtype=np.int64)
-    there = (rows >= 0) & good[rows]
-    if not there.any():
+    is_good = (rows >= 0) & good[rows]
+    if not is_good.any():
         return {}
-    rows = rows[there]
-    took = {name: column[there] for name, column in usages.items()}
+    rows = rows[is_good]
+    usage = {name: column[is_good] for name, column in usages.items()}
     span_s = (operations["end_ns"] - operations["start_ns"])[rows] / NS_PER_S
-    user, system = float(took["cpu_user_s"].sum()), float(took["cpu_sys_s"].sum())
-    found = {"work_user_cpu_s": user, "work_cpu_share": (user + system) / float(span_s.sum())}
+    user, system = float(usage["cpu_user_s"].sum()), float(usage["cpu_sys_s"].sum())
+    numbers = {"work_user_cpu_s": user, "work_cpu_share": (user + system) / float(span_s.sum())}
     for name in ("threads_peak", "rss_peak_bytes"):
-        known = took[name] != ABSENT
-        if known.any():
-            found[name] = float(took[name][known].max())
+        is_known = usage[name] != ABSENT
+        if is_known.any():
+            numbers[name] = float(usage[name][is_known].max())
     moved, before, peak = (
         operations["bytes"][rows],
-        took["rss_before_bytes"],
-        took["rss_peak_bytes"],
+        usage["rss_before_bytes"],
+        usage["rss_peak_bytes"],
     )
-    known = (peak != ABSENT) & (before != ABSENT) & (moved > 0)
-    if known.any():
-        found["rss_ratio"] = float(np.median((peak - before)[known] / moved[known]))
-    return found
+    is_known = (peak != ABSENT) & (before != ABSENT) & (moved > 0)
+    if is_known.any():
+        numbers["rss_ratio"] = float(np.median((peak - before)[is_known] / moved[is_known]))
+    return numbers

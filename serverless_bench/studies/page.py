@@ -1,4 +1,4 @@
-"""An experiment's report as a page for a browser: its words, a picture, all of its figures."""
+"""Report of an experiment as a page for a browser: text, a picture, and all figures."""
 
 from io import StringIO
 from typing import Final
@@ -15,72 +15,72 @@ _DOUBTED: Final = "published, in doubt"
 _SHAPED: Final = "measured, shaped store"
 _HUES: Final = {"measured": "blue", _SHAPED: "sky", "published": "orange", _DOUBTED: "grey"}
 _INDENT: Final = 1.4
-"""Of an item in another one, in letters."""
+"""Indentation of a nested item, in em."""
 
 
 class PageWriter(Writer):
-    """Keeps lines and tables as the parts of a page."""
+    """Writer that keeps lines and tables as the parts of a page."""
 
     def __init__(self) -> None:
         super().__init__(StringIO(), markdown=False)
         self.name = ""
         self.parts: list[tuple[str, list[Html]]] = [("", [])]
-        """The first one, which has no title, is what comes before the others."""
+        """Titles and contents of the parts; the untitled first part precedes the rest."""
 
     def title(self, text: str, *, top: bool = False) -> None:
-        """Take the title of the page, or begin another part."""
+        """Set the title of the page, or start a new part."""
         if top:
             self.name = text
         else:
             self.parts.append((f"{text[0].upper()}{text[1:]}", []))
 
     def line(self, text: str, *, deep: int = 0) -> None:
-        """Take a paragraph, or an item that deep."""
+        """Add a paragraph, or an item at a level of nesting."""
         indent = f"margin-left: {deep * _INDENT:g}em" if deep else None
         self.parts[-1][1].append(tag("p", text, style=indent))
 
     def table(self, found: TextTable) -> None:
-        """Take the table of a part, which is called as the part is."""
+        """Add a table, with the title of the part as caption."""
         caption, content = self.parts[-1]
         content.append(table(found.header, found.rows, names=found.named, caption=caption))
 
 
 def page(report: Report) -> str:
     """Return the page of an experiment."""
-    verdicts = [tag("p", outcome_of(one), class_="verdict") for one in report.verdicts.judged] or [
-        tag("p", "There is no hypothesis to judge.", class_="verdict")
-    ]
+    verdicts = [
+        tag("p", outcome_of(judged), class_="verdict") for judged in report.verdicts.judged
+    ] or [tag("p", "There is no hypothesis to judge.", class_="verdict")]
     write = PageWriter()
     head(report.experiment, write)
     write.title("measured and published")
     tell(report, write)
     figures = Figures(to_json(report), terms(), "experiment")
-    drawn = _chart(report)
-    first = [] if drawn is None else [("Picture", figure(drawn))]
-    (_, lines), *told = write.parts
-    parts = [*first, *told, all_figures(figures)]
+    chart = _chart(report)
+    picture_parts = [] if chart is None else [("Picture", figure(chart))]
+    (_, lines), *other_parts = write.parts
+    parts = [*picture_parts, *other_parts, all_figures(figures)]
     return document(write.name, tag("div", verdicts, lines), parts, figures.definitions())
 
 
 def _chart(report: Report) -> Chart | None:
-    """Return what was measured in each cell, with its interval, and what was published."""
+    """Return the chart of each cell's measured value, with an interval, and published value."""
     plot = report.experiment.plot
     name = plot.y if plot is not None and plot.y else report.experiment.metrics[0].name
     rows: list[Row] = []
     for row in report.rows:
         entry, label = row.entries[name], row.observed.cell.label
-        if (found := entry.measured) is not None:
-            at = {"value": found.at, "low": found.low, "high": found.high}
-            what = _SHAPED if row.observed.cell.shaped_store else "measured"
-            rows.append({"cell": label, "what": what, **at})
+        if (measured := entry.measured) is not None:
+            at = {"value": measured.at, "low": measured.low, "high": measured.high}
+            kind = _SHAPED if row.observed.cell.shaped_store else "measured"
+            rows.append({"cell": label, "what": kind, **at})
         if row.row is not None and (published := row.row.range(name)) is not None:
             at = dict(zip(("value", "low", "high"), published, strict=True))
-            what = _DOUBTED if entry.doubted else "published"
-            rows.append({"cell": label, "what": what, **at})
+            kind = _DOUBTED if entry.doubted else "published"
+            rows.append({"cell": label, "what": kind, **at})
     if not rows:
         return None
-    shown = {row["what"] for row in rows}
-    tints = {what: palette.color(hue) for what, hue in _HUES.items() if what in shown}
+    kinds_in_use = {row["what"] for row in rows}
+    tints = {kind: palette.color(hue) for kind, hue in _HUES.items() if kind in kinds_in_use}
     title = title_of(report.experiment.metric(name))
     labels = list(dict.fromkeys(str(row["cell"]) for row in rows))
     axis = {"labelLimit": 320, "maxExtent": 330}

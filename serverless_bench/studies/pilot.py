@@ -1,7 +1,7 @@
-"""How long the runs of each cell last: a pilot run decides, before the first that counts.
+"""Durations of the runs of each cell, determined by a pilot run before the first counted run.
 
-What is decided by looking at runs that count would be decided by their chance, too. The
-pilot also finds the store, its caches and the libraries of the cell as they will be.
+A decision based on counted runs would depend on their random variation, too. The pilot also
+brings the store, its caches and the libraries of the cell into their later state.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,42 +22,45 @@ from serverless_bench.units import NS_PER_S
 LENGTHS: Final = "lengths.json"
 PILOT_S: Final = 2.0
 LEAST_S: Final = 1.0
-"""Below it starting and ending are much of a run, whatever the pilot's spread was."""
+"""Minimum duration: starting and ending would dominate shorter runs, whatever the pilot's spread.
+"""
 BATCHES: Final = 10
-"""Parts of a pilot whose means tell its standard error: long enough to be nearly
-independent, many enough to know it within a quarter (Alexopoulos and Seila 1998)."""
+"""Parts of a pilot whose means determine the standard error: long enough to be nearly
+independent, and enough of them to know it within a quarter (Alexopoulos and Seila 1998).
+"""
 MOST_ROUNDS: Final = 20
 _SIZES: Final = frozenset({"duration", "objects", "total_objects", "read_times", "operations"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLength:
-    """Of a cell's runs."""
+    """Duration of a cell's runs."""
 
     seconds: float
-    """What they are to last."""
+    """Planned duration of a run."""
     settings: Mapping[str, Setting]
-    """What makes them last so long."""
+    """Settings that result in this duration."""
     around_s: float = 0.0
-    """What starting, ending and deleting took beside, with the pilot."""
+    """Time that starting, ending and deleting took in addition, for the pilot."""
     standard_error: float | None
-    """Of their rate as the pilot has it, relative; None if it does not tell."""
+    """Relative standard error of the rate, by the pilot; None if the pilot does not determine it.
+    """
 
 
 def is_fixed(changes: Settings) -> bool:
-    """Tell whether the user sets how much a run does."""
+    """Return whether the user sets the amount of work of a run."""
     return not _SIZES.isdisjoint(changes)
 
 
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
-    """Return the settings that make a pilot's length."""
+    """Return the settings that determine the duration of a pilot."""
     return {} if _is_append(settings) else {"duration": min(PILOT_S, most_s)}
 
 
-def rounds_within(minutes: float, known: Collection[RunLength], least: int) -> int:
-    """Return how many rounds fit into some minutes beside the pilots, but for the least."""
-    pilots_s = sum(min(PILOT_S, one.seconds) + one.around_s for one in known)
-    round_s = sum(one.seconds + one.around_s for one in known)
+def rounds_within(minutes: float, lengths: Collection[RunLength], least: int) -> int:
+    """Return how many rounds fit into some minutes with the pilots, but at least ``least``."""
+    pilots_s = sum(min(PILOT_S, length.seconds) + length.around_s for length in lengths)
+    round_s = sum(length.seconds + length.around_s for length in lengths)
     fit = floor((minutes * 60 - pilots_s) / round_s) if round_s else least
     return min(max(least, fit), max(least, MOST_ROUNDS))
 
@@ -65,26 +68,27 @@ def rounds_within(minutes: float, known: Collection[RunLength], least: int) -> i
 def length_of(
     spread: tuple[float | None, float | None], settings: Settings, most_s: float, error: float
 ) -> RunLength:
-    """Return the length of a cell's runs.
+    """Return the duration of a cell's runs.
 
     Parameters
     ----------
     spread
-        Of the pilot, see ``spread_of``; nothing if it failed.
+        Duration and relative standard error of the pilot, see ``spread_of``; None if it failed.
     settings
-        Of the cell.
+        Settings of the cell.
     most_s, error
-        So many seconds, or this relative standard error of the rate, whichever is first.
+        Maximum duration, and relative standard error of the rate at which a shorter run suffices.
     """
     (took_s, pilot_error), seconds, reached = spread, most_s, None
     if took_s is not None and pilot_error is not None:
-        # Of the mean of independent parts: with the square root of their number.
+        # The standard error of a mean of independent parts falls with the square root of their
+        # number.
         wanted_s = took_s * (pilot_error / error) ** 2 if error else most_s
         seconds = min(most_s, max(min(LEAST_S, most_s), wanted_s))
         reached = pilot_error * sqrt(took_s / seconds)
     length: dict[str, Setting] = {"duration": round(seconds, 2)}
     if _is_append(settings):
-        # An array that is appended to begins once: more time is more appends.
+        # An array for appends is created once: longer runs have more appends.
         length = {"objects": settings.get("objects", 1)}
         if took_s and isinstance(length["objects"], int):
             length["objects"] = max(2, ceil(length["objects"] * seconds / took_s))
@@ -92,10 +96,11 @@ def length_of(
 
 
 def spread_of(run: Run) -> tuple[float | None, float | None]:
-    """Return how long a run took, and the relative standard error of its rate.
+    """Return the duration of a run, and the relative standard error of the rate.
 
-    By batch means: the run in parts of equal length, each with its rate; of arrays, whose
-    progress nobody sees, by their operations. None for either that it does not tell.
+    The error comes from batch means: the run is divided into parts of equal length, each with a
+    rate. Arrays do not report progress, so their operations replace the parts. Either value is None
+    if the run does not determine it.
     """
     try:
         moved = segments_of(run, NS_PER_S // 1000).moved()[0]
@@ -112,21 +117,21 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
 
 
 def load_lengths(root: Path) -> dict[str, RunLength]:
-    """Return the lengths that are known, by the cells' slugs."""
+    """Return the saved durations, by the cells' slugs."""
     try:
-        found = orjson.loads((root / LENGTHS).read_bytes())
+        lengths = orjson.loads((root / LENGTHS).read_bytes())
     except FileNotFoundError:
         return {}
-    return {slug: RunLength(**data) for slug, data in found.items()}
+    return {slug: RunLength(**data) for slug, data in lengths.items()}
 
 
-def save_lengths(root: Path, known: Mapping[str, RunLength]) -> None:
-    """Keep the lengths, whole or not at all."""
-    replace_json(root / LENGTHS, known)
+def save_lengths(root: Path, lengths: Mapping[str, RunLength]) -> None:
+    """Save the durations atomically."""
+    replace_json(root / LENGTHS, lengths)
 
 
 def replace_json(path: Path, value: object) -> None:
-    """Write a file in the place of the one that is there, whole or not at all."""
+    """Replace a file atomically."""
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))
     part.replace(path)

@@ -1,4 +1,4 @@
-"""What is to be run of an experiment, kept so that it can go on; and what it costs."""
+"""Plan and cost of an experiment, saved so that a run can be resumed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,47 +43,48 @@ SCHEMA: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is run: kept in the directory of an experiment, so that it can go on."""
+    """Plan of an experiment, saved in the same directory so that a run can be resumed."""
 
     experiment: Experiment
     scale: str
     repeats: int
     seed: int = 0
-    """Of the order of the runs."""
+    """Seed of the order of the runs."""
     seconds: float | None = None
-    """How long a run lasts at most; None for what the scale says."""
+    """Maximum duration of a run; None for the duration of the scale."""
     minutes: float = 0.0
-    """More than ``repeats`` rounds, as many as the pilots say that fit; 0 once that is known."""
+    """Time limit for rounds beyond ``repeats``, given the pilots; 0 once the rounds are fixed."""
     design: str = ""
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changes: Mapping[str, Setting] = field(default_factory=dict)
-    """Settings that take the place of the cells' own."""
+    """Settings that override those of the cells."""
     protocol: StoreProtocol = StoreProtocol.S3
-    """Of the bucket that the user names; cells for another one are left out."""
+    """Protocol of the user's bucket; cells for another protocol are omitted."""
     target: Target | None = None
-    """The user's own; None for the embedded store."""
+    """The user's target; None for the embedded store."""
     control: Target | None = None
     functions: tuple[str, ...] = ()
-    """As in ``JobSpec``; of a stack those of a cell that asks for nothing else."""
+    """Functions as in ``JobSpec``; for a stack, the functions of cells without other requirements.
+    """
     processors: int = field(default_factory=cpus)
-    """Of the machine that runs it."""
+    """Processors of the machine that runs the experiment."""
     deployed: tuple[DeployedFunction, ...] = ()
-    """What the stack has, if there is one: cells choose by memory and processor."""
+    """Functions of the stack, if there is a stack: cells choose by memory and architecture."""
 
     @property
     def most_s(self) -> float:
-        """How long a run lasts at most; 0 for as long as its objects take."""
+        """Maximum duration of a run; 0 for as long as its objects take."""
         if is_fixed(self.changes):
             return 0.0
         return self.experiment.scales[self.scale].seconds if self.seconds is None else self.seconds
 
     @property
     def one_factor(self) -> bool:
-        """Whether one axis is changed at a time."""
+        """Whether a single axis is changed at a time."""
         return (self.design or self.experiment.design) == "one-factor"
 
     def cells(self) -> tuple[Cell, ...]:
-        """Return the cells, those that cannot run included."""
+        """Return the cells, including cells that cannot run."""
         cells = make_cells(
             self.experiment,
             self.scale,
@@ -104,32 +105,32 @@ class Plan:
         return [cell for cell in self.cells() if not cell.skipped]
 
     def order(self) -> Iterator[tuple[Cell, int]]:
-        """Yield every cell and repeat: each cell once in random order, then again, and so on."""
+        """Yield each cell with the repeat, in rounds of all cells in random order."""
         for repeat, cell in in_turns(self.runnable(), self.repeats, self.seed):
             yield cell, repeat
 
     def prepared(self, cell: Cell) -> dict[str, Setting] | None:
-        """Return the settings of the write that makes what a cell reads; None for no such."""
+        """Return the settings of the write that prepares a cell's objects, or None."""
         prepare = self.experiment.prepare
         if prepare is None or open_workload(workload_of(cell.settings)).creates_objects:
             return None
         return prepared_by(prepare[self.scale], cell.settings)
 
     def check(self, max_cost: float | None = None) -> int:
-        """Refuse cells that make no job, or costs limited where there are none.
+        """Reject cells with invalid jobs, and limits of cost without costs.
 
         Returns
         -------
         int
-            Bytes that the largest cell has in the embedded store at once.
+            Bytes that the largest cell stores in the embedded store at the same time.
 
         Raises
         ------
         UsageError
-            With the first of them.
+            For the first of them.
         PluginError
-            If an executor is unknown, or lacks its library. Cells whose client or array
-            library is missing are rows of the table.
+            If an executor is unknown, or lacks its library. Cells with a missing client or array
+            library become rows of the table.
         """
         cells, largest = self.runnable(), 0
         for executor in {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}:
@@ -137,9 +138,9 @@ class Plan:
             cost_limit(str(executor), max_cost=max_cost)
         for cell in cells:
             with suppress(PluginError):
-                found = check_cell(cell.settings, functions=self.functions_of(cell.settings))
+                checked_job = check_cell(cell.settings, functions=self.functions_of(cell.settings))
                 prepared = self.prepared(cell)
-                written = found if prepared is None else check_cell(prepared)
+                written = checked_job if prepared is None else check_cell(prepared)
                 if cell.settings.get("store") != "loopback":
                     largest = max(largest, prod(written.new_objects()))
         return largest
@@ -147,7 +148,7 @@ class Plan:
     def job(
         self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
     ) -> JobSpec:
-        """Return a job of the experiment, of a cell or of what is written for it."""
+        """Return a job of the experiment, for a cell or for a preparation."""
         functions = self.functions_of(settings)
         job = job_of(settings, target, name=name, keys=keys, functions=functions)
         return replace(job, control=self.control)
@@ -158,8 +159,8 @@ class Plan:
         Raises
         ------
         UsageError
-            If the stack has none of this memory and processor, or there is no stack to choose
-            from.
+            If the stack has no function with this memory and architecture, or there is no stack to
+            choose from.
         """
         memory, arch = (
             checked(JobSettings, name, settings.get(name)) for name in ("memory", "arch")
@@ -174,7 +175,7 @@ class Plan:
                 "chooses among the functions of a stack, and `function` names one",
                 hint="`stack` NAME; `sbench aws stack` writes one",
             )
-        return tuple(one.name for one in choose(self.deployed, memory=memory, arch=arch))
+        return tuple(deployed.name for deployed in choose(self.deployed, memory=memory, arch=arch))
 
 
 def save_plan(plan: Plan, root: Path) -> None:
@@ -199,7 +200,7 @@ def save_plan(plan: Plan, root: Path) -> None:
 
 
 def overwrite_plan(plan: Plan, root: Path) -> None:
-    """Write a plan in the place of the one that is there, whole or not at all."""
+    """Replace the saved plan atomically."""
     replace_json(root / STATE, _data(plan))
 
 
@@ -209,20 +210,20 @@ def _data(plan: Plan) -> dict[str, Any]:
 
 
 def load_plan(root: Path) -> Plan:
-    """Return the plan of an experiment that was begun.
+    """Return the plan of an experiment that has been started.
 
     Raises
     ------
     ArchiveError
-        If there is none in this directory.
+        If the directory has no valid plan.
     """
     try:
         data: Any = orjson.loads(read_text(root / STATE))
         text = read_text(root / FILE)
     except (OSError, ValueError) as exc:
         raise ArchiveError(
-            f"{root} is no directory of an experiment: {reason(exc)}",
-            hint="sbench exp run names the one it makes",
+            f"{root} is not the directory of an experiment: {reason(exc)}",
+            hint="give the directory that sbench exp run prints",
         ) from exc
     if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
         raise ArchiveError(f"{root} was written by another version of sbench")
@@ -233,7 +234,7 @@ def load_plan(root: Path) -> Plan:
         converted(Literal[SCALES], "scale", plan.scale)
         converted(Literal[("", *DESIGNS)], "design", plan.design)
     except (msgspec.ValidationError, UsageError) as exc:
-        raise ArchiveError(f"{root / STATE} says what no plan says: {exc}") from exc
+        raise ArchiveError(f"{root / STATE} is not a valid plan: {exc}") from exc
     return plan
 
 
@@ -242,23 +243,23 @@ _ANYWHERE: Final = Target(bucket="planned")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
-    """A job of an experiment, and how often it runs."""
+    """A job of an experiment, and the number of runs."""
 
     job: JobSpec
     keys: tuple[str, ...] = ()
-    """Like those of the objects that it reads."""
+    """Keys like those of the objects that it reads."""
     runs: int
 
 
 def planned_jobs(plan: Plan, target_of: Callable[[Settings], Target]) -> Iterator[PlannedJob]:
-    """Yield the jobs of all rounds, pilots and preparations; a run takes its longest.
+    """Yield the jobs of all rounds, pilots and preparations, with the maximum duration of each run.
 
     Parameters
     ----------
     plan
-        Of the experiment.
+        Plan of the experiment.
     target_of
-        Returns where the objects of a cell go, by its settings.
+        Function that returns the target of a cell, given the settings.
     """
     prepared: dict[str, tuple[str, ...]] = {}
     for number, cell in enumerate(plan.runnable()):
@@ -272,25 +273,25 @@ def planned_jobs(plan: Plan, target_of: Callable[[Settings], Target]) -> Iterato
             keys = prepared[name]
         length = {"duration": plan.most_s} if pilot_settings(cell.settings, plan.most_s) else {}
         settings = merged(cell.settings, length if plan.most_s else {})
-        # A pilot of each cell, or one run to warm up.
+        # Each cell has a pilot; without pilots, there is a single warm-up run.
         extra = 1 if plan.most_s or not number else 0
         job = plan.job(settings, target, name=cell.slug, keys=keys)
         yield PlannedJob(job=job, keys=keys, runs=plan.repeats + extra)
 
 
 def dollars_text(plan: Plan) -> str:
-    """Return in words what all jobs would cost on AWS Lambda, as ``sbench plan`` has it.
+    """Return a text on the cost of all jobs on AWS Lambda, as estimated by ``sbench plan``.
 
-    Empty if nobody can know.
+    The text is empty if the cost is unknown.
     """
     total, currency = 0.0, ""
     try:
         for planned in planned_jobs(plan, lambda _: _ANYWHERE):
             job = replace(planned.job, concurrency=planned.job.number)
-            found = plan_job(job, planned.keys, memory_mib=job.memory or VCPU_MIB)
-            if found.dollars is None:
+            outlook = plan_job(job, planned.keys, memory_mib=job.memory or VCPU_MIB)
+            if outlook.dollars is None:
                 return ""
-            total, currency = total + planned.runs * found.dollars.total, found.prices.currency
+            total, currency = total + planned.runs * outlook.dollars.total, outlook.prices.currency
     except SbenchError:
         return ""
     if not total:

@@ -1,4 +1,4 @@
-"""An experiment's report: the question, the table, what holds, and what is wrong with it."""
+"""Report of an experiment: the question, the table, the verdicts, and remarks."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -36,13 +36,13 @@ FORMATS: Final = ("text", "markdown", "json")
 _PUBLISHED: Final = (
     *("name", "title", "question", "null_hypothesis", "seed", "published", "checks", "errata"),
 )
-"""What an experiment's file says and its report repeats."""
+"""Fields of an experiment's file that a report repeats."""
 _PAPER_ONLY: Final = "published, at values that were not run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that a report shows."""
+    """Content of a report."""
 
     experiment: Experiment
     plan: Plan
@@ -51,25 +51,25 @@ class Report:
 
     @property
     def observed(self) -> list[CellRuns]:
-        """Every cell with its runs."""
+        """All cells with their runs."""
         return [row.observed for row in self.rows]
 
     @property
     def shaped_store(self) -> bool:
-        """Whether a store was told how to behave, so that its cells try the method only."""
+        """Whether a store has a configured behaviour, so that cells test only the method."""
         return any(row.observed.cell.shaped_store for row in self.rows)
 
     @property
     def complete(self) -> bool:
-        """Whether all runs that can be made here are there and count."""
-        return all(one.cell.skipped or one.counted == one.planned for one in self.observed)
+        """Whether all runs that are possible here exist and count."""
+        return all(runs.cell.skipped or runs.counted == runs.planned for runs in self.observed)
 
     def problems(self) -> list[str]:
-        """Return what is wrong with each cell; cells that cannot be, included."""
+        """Return the problems of the cells, including impossible cells."""
         return [
-            f"{one.cell.label}: {what}"
-            for one in self.observed
-            for what in ([one.cell.skipped] if one.cell.skipped else one.problems())
+            f"{runs.cell.label}: {problem}"
+            for runs in self.observed
+            for problem in ([runs.cell.skipped] if runs.cell.skipped else runs.problems())
         ]
 
 
@@ -79,9 +79,9 @@ def make_report(plan: Plan, observed: Sequence[CellRuns]) -> Report:
     Parameters
     ----------
     plan
-        What was planned.
+        Plan of the experiment.
     observed
-        What was found, see ``observe``.
+        Results of the runs, see ``observe``.
     """
     experiment = plan.experiment
     return Report(
@@ -98,7 +98,7 @@ def show(report: Report, out: TextIO, style: str) -> None:
     Raises
     ------
     UsageError
-        If the style is none of ``FORMATS``.
+        If the style is not in ``FORMATS``.
     """
     write = _begun(report.experiment, out, style, lambda: to_json(report))
     if write is not None:
@@ -106,7 +106,7 @@ def show(report: Report, out: TextIO, style: str) -> None:
 
 
 def tell(report: Report, write: Writer) -> None:
-    """Write what a report says after its head."""
+    """Write the part of a report that follows the head."""
     experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
     repeats = report.plan.repeats
     rounds = "1 round that holds" if repeats == 1 else f"{repeats} rounds that hold"
@@ -137,8 +137,8 @@ def tell(report: Report, write: Writer) -> None:
         sharing = "1 comparison has" if among == 1 else f"{among} comparisons share"
         write.title("hypotheses")
         write.line(f"ratios within rounds; {sharing} {ALPHA:.0%} of false alarms (Holm)")
-        for one in report.verdicts.judged:
-            _hypothesis(write, one)
+        for judged in report.verdicts.judged:
+            _hypothesis(write, judged)
     _bullets(write, "remarks on cells", report.problems())
     _bullets(write, "notes on the published rows", _notes(report))
     _checks(write, experiment)
@@ -146,20 +146,20 @@ def tell(report: Report, write: Writer) -> None:
 
 
 def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
-    """Write what was published, and nothing else.
+    """Write only the published part of an experiment.
 
     Raises
     ------
     UsageError
-        If the style is none of ``FORMATS``.
+        If the style is not in ``FORMATS``.
     """
     write = _begun(experiment, out, style, lambda: _reference_json(experiment))
     if write is None:
         return
     write.table(left_over(experiment, ()))
     claims = [
-        f"{one.id}: {one.text}{f' Published: {one.published}' if one.published else ''}"
-        for one in experiment.hypotheses
+        f"{claim.id}: {claim.text}{f' Published: {claim.published}' if claim.published else ''}"
+        for claim in experiment.hypotheses
     ]
     _bullets(write, "claims", claims)
     _checks(write, experiment)
@@ -167,7 +167,7 @@ def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """Return the JSON document of a report; docs/experiments/README.md has its fields."""
+    """Return the JSON document of a report; docs/experiments/README.md explains the fields."""
     return {
         "report_schema": REPORT_SCHEMA,
         **_reference_json(report.experiment),
@@ -179,11 +179,11 @@ def to_json(report: Report) -> dict[str, Any]:
         "cells": [_line_json(line) for line in report.rows],
         "hypotheses": [
             {
-                **structs.asdict(one.hypothesis),
-                "judgements": [asdict(found) for found in one.judgements],
-                "knees": [{"group": dict(group), **asdict(knee)} for group, knee in one.knees],
+                **structs.asdict(judged.hypothesis),
+                "judgements": [asdict(judgement) for judgement in judged.judgements],
+                "knees": [{"group": dict(group), **asdict(knee)} for group, knee in judged.knees],
             }
-            for one in report.verdicts.judged
+            for judged in report.verdicts.judged
         ],
         "effects": [asdict(effect) for effect in report.verdicts.effects],
         "problems": report.problems(),
@@ -193,7 +193,7 @@ def to_json(report: Report) -> dict[str, Any]:
 def _begun(
     experiment: Experiment, out: TextIO, style: str, document: Callable[[], dict[str, Any]]
 ) -> Writer | None:
-    """Write the head of a text, to go on with; or the whole document as JSON, and return None."""
+    """Write the head of a text and return the writer; write a JSON document and return None."""
     if style not in FORMATS:
         raise UsageError(f"there is no format {style!r}", hint=f"known: {', '.join(FORMATS)}")
     if style == "json":
@@ -205,13 +205,13 @@ def _begun(
 
 
 def head(experiment: Experiment, write: Writer) -> None:
-    """Write what an experiment asks, and where it was published."""
+    """Write the question and the publication of an experiment."""
     seed = experiment.seed
     write.title(f"{experiment.name}: {experiment.title}", top=True)
     write.line(f"question: {experiment.question}")
     write.line(f"null hypothesis: {experiment.null_hypothesis}")
-    where = ", ".join(filter(None, (seed.source, seed.date, seed.url)))
-    write.line(f"published: {where}{f' ({seed.setup})' if seed.setup else ''}")
+    origin = ", ".join(filter(None, (seed.source, seed.date, seed.url)))
+    write.line(f"published: {origin}{f' ({seed.setup})' if seed.setup else ''}")
 
 
 def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
@@ -222,32 +222,32 @@ def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
 
 
 def _checks(write: Writer, experiment: Experiment) -> None:
-    """Write what the published rows must agree with, and below it what does not."""
+    """Write the checks of the published rows, each followed by its contradictions."""
     if experiment.checks:
         write.title(f"checks of the published rows; in the tables{DOUBTFUL}")
-    found = contradictions(experiment)
+    findings = contradictions(experiment)
     for check in experiment.checks:
-        own = [one.text for one in found if one.check is check]
-        count = f"{len(own)} found" if own else "nothing found"
+        texts = [contradiction.text for contradiction in findings if contradiction.check is check]
+        count = f"{len(texts)} found" if texts else "nothing found"
         write.line(
             f"{kind_of(check)} {', '.join(check.metric_names)}: {check.text} {count}", deep=1
         )
-        for text in own:
+        for text in texts:
             write.line(text, deep=2)
 
 
 def _notes(report: Report) -> list[str]:
-    """Return the notes of the rows beside measured ones; the others stand in their table."""
-    shown = [line.row for line in report.rows if line.row is not None]
+    """Return the notes of rows with measurements; the rest are in the table of other rows."""
+    rows_in_table = [line.row for line in report.rows if line.row is not None]
     return [
         f"{row.label}: {row.note}"
         for row in report.experiment.published
-        if row.note and row in shown
+        if row.note and row in rows_in_table
     ]
 
 
 def _run_lengths(report: Report) -> str:
-    took = [one.run_s for one in report.observed if one.counted]
+    took = [runs.run_s for runs in report.observed if runs.counted]
     if not took:
         return ""
     ends = dict.fromkeys(f"{s:.1f}" for s in (min(took), max(took)))
@@ -270,43 +270,43 @@ def _interval_note(report: Report) -> str:
     return f"medians over the runs, in brackets their interval ({reached} by order statistics)"
 
 
-def outcome_of(one: Judged) -> str:
-    """Return what a study claims, and what the runs say of it, in a line."""
-    counts = Counter(found.outcome for found in one.judgements)
+def outcome_of(judged: Judged) -> str:
+    """Return a claim of a study, and the outcome of the runs, in a line."""
+    counts = Counter(judgement.outcome for judgement in judged.judgements)
     overall = ", ".join(f"{outcome} {n}x" for outcome, n in counts.items()) or "nothing to judge"
-    return f"{one.hypothesis.id}: {one.hypothesis.text} {overall}"
+    return f"{judged.hypothesis.id}: {judged.hypothesis.text} {overall}"
 
 
-def _hypothesis(write: Writer, one: Judged) -> None:
-    claim = one.hypothesis
+def _hypothesis(write: Writer, judged: Judged) -> None:
+    claim = judged.hypothesis
     published = f"; published: {claim.published}" if claim.published else ""
-    write.line(f"{outcome_of(one)}{published}", deep=1)
-    for found in one.judgements:
-        write.line(_sentence(found), deep=2)
-    for group, knee in one.knees if claim.test == "knee" else ():
+    write.line(f"{outcome_of(judged)}{published}", deep=1)
+    for judgement in judged.judgements:
+        write.line(_sentence(judgement), deep=2)
+    for group, knee in judged.knees if claim.test == "knee" else ():
         law = knee.law()
         if law is not None:
             write.line(f"{_where(group)}{_law(law)}", deep=2)
-    about = f"knee of {claim.metric} by {claim.along}"
-    for group, knee in one.knees if claim.test != "knee" else ():
-        write.line(f"{_where(group)}{about}: {_knee(knee)}", deep=2)
+    knee_title = f"knee of {claim.metric} by {claim.along}"
+    for group, knee in judged.knees if claim.test != "knee" else ():
+        write.line(f"{_where(group)}{knee_title}: {_knee(knee)}", deep=2)
 
 
-def _sentence(found: Judgement) -> str:
-    parts = [_where(found.group)]
-    if found.segment is not None:
-        parts.append(f"{found.segment[0]} to {found.segment[1]}: ")
-    parts.append(str(found.outcome))
-    if found.ratio is not None:
-        parts.append(f", {_ratio(found.ratio, found.interval)}")
-    if found.knee is not None:
-        parts.append(f", knee at {_knee(found.knee)}")
-    if found.p is not None:
-        parts.append(", p < 0.0001" if found.p < 1e-4 else f", p {found.p:.2g}")
-    if found.why:
-        parts.append(f"; {found.why}")
-    if found.power is not None:
-        parts.append(f"; {_power(found.power)}")
+def _sentence(judgement: Judgement) -> str:
+    parts = [_where(judgement.group)]
+    if judgement.segment is not None:
+        parts.append(f"{judgement.segment[0]} to {judgement.segment[1]}: ")
+    parts.append(str(judgement.outcome))
+    if judgement.ratio is not None:
+        parts.append(f", {_ratio(judgement.ratio, judgement.interval)}")
+    if judgement.knee is not None:
+        parts.append(f", knee at {_knee(judgement.knee)}")
+    if judgement.p is not None:
+        parts.append(", p < 0.0001" if judgement.p < 1e-4 else f", p {judgement.p:.2g}")
+    if judgement.why:
+        parts.append(f"; {judgement.why}")
+    if judgement.power is not None:
+        parts.append(f"; {_power(judgement.power)}")
     return "".join(parts)
 
 
@@ -326,10 +326,10 @@ def _power(power: Power) -> str:
     few, many = (f"more than {MOST_ROUNDS}" if n is None else str(n) for n in power.rounds)
     needed = few if few == many else f"{few} to {many}"
     low, high = (f"{100 * share:.0f}" for share in power.found)
-    found = high if low == high else f"{low} to {high}"
+    percentages = high if low == high else f"{low} to {high}"
     return (
         f"published x{power.published:.3g}; such an experiment finds a true x{power.ratio:g} in"
-        f" {found}% of the cases, and with {needed} runs of each cell,"
+        f" {percentages}% of the cases, and with {needed} runs of each cell,"
         f" {power.run_s:.1f} s long as these, in {ENOUGH:.0%} (ranges from the likely spread to"
         f" its upper {UPPER:.0%} limit)"
     )
@@ -353,28 +353,32 @@ def _where(group: Mapping[str, Value]) -> str:
 
 def _reference_json(experiment: Experiment) -> dict[str, Any]:
     document = to_builtins(experiment)
-    found = contradictions(experiment)
-    for check, shown in zip(experiment.checks, document["checks"], strict=True):
-        shown["found"] = [
-            {"rows": [dict(row.at) for row in one.rows], "metrics": one.metrics, "text": one.text}
-            for one in found
-            if one.check is check
+    findings = contradictions(experiment)
+    for check, check_json in zip(experiment.checks, document["checks"], strict=True):
+        check_json["found"] = [
+            {
+                "rows": [dict(row.at) for row in contradiction.rows],
+                "metrics": contradiction.metrics,
+                "text": contradiction.text,
+            }
+            for contradiction in findings
+            if contradiction.check is check
         ]
     return {name: document[name] for name in _PUBLISHED}
 
 
 def _line_json(line: TableRow) -> dict[str, Any]:
-    one = line.observed
+    runs = line.observed
     return {
-        "slug": one.cell.slug,
-        "name": one.cell.name,
-        "at": dict(one.cell.at),
-        "settings": dict(one.cell.settings),
-        "skipped": one.cell.skipped,
-        "shaped_store": one.cell.shaped_store,
-        "bounded_by": one.bounded_by,
-        "planned": one.planned,
-        "counted": one.counted,
+        "slug": runs.cell.slug,
+        "name": runs.cell.name,
+        "at": dict(runs.cell.at),
+        "settings": dict(runs.cell.settings),
+        "skipped": runs.cell.skipped,
+        "shaped_store": runs.cell.shaped_store,
+        "bounded_by": runs.bounded_by,
+        "planned": runs.planned,
+        "counted": runs.counted,
         "metrics": {name: asdict(entry) for name, entry in line.entries.items()},
-        "runs": [{"path": str(result.path), "problem": result.problem} for result in one.results],
+        "runs": [{"path": str(result.path), "problem": result.problem} for result in runs.results],
     }

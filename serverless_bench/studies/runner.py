@@ -1,4 +1,4 @@
-"""Run the cells of an experiment in turns, with its stores; go on with an interrupted one."""
+"""Runs the cells of an experiment in rounds, with their stores, and resumes interrupted runs."""
 
 import os
 import shutil
@@ -36,20 +36,20 @@ from serverless_bench.studies.settings import inner, merged
 from serverless_bench.units import NS_PER_S
 
 _DIRECTORY: Final = "any--use1-az4--x-s3"
-"""Where the loopback store has directory buckets."""
+"""Name of the directory bucket in the loopback store."""
 
 
 class Stores:
-    """Opens each store once, when the first cell needs it.
+    """Stores of an experiment, each opened when a cell first needs it.
 
     Parameters
     ----------
     stack
-        Closes them all.
+        Stack that closes all of them.
     given
-        The user's own target; None for the embedded store.
+        The user's target; None for the embedded store.
     shaped
-        Whether a cell has a store that is told how to behave: such are beside others of ours.
+        Whether any cell has a store with a configured behaviour, which is a local loopback store.
     """
 
     def __init__(self, stack: ExitStack, given: Target | None, *, shaped: bool = False) -> None:
@@ -59,14 +59,14 @@ class Stores:
         self._open: dict[tuple[object, ...], Target] = {}
 
     def target(self, settings: Settings) -> Target:
-        """Return where a cell's objects go.
+        """Return the destination of a cell's objects.
 
         Raises
         ------
         StoreError
             If the store does not start.
         UsageError
-            If it is the embedded one, and the environment names another.
+            If the store is the embedded store, but the environment specifies another.
         """
         store = str(settings.get("store", "embedded"))
         if store == "loopback" and self._given is not None and not self._shaped:
@@ -78,17 +78,17 @@ class Stores:
         return self._open[name]
 
     def keeps_nothing(self, target: Target) -> bool:
-        """Tell whether a target is a loopback store of ours."""
+        """Return whether a target is a loopback store of this experiment."""
         return any(
-            store[0] == "loopback" and one.endpoint_url == target.endpoint_url
-            for store, one in self._open.items()
+            store[0] == "loopback" and opened.endpoint_url == target.endpoint_url
+            for store, opened in self._open.items()
         )
 
     def _opened(self, store: str, serve: Settings) -> Target:
         if store == "files":
             return FILES
         if store == "loopback":
-            url = self._stack.enter_context(_serving(serve, own=self._given is None))
+            url = self._stack.enter_context(_serving(serve, is_only_store=self._given is None))
             bucket = _DIRECTORY if "express" in serve else "any"
             return Target(bucket=bucket, endpoint_url=url)
         if self._given is not None:
@@ -98,32 +98,32 @@ class Stores:
         return target
 
 
-def _serving(serve: Settings, *, own: bool) -> AbstractContextManager[str]:
-    """Run a loopback store in a process of its own for the length of a block; yield its URL."""
+def _serving(serve: Settings, *, is_only_store: bool) -> AbstractContextManager[str]:
+    """Run a loopback store in a separate process for the length of a block; yield the URL."""
     flags = {"check": "none", **serve}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-    known = all(map(os.environ.get, ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")))
+    has_credentials = all(map(os.environ.get, ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")))
     served: Callable[..., AbstractContextManager[str]] = TOOLS.load("loopback")
-    return served(*arguments, credentials=own and not known)
+    return served(*arguments, credentials=is_only_store and not has_credentials)
 
 
 @contextmanager
 def on_processors(count: object) -> Iterator[None]:
-    """Let this thread, and the processes that it starts, use so many processors.
+    """Restrict this thread, and the processes it starts, to a number of processors.
 
-    Stores that run already keep all of them.
+    Stores that are already running keep all processors.
 
     Raises
     ------
     UsageError
-        If there are fewer.
+        If the machine has fewer.
     """
     if not isinstance(count, int) or not hasattr(os, "sched_setaffinity"):
         yield
         return
     before = os.sched_getaffinity(0)
     if not 1 <= count <= len(before):
-        raise UsageError(f"cpus is {count}, and this process may use {len(before)}")
+        raise UsageError(f"cpus is {count}, but this process may use only {len(before)}")
     os.sched_setaffinity(0, sorted(before)[:count])
     try:
         yield
@@ -139,25 +139,25 @@ def run(
     max_cost: float | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Plan:
-    """Run what is not there yet, and keep every run below ``root``.
+    """Run all remaining cells and repeats, and save the runs below ``root``.
 
-    A run that fails is noted beside its directory, and the others go on.
+    A failure is recorded beside the directory of its run, and does not stop the remaining runs.
 
     Parameters
     ----------
     plan, root
-        What, and where to; ``save`` has written the plan there.
+        Plan, and the directory in which ``save_plan`` has written it.
     keep
-        Whether the objects of the runs stay where they are.
+        Whether to keep the objects of the runs.
     max_cost
-        Dollars that all rounds, pilots and preparations together may cost.
+        Limit in dollars for all rounds, pilots and preparations together.
     say
-        Gets a line about every run.
+        Function that receives a line about each run.
 
     Returns
     -------
     Plan
-        With as many rounds as the pilots leave time for.
+        Plan with the number of rounds that the pilots leave time for.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def run(
         stores = Stores(stack, plan.target, shaped=shaped)
         runner = _Runner(plan, root, stores, keep=keep, max_cost=max_cost)
         if any("store" not in cell.settings for cell, _ in _todo(plan, root)):
-            # What is wrong with it is told once, and not by each run.
+            # Open the store early, so that a problem with it is reported once and not by each run.
             stores.target({})
         runner.check_cost()
         try:
@@ -181,8 +181,8 @@ def run(
             if todo and not plan.most_s:
                 runner.warm_up(todo[0][0])
             for done, (cell, repeat) in enumerate(todo, 1 + len(order) - len(todo)):
-                about = runner.perform(cell, repeat) or "done"
-                say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {about}")
+                outcome = runner.perform(cell, repeat) or "done"
+                say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {outcome}")
         finally:
             runner.clean_up(say)
     return plan
@@ -193,7 +193,7 @@ def _todo(plan: Plan, root: Path) -> list[tuple[Cell, int]]:
 
 
 class _Runner:
-    """Runs single cells."""
+    """Runner of single cells."""
 
     def __init__(
         self, plan: Plan, root: Path, stores: Stores, *, keep: bool, max_cost: float | None
@@ -208,16 +208,20 @@ class _Runner:
         self._prepared: dict[str, Run | SbenchError] = {}
 
     def check_cost(self) -> None:
-        """Refuse an experiment that is expected to cost more than the limit.
+        """Reject an experiment whose expected cost exceeds the limit.
 
         Raises
         ------
         CostError
-            If it would; nothing is started.
+            If the cost would exceed it; nothing has been started.
         """
         if self._max_cost is not None:
             planned = planned_jobs(self._plan, self._stores.target)
-            check_cost(self._task(one.job, one.keys) for one in planned for _ in range(one.runs))
+            check_cost(
+                self._task(planned_job.job, planned_job.keys)
+                for planned_job in planned
+                for _ in range(planned_job.runs)
+            )
 
     def _task(self, job: JobSpec, keys: Sequence[str] = ()) -> Task:
         task = task_of(job, keys, max_cost=self._max_cost)
@@ -230,25 +234,25 @@ class _Runner:
         return run
 
     def warm_up(self, cell: Cell) -> None:
-        """Run a cell once for nothing: a store that has just started is slow."""
+        """Run a cell once without counting the run: a store that has just started is slow."""
         self._attempt(cell, free_path(self._root / "warm-up"), {})
 
     def find_lengths(self, say: Callable[[str], object]) -> Plan:
-        """Run a pilot of each cell that has none; return the plan with its rounds.
+        """Run missing pilots of cells; return the plan with the number of rounds.
 
-        How long runs are to be, and how many rounds, is kept before the first that counts.
+        The duration of runs and the number of rounds are saved before the first counted run.
         """
         plan, cells = self._plan, self._plan.runnable()
         for cell in cells:
             if cell.slug not in self._lengths:
-                found = self._lengths[cell.slug] = self._pilot(cell)
+                length = self._lengths[cell.slug] = self._pilot(cell)
                 pilot.save_lengths(self._root, self._lengths)
-                error = found.standard_error
-                known = "" if error is None else f", standard error {error:.1%}"
-                say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
+                error = length.standard_error
+                error_text = "" if error is None else f", standard error {error:.1%}"
+                say(f"pilot: {cell.label}: runs of {length.seconds:.1f} s{error_text}")
         if plan.minutes:
-            here = [self._lengths[cell.slug] for cell in cells]
-            rounds = pilot.rounds_within(plan.minutes, here, plan.repeats)
+            lengths = [self._lengths[cell.slug] for cell in cells]
+            rounds = pilot.rounds_within(plan.minutes, lengths, plan.repeats)
             self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
             overwrite_plan(plan, self._root)
             say(f"{rounds} rounds")
@@ -260,11 +264,11 @@ class _Runner:
         done = self._attempt(cell, path, pilot.pilot_settings(cell.settings, most_s))
         took_s = (monotonic_ns() - begun_ns) / NS_PER_S
         spread = pilot.spread_of(done) if isinstance(done, Run) else (None, None)
-        found = pilot.length_of(spread, cell.settings, most_s, scale.standard_error)
-        return replace(found, around_s=max(0.0, took_s - (spread[0] or 0.0)))
+        length = pilot.length_of(spread, cell.settings, most_s, scale.standard_error)
+        return replace(length, around_s=max(0.0, took_s - (spread[0] or 0.0)))
 
     def perform(self, cell: Cell, repeat: int) -> str:
-        """Run a cell; return what went wrong, or nothing."""
+        """Run a cell; return the failure as text, or an empty text."""
         path = run_path(self._root, cell, repeat)
         failure = failure_path(path)
         failure.unlink(missing_ok=True)
@@ -279,7 +283,7 @@ class _Runner:
         return text
 
     def clean_up(self, say: Callable[[str], object]) -> None:
-        """Delete what was prepared; all runs are done, so what cannot be deleted is only said."""
+        """Delete prepared objects; the runs are complete by now, so failures are only reported."""
         for prepared in self._prepared.values():
             if isinstance(prepared, Run):
                 try:
@@ -310,12 +314,12 @@ class _Runner:
                 self._delete(path, job)
 
     def _delete(self, path: Path, job: JobSpec) -> None:
-        # A loopback store keeps nothing.
+        # A loopback store keeps no data.
         if not self._stores.keeps_nothing(job.target):
             self._series.delete(path)
 
     def _keys(self, cell: Cell) -> list[str]:
-        """Return what a cell reads: written once for all cells with objects like its own."""
+        """Return the keys that a cell reads, written once for all cells with the same objects."""
         settings = self._plan.prepared(cell)
         if settings is None:
             return []
@@ -324,7 +328,9 @@ class _Runner:
             self._prepared[name] = _or_problem(lambda: self._prepare(settings))
         prepared = self._prepared[name]
         if isinstance(prepared, SbenchError):
-            raise UsageError(f"what it reads could not be written: {prepared}", hint=prepared.hint)
+            raise UsageError(
+                f"the objects that it reads could not be written: {prepared}", hint=prepared.hint
+            )
         return prepared.keys()
 
     def _prepare(self, settings: dict[str, Setting]) -> Run:
@@ -333,7 +339,7 @@ class _Runner:
 
 
 def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
-    """Return a run, or why there is none; an interrupt, or a limit of cost, ends all."""
+    """Return a run, or a problem; an interrupt, or a limit of cost, ends the experiment."""
     try:
         return run_one()
     except SbenchError as exc:
@@ -343,7 +349,7 @@ def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
 
 
 def _is_done(root: Path, cell: Cell, repeat: int) -> bool:
-    """Tell whether a run has come to its end; one that failed is made again."""
+    """Return whether a run is complete; a failed run is repeated."""
     path = run_path(root, cell, repeat)
     if failure_path(path).exists():
         return False

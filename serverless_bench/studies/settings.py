@@ -1,7 +1,7 @@
-"""What a cell may set, and the job that comes of it.
+"""Settings of a cell, and their conversion into a job.
 
-Settings are those of any job (docs/settings.md); the entries of a table have dotted names. A few
-are of experiments only.
+Cells have the settings of any job (docs/settings.md), with dotted names for the entries of a
+table, and a few settings of experiments only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ from serverless_bench.studies.definition import Setting, Settings
 V = TypeVar("V")
 
 STORES: Final = ("embedded", "loopback", "files")
-"""Where objects go: the store that sbench runs, one that keeps nothing, a directory."""
+"""Destinations of objects: the embedded store, a store that keeps no data, a directory."""
 OWN: Final = ("cpus", "protocol", "store", "total_objects")
-"""Settings that are none of a job; docs/experiments/README.md has what they mean."""
+"""Settings of experiments only; docs/experiments/README.md explains them."""
 SERVE: Final = (
     "check",
     "connection_rate",
@@ -49,39 +49,41 @@ _CONTENT: Final = (
     "duplication",
     "block_size",
 )
-"""What says how objects are made, which a write in preparation takes over from its cells."""
+"""Settings of the content of objects; a write that prepares objects takes them from the cells."""
 _OTHERS: Final = (
     *("name", "bucket", "endpoint_url", "region", "stack", "function", "control_prefix"),
     *("key", "key_file", "code"),
 )
-"""Settings of a job that are no cell's: where it runs, what it is called, what it reads."""
-_KNOWN: Final = frozenset(
+"""Settings of a job that cells do not have: place, name and keys to read."""
+_CELL_SETTINGS: Final = frozenset(
     {"workload", *setting_names(), *OWN, *(f"serve.{name}" for name in SERVE)}
     | {f"{table}.*" for table in ("client_option", "library_option", "mix")}
 ) - {*_OTHERS}
-"""All settings; a star stands for whatever a library, or the workload, knows."""
+"""All settings; a star stands for the entries that a library, or the workload, supports."""
 _MAY_BE_NONE: Final = frozenset(
     name for name, kind in get_type_hints(JobSettings).items() if NoneType in get_args(kind)
 )
 
 
 def is_setting(name: str) -> bool:
-    """Tell whether there is a setting of this name."""
+    """Return whether a setting with this name exists."""
     table, dot, _ = name.partition(".")
-    return name in _KNOWN or table + ".*" * len(dot) in _KNOWN
+    return name in _CELL_SETTINGS or table + ".*" * len(dot) in _CELL_SETTINGS
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse settings that no job has.
+    """Reject unknown settings.
 
     Raises
     ------
     UsageError
-        If a name is unknown, or a store or a protocol is.
+        If a name, a store or a protocol is unknown.
     """
     for name in settings:
         if not is_setting(name):
-            raise UsageError(f"there is no setting {name!r}", hint=", ".join(sorted(_KNOWN)))
+            raise UsageError(
+                f"there is no setting {name!r}", hint=", ".join(sorted(_CELL_SETTINGS))
+            )
     store = settings.get("store", STORES[0])
     if store not in STORES:
         raise UsageError(f"store is one of {', '.join(STORES)}, not {store!r}")
@@ -91,7 +93,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def merged(*tables: Settings) -> dict[str, Setting]:
-    """Return one table of several; the last word counts."""
+    """Merge tables; later tables take precedence."""
     return {name: value for table in tables for name, value in table.items()}
 
 
@@ -102,29 +104,29 @@ def check_cell(
     keys: Sequence[str] = (),
     functions: tuple[str, ...] = (),
 ) -> CheckedJob:
-    """Return the job of a cell, checked as far as that can be without a store.
+    """Return the job of a cell, checked as far as possible without a store.
 
     Parameters
     ----------
     settings
-        All of the cell, by dotted name.
+        All settings of the cell, by dotted name.
     name
-        Of the job.
+        Name of the job.
     keys
         Objects that it reads.
     functions
-        To be invoked, by executors that invoke such, as far as they are known.
+        Functions to invoke, for executors that need them, as far as known.
 
     Raises
     ------
     UsageError
-        If a value is none that the job can have.
+        If the job does not permit a value.
     PluginError
         If a library is missing.
     """
     workload = workload_of(settings)
     given: dict[str, Any] = {"workload": workload, "name": name, "bucket": "any"}
-    # Objects that are read were made as their cell says.
+    # Objects that are read were prepared according to their cell.
     left_out = {*OWN, "serve", *(set(_CONTENT) - set(setting_names(workload)))}
     for name_in_cell, value in settings.items():
         table, _, entry = name_in_cell.partition(".")
@@ -158,9 +160,9 @@ def job_of(
     Parameters
     ----------
     settings, name, keys, functions
-        As for ``check_cell``.
+        Parameters as for ``check_cell``.
     target
-        Where its objects go; the cell may name a client, its options and a prefix.
+        Destination of the objects; the cell may set a client, its options and a prefix.
     """
     job = check_cell(settings, name=name, keys=keys, functions=functions).job
     place: dict[str, Any] = {
@@ -176,23 +178,23 @@ def workload_of(settings: Settings) -> str:
 
 
 def prepared_by(prepare: Settings, cell: Settings) -> dict[str, Setting]:
-    """Return the settings of the write that makes what a cell reads."""
+    """Return the settings of the write that prepares the objects of a cell."""
     content = {name: value for name, value in cell.items() if name in _CONTENT}
-    # A loopback store makes what is read from its key: a plain one can prepare for any.
+    # A loopback store generates objects from their keys, so a plain store can prepare for any.
     place = {name: cell[name] for name in ("executor", "store") if name in cell}
     if place.get("store") == "files":
-        # Only arrays are in files; objects to be read are in a bucket.
+        # Only arrays are in files; other objects to read are in a bucket.
         del place["store"]
     return merged({"workload": "write"}, place, content, prepare)
 
 
 def inner(values: Mapping[str, V], table: str) -> dict[str, V]:
-    """Return the entries of a table, as in ``serve``, by their names in it."""
+    """Return the entries of a table such as ``serve``, by their names in the table."""
     start = f"{table}."
     return {n.removeprefix(start): v for n, v in values.items() if n.startswith(start)}
 
 
 def is_shaped(settings: Settings) -> bool:
-    """Tell whether a cell's own store is told how late, slow or broken to be."""
+    """Return whether a cell has a store with configured delays, limits or faults."""
     shape = inner(settings, "serve").keys() - {"check"}
     return settings.get("store") == "loopback" and bool(shape)

@@ -1,4 +1,4 @@
-"""An experiment's table: what was measured, and beside it what was published. Pure."""
+"""Table of an experiment with measured and published values side by side. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,20 +28,20 @@ from serverless_bench.studies.observations import CellRuns, Estimate, median_of
 PUBLISHED: Final = "published"
 ABSENT: Final = "-"
 DOUBTFUL: Final = " (!)"
-"""Behind a published figure that contradicts others."""
+"""Mark of a published figure that contradicts other figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCell:
-    """One metric of one cell."""
+    """A metric of a cell."""
 
     measured: Estimate | None
-    """In the metric's unit; None if no run has it."""
+    """Estimate in the unit of the metric; None if no run has it."""
     published: Figure | None
     words: str = ""
-    """In place of a figure: why there is none."""
+    """Text that replaces a figure, with the reason why there is none."""
     doubted: bool = False
-    """Whether a check of the published rows says that the published figure cannot be."""
+    """Whether a check of the published rows contradicts the published figure."""
 
 
 _NOTHING: Final = TableCell(measured=None, published=None)
@@ -49,12 +49,12 @@ _NOTHING: Final = TableCell(measured=None, published=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row of the table."""
+    """A row of the table."""
 
     observed: CellRuns
     row: PublishedRow | None
     entries: Mapping[str, TableCell]
-    """By metric."""
+    """Table cells by metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,47 +64,46 @@ class TextTable:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     named: int
-    """Columns from the left that tell which row it is."""
+    """Number of columns from the left that identify a row."""
 
 
 def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[TableRow, ...]:
-    """Return a line for every cell, those that have no figures included."""
-    rows = [published_row(experiment, one.cell) for one in observed]
+    """Return a row for each cell, including cells without figures."""
+    rows = [published_row(experiment, runs.cell) for runs in observed]
     doubts = contradictions(experiment)
     return tuple(
         TableRow(
-            observed=one,
+            observed=runs,
             row=row,
             entries={
                 metric.name: TableCell(
-                    measured=_measured(metric, one, observed),
+                    measured=_measured(metric, runs, observed),
                     published=None if row is None else row.values.get(metric.name),
-                    words=one.cell.skipped,
+                    words=runs.cell.skipped,
                     doubted=is_doubted(doubts, row, metric.name),
                 )
                 for metric in experiment.metrics
             },
         )
-        for one, row in zip(observed, rows, strict=True)
+        for runs, row in zip(observed, rows, strict=True)
     )
 
 
-def grid(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
-    """Return the published table's columns, with one of published figures where any are.
+def grid(experiment: Experiment, lines: Sequence[TableRow]) -> TextTable:
+    """Return the table in the published layout, with columns of published figures if there are any.
 
-    An axis that the file calls its pivot makes a column of each of its values; without one,
-    each cell has a row.
+    Each value of the file's pivot axis becomes a column. Without a pivot, each cell becomes a row.
     """
     pivot = experiment.pivot
-    named = any(line.observed.cell.name for line in found)
+    named = any(line.observed.cell.name for line in lines)
     names = [*([CELL] if named else []), *(a.name for a in experiment.axes if a.name != pivot)]
     groups: dict[tuple[str, ...], dict[str, TableRow]] = {}
-    for place, line in enumerate(found):
+    for place, line in enumerate(lines):
         key = tuple(_shown(line.observed.cell.value(name)) for name in names)
         key = key if pivot else (*key, str(place))
         groups.setdefault(key, {})[_level(line, pivot)] = line
-    levels = list(dict.fromkeys(_level(line, pivot) for line in found))
-    columns = list(_columns(experiment, found, levels))
+    levels = list(dict.fromkeys(_level(line, pivot) for line in lines))
+    columns = list(_columns(experiment, lines, levels))
     header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
     for metric, level, published in columns:
         alone = not pivot or (len(levels) == 2 and metric.relative and metric.to == pivot)
@@ -129,23 +128,23 @@ def _level(line: TableRow, pivot: str) -> str:
 
 
 def _columns(
-    experiment: Experiment, found: Sequence[TableRow], levels: Sequence[str]
+    experiment: Experiment, lines: Sequence[TableRow], levels: Sequence[str]
 ) -> Iterator[tuple[Metric, str, bool]]:
-    """Yield each column: its metric, its value of the pivot, and whether any is published."""
+    """Yield each column: the metric, the value of the pivot, and whether any is published."""
     pivot = experiment.pivot
     for metric in experiment.metrics:
         for level in levels:
             if pivot and metric.relative and metric.to == pivot and level == levels[0]:
                 continue
-            here = [line for line in found if _level(line, pivot) == level]
+            here = [line for line in lines if _level(line, pivot) == level]
             published = any(line.entries[metric.name].published is not None for line in here)
             yield metric, level, published
 
 
-def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
-    """Return the published rows that stand beside no cell."""
-    shown = [line.row for line in found]
-    rows = [row for row in experiment.published if row not in shown]
+def left_over(experiment: Experiment, lines: Sequence[TableRow]) -> TextTable:
+    """Return the published rows without a corresponding cell."""
+    rows_in_table = [line.row for line in lines]
+    rows = [row for row in experiment.published if row not in rows_in_table]
     doubts = contradictions(experiment)
     names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
     metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
@@ -171,14 +170,14 @@ def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
 
 
 def title_of(metric: Metric) -> str:
-    """Return the published column with its unit, unless it names one."""
+    """Return the header of a metric with the unit, unless the header contains the unit."""
     named = not metric.unit or metric.unit in metric.header
     title = metric.header if named else f"{metric.header} ({metric.unit})"
     return f"{title} for {metric.for_bytes / 1e9:.3g} GB" if metric.for_bytes else title
 
 
 def number(metric: Metric, value: float) -> str:
-    """Return a figure in the metric's digits."""
+    """Return a figure with the metric's digits."""
     if metric.digits is not None:
         return f"{value:,.{metric.digits}f}"
     if abs(value) >= 100:
@@ -187,7 +186,7 @@ def number(metric: Metric, value: float) -> str:
 
 
 def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
-    """Return how many columns it takes to tell rows apart."""
+    """Return the number of columns needed to distinguish the rows."""
     counts = (n for n in range(1, most) if len({tuple(row[:n]) for row in rows}) == len(rows))
     return next(counts, most)
 
@@ -198,17 +197,19 @@ def _bounded_by(line: TableRow) -> str:
 
 
 def _runs(line: TableRow) -> str:
-    one = line.observed
-    if one.cell.skipped:
-        return "skipped" if one.cell.not_here else "unsupported"
-    return str(one.counted) if one.counted == one.planned else f"{one.counted} of {one.planned}"
+    runs = line.observed
+    if runs.cell.skipped:
+        return "skipped" if runs.cell.not_here else "unsupported"
+    return (
+        str(runs.counted) if runs.counted == runs.planned else f"{runs.counted} of {runs.planned}"
+    )
 
 
-def _measured_text(metric: Metric, found: Estimate | None) -> str:
-    if found is None:
+def _measured_text(metric: Metric, estimate: Estimate | None) -> str:
+    if estimate is None:
         return ABSENT
-    text = number(metric, found.at)
-    low, high = number(metric, found.low), number(metric, found.high)
+    text = number(metric, estimate.at)
+    low, high = number(metric, estimate.low), number(metric, estimate.high)
     return text if low == high else f"{text} ({low} to {high})"
 
 
@@ -220,7 +221,7 @@ def _published_text(metric: Metric, value: Figure | None, *, doubtful: bool) -> 
         return value + mark
     if isinstance(value, tuple):
         return f"{number(metric, value[0])} to {number(metric, value[1])}{mark}"
-    # As it was printed, unless the file says how.
+    # A figure without digits in the file is shown as it was printed.
     shown = f"{value:,.10g}" if metric.digits is None else number(metric, value)
     return shown + mark
 
@@ -229,57 +230,57 @@ def _shown(value: Value | None) -> str:
     return ABSENT if value in {None, ""} else str(value)
 
 
-def _measured(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> Estimate | None:
+def _measured(metric: Metric, runs: CellRuns, observed: Sequence[CellRuns]) -> Estimate | None:
     unit = UNITS[metric.unit]
     if not metric.relative:
-        return median_of([value / unit for value in one.by_round(metric).values()])
-    base = _base(metric, one, observed)
-    found = None if base is None else _ratio(metric, one, base)
-    if base is None or found is None:
+        return median_of([value / unit for value in runs.by_round(metric).values()])
+    base = _base(metric, runs, observed)
+    ratio = None if base is None else _ratio(metric, runs, base)
+    if base is None or ratio is None:
         return None
     if metric.relative == "efficiency":
-        value, first = one.cell.at.get(metric.to), base.cell.at.get(metric.to)
+        value, first = runs.cell.at.get(metric.to), base.cell.at.get(metric.to)
         if not isinstance(value, int | float) or not isinstance(first, int | float):
             return None
-        return found.scaled(first / value / unit) if value and first else None
-    return found.scaled(1 / unit, less=1.0 if metric.relative == "change" else 0.0)
+        return ratio.scaled(first / value / unit) if value and first else None
+    return ratio.scaled(1 / unit, less=1.0 if metric.relative == "change" else 0.0)
 
 
-def _base(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> CellRuns | None:
-    """Return the first cell that differs from one in the axis of a relation only."""
+def _base(metric: Metric, runs: CellRuns, observed: Sequence[CellRuns]) -> CellRuns | None:
+    """Return the first cell that differs only in the axis of a relation."""
 
     def rest(cell: Cell) -> tuple[bool, dict[str, str]]:
         return cell.control, {n: str(v) for n, v in cell.at.items() if n != metric.to}
 
     cells = (other for other in observed if metric.to in other.cell.at)
-    return next((other for other in cells if rest(other.cell) == rest(one.cell)), None)
+    return next((other for other in cells if rest(other.cell) == rest(runs.cell)), None)
 
 
-def _ratio(metric: Metric, one: CellRuns, base: CellRuns) -> Estimate | None:
-    """Return one over the base within rounds; a gain, unless it is a change."""
-    found = paired_ratio(base.by_round(metric), one.by_round(metric))
-    if found is None:
+def _ratio(metric: Metric, runs: CellRuns, base: CellRuns) -> Estimate | None:
+    """Return a cell over its base within rounds; as a gain, unless the metric is a change."""
+    ratio = paired_ratio(base.by_round(metric), runs.by_round(metric))
+    if ratio is None:
         return None
-    if one is base:
+    if runs is base:
         return Estimate(at=1.0, low=1.0, high=1.0, confidence=1.0)
     if metric.better == "less" and metric.relative != "change":
-        found = found.inverse()
-    at = found.ratio
-    within = found.interval() or Interval(low=at, high=at, confidence=0.0)
+        ratio = ratio.inverse()
+    at = ratio.ratio
+    within = ratio.interval() or Interval(low=at, high=at, confidence=0.0)
     return Estimate(at=at, low=within.low, high=within.high, confidence=within.confidence)
 
 
 _WIDTH: Final = 10_000
-"""Of a file: a table is as wide as its texts, and no line of it is broken."""
+"""Width of a file, which is unlimited: tables in files have no line breaks in cells."""
 _NARROW: Final = 40
-"""What prose is not wrapped below: a column of single words is harder to read than long lines."""
+"""Minimum width of wrapped prose: columns of single words are harder to read than long lines."""
 _GAP: Final = 2
 _MOST_LINES: Final = 3
-"""Of a text in a table that is too wide, unless its words are short."""
+"""Maximum number of lines of a text in a wide table, unless its words are short."""
 
 
 class Writer:
-    """Writes lines and tables in one of two styles."""
+    """Writer of lines and tables in Markdown or plain text."""
 
     def __init__(self, out: TextIO, *, markdown: bool) -> None:
         self._out = out
@@ -297,30 +298,32 @@ class Writer:
             self._out.write(f"{gap}{_wrapped(shown, self._width, 0)}\n")
 
     def line(self, text: str, *, deep: int = 0) -> None:
-        """Write a paragraph, or an item that deep."""
+        """Write a paragraph, or an item at a level of nesting."""
         shown = self._shown(text)
         if self._markdown:
             self._out.write(f"{shown}\n\n" if not deep else f"{'  ' * (deep - 1)}- {shown}\n")
         else:
             self._out.write(f"{_wrapped(shown, self._width, deep)}\n")
 
-    def table(self, found: TextTable) -> None:
+    def table(self, text_table: TextTable) -> None:
         """Write a table."""
         if self._markdown:
-            marks = ["---"] * len(found.header)
-            lines = (found.header, marks, *found.rows)
+            marks = ["---"] * len(text_table.header)
+            lines = (text_table.header, marks, *text_table.rows)
             self._out.writelines(f"{for_markdown_row(cells)}\n" for cells in lines)
             self._out.write("\n")
             return
-        rows = ([*map(for_terminal, row)] for row in (found.header, *found.rows))
+        rows = ([*map(for_terminal, row)] for row in (text_table.header, *text_table.rows))
         columns = list(zip(*rows, strict=True))
-        parts = _parts(_widths(columns, found.named, self._width), found.named, self._width)
+        parts = _parts(
+            _widths(columns, text_table.named, self._width), text_table.named, self._width
+        )
         texts = ("".join(_lines([columns[n] for n in part], part)) for part in parts)
         self._out.write("\n".join(texts))
 
 
 def _wrapped(text: str, width: int, deep: int) -> str:
-    """Return a line as a terminal of that width shows it best; a file has it whole."""
+    """Return a line wrapped for a terminal of this width; a file has no wrapping."""
     if width == _WIDTH:
         return f"{'  ' * deep}{text}"
     return fill(
@@ -334,7 +337,7 @@ def _wrapped(text: str, width: int, deep: int) -> str:
 
 
 def _widths(columns: Sequence[Sequence[str]], named: int, width: int) -> list[int]:
-    """Return the width of each column; where some do not fit beside the named ones, of words."""
+    """Return the width of each column; the width of words if some columns do not fit otherwise."""
     whole = [max(map(len, column)) for column in columns]
     if sum(whole[:named]) + max(whole[named:], default=0) + _GAP * named <= width:
         return whole
@@ -343,7 +346,7 @@ def _widths(columns: Sequence[Sequence[str]], named: int, width: int) -> list[in
 
 
 def _parts(widths: Sequence[int], named: int, width: int) -> Iterator[dict[int, int]]:
-    """Yield columns that fit, with their widths; in each part those that name its rows."""
+    """Yield columns that fit, with their widths; each part has the columns that identify rows."""
     names = dict(enumerate(widths[:named]))
     part = dict(names)
     for number, wide in enumerate(widths[named:], named):
@@ -355,7 +358,7 @@ def _parts(widths: Sequence[int], named: int, width: int) -> Iterator[dict[int, 
 
 
 def _lines(columns: Sequence[Sequence[str]], part: Mapping[int, int]) -> Iterator[str]:
-    """Yield the lines of a part; texts that are wider than their column take several."""
+    """Yield the lines of a part; long texts are wrapped within their column."""
     for row in zip(*columns, strict=True):
         cells = [
             wrap(text, wide, break_on_hyphens=False)

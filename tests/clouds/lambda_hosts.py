@@ -90,7 +90,7 @@ def running_host(
         lines = []
         while line := process.stdout.readline():
             lines.append(line.rstrip("\n"))
-            if line.startswith("what it did"):
+            if line.startswith("statistics"):
                 break
         if not line:
             process.wait()

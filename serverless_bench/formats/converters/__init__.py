@@ -1,4 +1,4 @@
-"""Ways to turn other tools' configurations into job files: one file and one line each."""
+"""Converters of other tools' configurations into job files, each with one module and one line."""
 
 from typing import Final
 

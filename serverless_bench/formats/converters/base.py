@@ -1,4 +1,4 @@
-"""What converters share: reading YAML so that nothing in it is passed over in silence."""
+"""Common parts of converters: access to YAML that reports all unused entries."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,25 +17,25 @@ _LONG_S: Final = 600.0
 """Runs above this need a later deadline than the 900 s that a function has."""
 _SECRET: Final = re.compile(r"secret|password|token|credential|access.?key|env\b", re.IGNORECASE)
 _SHOWN: Final = 80
-"""Characters of a value that a note shows."""
+"""Maximum length of a value in a note."""
 _SPACES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 Settings = dict[str, Setting | None]
-"""Of a stage or a target; None leaves one out."""
+"""Settings of a stage or a target; None omits a setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """A job file, and what of the original it does not say."""
+    """A job file, and notes on the parts of the original that it lacks."""
 
     job: JobFile
     notes: tuple[str, ...]
-    """One line each."""
+    """Notes, one line each."""
 
 
 class Converter(Protocol):
-    """Turns one tool's configuration into a job file."""
+    """A function that converts a tool's configuration into a job file."""
 
     def __call__(self, path: Path, *, threads: int) -> Converted:
         """Return the job of a file.
@@ -45,19 +45,20 @@ class Converter(Protocol):
         path
             The configuration.
         threads
-            How many of the operations that it wants in flight one function takes.
+            Number of operations in flight per function.
 
         Raises
         ------
         UsageError
-            If the file is not that tool's, or asks for what cannot be had here at all.
+            If the file is not a configuration of the tool, or has an essential part without
+            equivalent.
         PluginError
             If PyYAML is not installed.
         """
 
 
 class Fields:
-    """A mapping of a configuration, flat, that knows what has been looked at.
+    """A flat mapping of a configuration that tracks which entries have been used.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Fields:
     data
         The mapping.
     where
-        Goes before every key in a message.
+        Prefix of all keys in messages.
     """
 
     def __init__(self, path: Path, data: Mapping[str, Any], where: str = "") -> None:
@@ -75,15 +76,15 @@ class Fields:
         self._left = dict(_flat(data, where))
 
     def has(self, key: str) -> bool:
-        """Tell whether something is set that nobody has asked for yet."""
+        """Return whether an entry is set that has not been used yet."""
         return self._where + key in self._left
 
     def take(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - whatever YAML has
-        """Return what is set at a key, and take note that somebody has asked."""
+        """Return the value of a key, and mark it as used."""
         return self._left.pop(self._where + key, default)
 
     def take_if(self, key: str, value: object) -> bool:
-        """Tell whether a key has a value, and take it only then."""
+        """Return whether a key has a value, and mark it as used only in this case."""
         return self._left.get(self._where + key) == value and self.take(key) == value
 
     def number(self, key: str, default: float) -> float:
@@ -92,26 +93,26 @@ class Fields:
         Raises
         ------
         UsageError
-            If it is something else.
+            If the value is not such a number.
         """
         value = self.take(key, default)
         # sai3-bench allows separators: count: "64,032,768".
         plain = re.sub(r"[,_ ]", "", value) if isinstance(value, str) else value
         try:
-            found = float("nan" if isinstance(plain, bool) else plain)
+            number = float("nan" if isinstance(plain, bool) else plain)
         except (TypeError, ValueError):
-            found = -1.0
-        if not 0 <= found < float("inf"):
+            number = -1.0
+        if not 0 <= number < float("inf"):
             raise self.wrong(key, value, "a number")
-        return found
+        return number
 
     def listed(self, key: str) -> list[Any]:
-        """Return a list, empty if there is none.
+        """Return a list, empty if the key is not set.
 
         Raises
         ------
         UsageError
-            If it is something else.
+            If the value is not a list.
         """
         value = self.take(key) or []
         if not isinstance(value, list):
@@ -124,7 +125,7 @@ class Fields:
         Raises
         ------
         UsageError
-            If it is something else.
+            If the value is not such a number.
         """
         value = self.number(key, default)
         if value < 1 or value != int(value):
@@ -132,14 +133,14 @@ class Fields:
         return int(value)
 
     def flag(self, key: str) -> bool:
-        """Return whether something is switched on.
+        """Return whether an option is on.
 
         Raises
         ------
         UsageError
-            If it is neither true nor false.
+            If the value is neither true nor false.
         """
-        value = self.take(key, False)  # noqa: FBT003 - the value without one
+        value = self.take(key, False)  # noqa: FBT003 - the default
         if not isinstance(value, bool):
             raise self.wrong(key, value, "true or false")
         return value
@@ -150,7 +151,7 @@ class Fields:
         Raises
         ------
         UsageError
-            If it is none.
+            If the value is not a size.
         """
         value = self.take(key, default)
         try:
@@ -164,7 +165,7 @@ class Fields:
         Raises
         ------
         UsageError
-            If it is none, or nothing.
+            If the value is not a duration, or is 0.
         """
         value = self.take(key, default)
         with suppress(UsageError):
@@ -172,33 +173,32 @@ class Fields:
                 return seconds
         raise self.wrong(key, value, "a duration, as in 90s or 5m")
 
-    def wrong(self, key: str, value: object, what: str) -> UsageError:
-        """Return the error for a value that is not what it should be."""
-        return UsageError(f"{self._path}: {self._where}{key} is {value!r}, not {what}")
+    def wrong(self, key: str, value: object, expected: str) -> UsageError:
+        """Return the error for an invalid value."""
+        return UsageError(f"{self._path}: {self._where}{key} is {value!r}, not {expected}")
 
-    def refused(self, what: str, *, hint: str = "") -> UsageError:
+    def refused(self, problem: str, *, hint: str = "") -> UsageError:
         """Return the error for a file that cannot be converted."""
         place = f"{self._where.rstrip('.')}: " if self._where else ""
-        return UsageError(f"{self._path}: {place}{what}", hint=hint)
+        return UsageError(f"{self._path}: {place}{problem}", hint=hint)
 
     def rest(self, idle: Mapping[str, object] | None = None) -> Iterator[str]:
-        """Yield one line for everything that nobody has asked for.
+        """Yield a line for each unused entry.
 
         Parameters
         ----------
         idle
-            Values that change nothing, by key, and are left out, as false, zero, nothing
-            and empty text are.
+            Values without effect, by key, which are omitted, like false, zero, null and empty text.
         """
         for key, value in self._left.items():
             if value and value != (idle or {}).get(key.removeprefix(self._where)):
                 text = "a secret" if _SECRET.search(key) else repr(value)
                 shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
-                yield f"{key}: {shown} has no equivalent and is left out"
+                yield f"{key}: {shown} has no equivalent and is dropped"
 
 
 def in_flight(operations: int, threads: int) -> Settings:
-    """Return the settings that keep so many operations in flight, begun together."""
+    """Return the settings for a number of operations in flight that start together."""
     number = -(-operations // threads)
     return {
         "number": number,
@@ -209,45 +209,45 @@ def in_flight(operations: int, threads: int) -> Settings:
 
 
 def lasting(duration_s: float) -> Settings:
-    """Return the settings for a run that lasts so long."""
-    # What comes before it, as making the objects, takes time as well.
+    """Return the settings for a run with this duration."""
+    # Preceding work, such as creating the objects, also takes time.
     deadline_s = 2 * duration_s + _LONG_S
     return {"duration": duration_s, "deadline": deadline_s if duration_s > _LONG_S else None}
 
 
 def shares(objects: int, operations: int, threads: int) -> int:
-    """Return how many objects each function has, so that all have ``objects`` together."""
+    """Return the number of objects per function for ``objects`` in total."""
     return max(threads, -(-objects // -(-operations // threads)))
 
 
-def part_size(size_bytes: int, what: str) -> tuple[Settings, tuple[str, ...]]:
-    """Return the setting for parts or ranges of a size, and a note if it is another one."""
+def part_size(size_bytes: int, key: str) -> tuple[Settings, tuple[str, ...]]:
+    """Return the setting for parts or ranges of a size, and a note if the size is adjusted."""
     size = min(MAX_PART_BYTES, max(MIN_PART_BYTES, size_bytes))
-    note = f"{what}: {size_bytes} bytes become {format_size(size)}; parts here have 5 MiB to 5 GiB"
+    note = f"{key}: {size_bytes} bytes become {format_size(size)}; parts here have 5 MiB to 5 GiB"
     return {"part-size": size_text(size)}, () if size == size_bytes else (note,)
 
 
 def weights(mix: Mapping[str, float]) -> str:
-    """Return a mix as the flag takes it."""
+    """Return a mix in the format of the flag."""
     return ",".join(f"{name}={weight:g}" for name, weight in mix.items() if weight > 0)
 
 
 def stage_of(name: str, workload: str, settings: Settings) -> Stage:
-    """Return a stage with the settings that there are."""
-    return Stage(name=name, kind=Kind.EXECUTE, workload=workload, settings=_there(settings))
+    """Return a stage with the settings that are not None."""
+    return Stage(name=name, kind=Kind.EXECUTE, workload=workload, settings=_without_none(settings))
 
 
 def job_of(
     path: Path, stage: Stage, *, target: Settings, clean: bool, notes: Iterable[str]
 ) -> Converted:
-    """Return a job file of one stage, and a cleanup if the original has one."""
+    """Return a job file with a stage, and with a cleanup if the original has one."""
     stages = (stage, Stage(name="cleanup", kind=Kind.CLEANUP)) if clean else (stage,)
     name = _SPACES.sub("-", path.stem).strip("-._")[:64] or "converted"
-    job = JobFile(name=name, target=_there(target), stages=stages, path=path)
+    job = JobFile(name=name, target=_without_none(target), stages=stages, path=path)
     return Converted(job=job, notes=tuple(notes))
 
 
-def _there(settings: Settings) -> dict[str, Setting]:
+def _without_none(settings: Settings) -> dict[str, Setting]:
     return {name: value for name, value in settings.items() if value is not None}
 
 

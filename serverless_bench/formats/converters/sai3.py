@@ -1,8 +1,7 @@
-"""Configurations of sai3-bench (its ``src/config.rs`` and ``docs/CONFIG_SYNTAX.md``).
+"""Converter of configurations of sai3-bench (its ``src/config.rs`` and ``docs/CONFIG_SYNTAX.md``).
 
-Its workload is a list of operations with weights, each on objects of its own; here all
-kinds share the objects of a function, so that sizes of several sets become one
-distribution.
+Its workload is a list of operations with weights, each with a separate set of objects. Here all
+kinds share the objects of a function, so the sizes of these sets become a single distribution.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +35,7 @@ _CHUNK: Final = 64 * MIB
 _RANGES: Final = 16
 _MIN_SPLIT: Final = 16 * MIB
 _RETRIES: Final = 3
-"""``src/constants.rs`` of sai3-bench."""
+"""Defaults in ``src/constants.rs`` of sai3-bench."""
 _KINDS: Final = {"get": "get", "put": "put", "list": "list", "stat": "head", "delete": "delete"}
 _ARRIVALS: Final = {"exponential": "poisson", "uniform": "uniform", "deterministic": "uniform"}
 _IDLE: Final[Mapping[str, object]] = {
@@ -48,15 +47,15 @@ _IDLE: Final[Mapping[str, object]] = {
     "enable_metadata_cache": True,
     "cache_checkpoint_interval_secs": 300,
 }
-"""Its defaults: they ask for nothing."""
+"""Defaults of sai3-bench, which need no equivalent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Set:
-    """Objects that are alike: a set that is prepared, or what one put writes."""
+    """A set of similar objects: prepared objects, or the objects of a put."""
 
     weight: float
-    """Their number, or the weight of their operation."""
+    """Number of objects, or weight of their operation."""
     sizes: str
     compressibility: float
     duplication: float
@@ -74,22 +73,22 @@ def convert(path: Path, *, threads: int) -> Converted:
     notes: list[str] = []
     fields = Fields(path, document)
     listed = fields.listed("prepare.ensure_objects")
-    operations = [_table(path, f"workload.{n}.", each) for n, each in enumerate(workload)]
-    prepared = [_table(path, f"prepare.{n}.", each) for n, each in enumerate(listed)]
+    operations = [_table(path, f"workload.{n}.", table) for n, table in enumerate(workload)]
+    prepared = [_table(path, f"prepare.{n}.", table) for n, table in enumerate(listed)]
     target = _target(fields, notes)
     stage = _stage(fields, operations, prepared, threads, notes)
     clean = fields.flag("prepare.cleanup")
     if clean:
         notes.append("prepare.cleanup: what puts wrote goes, too; sai3-bench leaves that")
-    for each in (fields, *operations, *prepared):
-        notes += each.rest(_IDLE)
+    for table in (fields, *operations, *prepared):
+        notes += table.rest(_IDLE)
     return job_of(path, stage, target=target, clean=clean, notes=notes)
 
 
-def _table(path: Path, where: str, each: object) -> Fields:
-    if not isinstance(each, dict):
-        raise UsageError(f"{path}: {where.rstrip('.')} is {each!r}, not a mapping")
-    return Fields(path, each, where)
+def _table(path: Path, where: str, table: object) -> Fields:
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {where.rstrip('.')} is {table!r}, not a mapping")
+    return Fields(path, table, where)
 
 
 def _stage(
@@ -100,9 +99,9 @@ def _stage(
     notes: list[str],
 ) -> Stage:
     mix, written = _mix(fields, operations, notes)
-    sets = [_prepared_set(each, notes) for each in prepared]
+    sets = [_prepared_set(table, notes) for table in prepared]
     at_once = _in_flight(fields, notes)
-    total = sum(each.weight for each in sets)
+    total = sum(table.weight for table in sets)
     if sets and written and _same(sets) != _same(written):
         notes.append("workload: what puts write is like what is prepared, here")
     elif not sets and set(mix) - {"put"}:
@@ -139,13 +138,13 @@ def _in_flight(fields: Fields, notes: list[str]) -> int:
 def _mix(
     fields: Fields, operations: Iterable[Fields], notes: list[str]
 ) -> tuple[dict[str, float], list[_Set]]:
-    """Return the weights of all kinds together, and what their puts write."""
+    """Return the joint weights of all kinds, and the objects that their puts write."""
     mix: dict[str, float] = {}
     written = []
     paths: dict[str, set[str]] = {}
-    for each in operations:
-        name, place = each.take("op"), str(each.take("path", ""))
-        weight = each.number("weight", 0)
+    for operation in operations:
+        name, place = operation.take("op"), str(operation.take("path", ""))
+        weight = operation.number("weight", 0)
         kind = _KINDS.get(name) if isinstance(name, str) else None
         if kind is None:
             notes.append(f"workload: op {name!r} of weight {weight:g} has no equivalent, left out")
@@ -153,15 +152,17 @@ def _mix(
         mix[kind] = mix.get(kind, 0) + weight
         paths.setdefault(kind, set()).add(place)
         if kind == "put":
-            written.append(_alike(each, weight, "object_size", notes))
+            written.append(_alike(operation, weight, "object_size", notes))
     if not any(mix.values()):
         raise fields.refused(
             "no operation of this workload has an equivalent here",
             hint=f"converted are {', '.join(_KINDS)}, of a weight above 0",
         )
-    for kind, found in paths.items():
-        if len(found) > 1:
-            notes.append(f"workload: {len(found)} paths of {kind} become one set of objects")
+    for kind, paths_of_kind in paths.items():
+        if len(paths_of_kind) > 1:
+            notes.append(
+                f"workload: {len(paths_of_kind)} paths of {kind} become one set of objects"
+            )
     return mix, written
 
 
@@ -171,7 +172,7 @@ def _prepared_set(fields: Fields, notes: list[str]) -> _Set:
 
 
 def _alike(fields: Fields, weight: float, fixed: str, notes: list[str]) -> _Set:
-    """Return a set of objects; ``fixed`` is the key of its size where that is no distribution."""
+    """Return a set of objects; ``fixed`` is the key of its size without a distribution."""
     sizes = _sizes(fields, "size_spec") or _sizes(fields, "size_distribution")
     if sizes is None:
         if fixed == "object_size" and not fields.has(fixed):
@@ -199,7 +200,7 @@ def _factor(fields: Fields, key: str, most: float, notes: list[str]) -> float:
 
 
 def _sizes(fields: Fields, key: str) -> str | None:
-    """Return the distribution below a key; None if there is none."""
+    """Return the distribution below a key, or None."""
     if fields.has(key):
         return str(fields.size(key, _SIZE))
     if not fields.has(f"{key}.type"):
@@ -215,7 +216,8 @@ def _sizes(fields: Fields, key: str) -> str | None:
             return f"uniform:{size('min', 1024)}:{size('max', MIB)}"
         case "lognormal":
             mean = size("mean", MIB)
-            # It has no upper bound of its own; one is needed, and 1000 means is beyond all.
+            # Its distribution is unbounded, but a bound is required; 1000 means is beyond all
+            # samples.
             return (
                 f"lognormal:{mean}:{size('std_dev', mean)}:{size('min', 1)}:"
                 f"{size('max', 1000 * mean)}"
@@ -225,20 +227,20 @@ def _sizes(fields: Fields, key: str) -> str | None:
 
 
 def _payload(sets: Sequence[_Set], notes: list[str]) -> Settings:
-    """Return the settings for the sizes and the bytes of all sets together."""
+    """Return the settings for the sizes and bytes of all sets together."""
     if not sets:
         return {"size": size_text(_SIZE)}
     factors: Settings = {}
     for name in ("compressibility", "duplication"):
-        values = list(dict.fromkeys(getattr(each, name) for each in sets))
+        values = list(dict.fromkeys(getattr(objects, name) for objects in sets))
         if len(values) > 1:
-            shown = ", ".join(f"{value:g}" for value in values)
-            notes.append(f"{name} of {shown}: the first one holds for all objects")
+            values_text = ", ".join(f"{value:g}" for value in values)
+            notes.append(f"{name} of {values_text}: the first one holds for all objects")
         factors[name] = values[0] if values[0] > 1 else None
     if len(_same(sets)) == 1:
         text = sets[0].sizes
     else:
-        pairs = [(parse_sizes(each.sizes), each.weight) for each in sets]
+        pairs = [(parse_sizes(objects.sizes), objects.weight) for objects in sets]
         if not all(isinstance(sizes, Fixed) for sizes, _ in pairs):
             notes.append("sizes: of several distributions, the mean of each")
         buckets = ",".join(f"{round(sizes.mean())}={weight:g}" for sizes, weight in pairs)
@@ -247,11 +249,11 @@ def _payload(sets: Sequence[_Set], notes: list[str]) -> Settings:
 
 
 def _same(sets: Iterable[_Set]) -> set[str]:
-    return {each.sizes for each in sets}
+    return {objects.sizes for objects in sets}
 
 
 def _rate(fields: Fields) -> Settings:
-    """Return the settings of an open loop; 0 and max are none."""
+    """Return the settings of an open loop; 0 and max mean a closed loop."""
     distribution = fields.take("io_rate.distribution", "exponential")
     if fields.take_if("io_rate.iops", "max"):
         return {}
@@ -264,7 +266,7 @@ def _rate(fields: Fields) -> Settings:
 
 
 def _ranges(fields: Fields, notes: list[str]) -> Settings:
-    """Return the settings of the range engine; it asks for each object's size first."""
+    """Return the settings of the range engine, which requests each object's size first."""
     enabled = fields.flag("range_engine.enabled")
     chunk = fields.size("range_engine.chunk_size", _CHUNK)
     ranges = fields.count("range_engine.max_concurrent_ranges", _RANGES)
@@ -273,8 +275,8 @@ def _ranges(fields: Fields, notes: list[str]) -> Settings:
     before = fields.flag("pre_stat_and_cache") | fields.flag("range_engine.pre_stat_and_cache")
     if not enabled:
         return {"stat": "before" if before else None}
-    parts, why = part_size(chunk, "range_engine.chunk_size")
-    notes += (*why, "range_engine: part-size and connections hold for uploads, too")
+    parts, part_notes = part_size(chunk, "range_engine.chunk_size")
+    notes += (*part_notes, "range_engine: part-size and connections hold for uploads, too")
     return {
         **parts,
         "connections": ranges,
@@ -298,12 +300,16 @@ def _target(fields: Fields, notes: list[str]) -> Settings:
     host, bucket, prefix = _located(str(base))
     if not bucket:
         raise fields.wrong("target", base, "a bucket, as in s3://bucket/prefix/")
-    hosts = [found for each in endpoints if (found := _located(str(each))[0])] or [host]
+    hosts = [
+        endpoint_host for endpoint in endpoints if (endpoint_host := _located(str(endpoint))[0])
+    ] or [host]
     if hosts[0]:
         notes.append(f"target: {hosts[0]} is taken to speak http; write https if it does not")
     return {
         "bucket": bucket,
-        "endpoint-url": ",".join(f"http://{each}" for each in hosts) if hosts[0] else None,
+        "endpoint-url": ",".join(f"http://{endpoint_host}" for endpoint_host in hosts)
+        if hosts[0]
+        else None,
         "prefix": f"{prefix}/" if prefix else None,
     }
 

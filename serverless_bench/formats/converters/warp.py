@@ -1,7 +1,7 @@
-"""Configurations of ``warp run`` (MinIO warp, ``cli/run.go`` and ``yml-samples``).
+"""Converter of configurations for ``warp run`` (MinIO warp, ``cli/run.go`` and ``yml-samples``).
 
-warp keeps a number of operations in flight from one program; here as many functions do
-one after the other each, unless ``threads`` says how many of them share a function.
+warp keeps a number of operations in flight from a single program. Here, the same number of
+functions run operations in sequence, unless ``threads`` puts more of them into a function.
 """
 
 import re
@@ -32,9 +32,9 @@ from serverless_bench.units import MIB, format_size
 _DURATION_S: Final = 300.0
 _CONCURRENT: Final = 20
 _BUCKET: Final = "warp-benchmark-bucket"
-"""``cli/benchmark.go`` and ``cli/flags.go`` of warp."""
+"""Defaults in ``cli/benchmark.go`` and ``cli/flags.go`` of warp."""
 _SECTIONS: Final = ("io", "remote", "params", "advanced")
-"""Their keys count as if they stood above (``parseDoc`` in ``cli/run.go``)."""
+"""Sections whose keys count as top-level keys (``parseDoc`` in ``cli/run.go``)."""
 _IDLE: Final[Mapping[str, object]] = {
     "host-select": "weighed",
     "sndbuf": 32768,
@@ -46,21 +46,21 @@ _IDLE: Final[Mapping[str, object]] = {
     "bucket": _BUCKET,
     "signature": "S3V4",
 }
-"""warp's defaults and those of its samples: they ask for nothing."""
+"""Defaults of warp and of its samples, which need no equivalent."""
 _UPLOAD_PART_BYTES: Final = 16 * MIB
-"""Above this minio-go, which warp uses, uploads in parts (its ``minPartSize``)."""
+"""Size above which minio-go, used by warp, uploads in parts (its ``minPartSize``)."""
 _PUT_OBJECTS: Final = 100
-"""Places for objects in each function that only writes."""
+"""Number of objects of each function that only writes."""
 _RANGE: Final = re.compile(r"\{(\d{1,9})\.\.\.(\d{1,9})\}")
 _MAX_HOSTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Benchmark:
-    """One of warp's benchmarks, with its defaults."""
+    """A benchmark of warp, with its defaults."""
 
     mix: Mapping[str, float]
-    """Empty for the one that only writes."""
+    """Weights of operations; empty for the benchmark that only writes."""
     objects: int = 2500
     size: str = "10MiB"
     note: str = ""
@@ -90,7 +90,7 @@ _BENCHMARKS: Final[Mapping[str, _Benchmark]] = {
     ),
     "stat": _Benchmark(mix={"head": 1}, objects=10_000, size="1KB"),
 }
-"""``mixed.go``, ``get.go``, ``put.go``, ``delete.go``, ``list.go`` and ``stat.go`` of warp."""
+"""Defaults in ``mixed.go``, ``get.go``, ``put.go``, ``delete.go``, ``list.go`` and ``stat.go``."""
 
 
 def convert(path: Path, *, threads: int) -> Converted:
@@ -99,7 +99,7 @@ def convert(path: Path, *, threads: int) -> Converted:
     body = document.get("warp")
     if not isinstance(body, dict):
         raise UsageError(
-            f"{path} has no 'warp' at its top", hint="a file for `warp run` begins with warp:"
+            f"{path} has no 'warp' at the top", hint="a file for `warp run` starts with warp:"
         )
     fields = Fields(path, _raised(body))
     if fields.take("api") != "v1":
@@ -108,7 +108,7 @@ def convert(path: Path, *, threads: int) -> Converted:
     if not isinstance(name, str) or name not in _BENCHMARKS:
         raise UsageError(
             f"{path}: warp's benchmark {name!r} has no equivalent",
-            hint=f"converted are {', '.join(_BENCHMARKS)}",
+            hint=f"supported are {', '.join(_BENCHMARKS)}",
         )
     notes: list[str] = []
     target = _target(fields, notes)
@@ -120,7 +120,7 @@ def convert(path: Path, *, threads: int) -> Converted:
 
 
 def _raised(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body with the keys of its sections at the top, as warp sees them."""
+    """Return the body with the keys of its sections moved to the top, as warp sees them."""
     raised: dict[str, Any] = {}
     for key, value in body.items():
         if key in _SECTIONS and isinstance(value, dict):
@@ -163,10 +163,10 @@ def _mix(name: str, fields: Fields, notes: list[str]) -> Mapping[str, float]:
         notes.append(f"batch: {batch} keys at once; delete_many takes 10 here")
     if name != "mixed":
         return benchmark.mix
-    theirs = {"get": "get", "head": "stat", "put": "put", "delete": "delete"}
+    keys_of_warp = {"get": "get", "head": "stat", "put": "put", "delete": "delete"}
     mix = {
-        ours: fields.number(f"distribution.{their}", benchmark.mix[ours])
-        for ours, their in theirs.items()
+        kind: fields.number(f"distribution.{warp_key}", benchmark.mix[kind])
+        for kind, warp_key in keys_of_warp.items()
     }
     if not any(mix.values()):
         raise fields.wrong("distribution", 0, "a distribution: all weights are 0")
@@ -174,7 +174,7 @@ def _mix(name: str, fields: Fields, notes: list[str]) -> Mapping[str, float]:
 
 
 def _ranges(name: str, fields: Fields, notes: list[str]) -> Settings:
-    """Return the settings for random ranges; warp draws their length, too, unless told."""
+    """Return the settings for random ranges; without range-size, warp also draws their length."""
     if name != "get":
         return {}
     ranges = fields.flag("range")
@@ -188,7 +188,7 @@ def _ranges(name: str, fields: Fields, notes: list[str]) -> Settings:
 
 
 def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> Settings:
-    """Return the settings for sizes: one, MIN,MAX, or SIZE:WEIGHT,SIZE:WEIGHT."""
+    """Return the settings for sizes: SIZE, MIN,MAX, or SIZE:WEIGHT,SIZE:WEIGHT."""
     text = str(fields.take("obj.size", benchmark.size)).replace(" ", "")
     random = fields.flag("obj.rand-size") | fields.flag("obj.randsize")
     bounds = text.split(",")
@@ -197,7 +197,7 @@ def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> Settings:
             form = _histogram(text)
             notes.append("obj.size: warp draws from the whole of each range; here its middle")
         elif not random or len(bounds) > 2:
-            # Without --obj.randsize, MIN,MAX is MAX (getSize of pkg/generator/options.go).
+            # Without --obj.randsize, MIN,MAX means MAX (getSize of pkg/generator/options.go).
             form = bounds[-1] if len(bounds) == 2 else text
         else:
             high = parse_sizes(bounds[-1]).maximum()
@@ -213,8 +213,8 @@ def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> Settings:
         )
     parts: Settings = {}
     if parted := fields.has("obj.part-size"):
-        parts, why = part_size(fields.size("obj.part-size", MIB), "obj.part-size")
-        notes += why
+        parts, part_notes = part_size(fields.size("obj.part-size", MIB), "obj.part-size")
+        notes += part_notes
     whole = fields.flag("disable-multipart") or parted
     if not whole and sizes.maximum() > _UPLOAD_PART_BYTES:
         notes.append(
@@ -227,7 +227,7 @@ def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> Settings:
 def _histogram(text: str) -> str:
     """Return warp's SIZE:WEIGHT,... as buckets.
 
-    A size ends a range that begins at the one below it (``Poll`` of
+    A size is the end of a range that starts at the next smaller size (``Poll`` of
     ``jfsmig/prng/histogram``), so that the middle of the range has the same mean.
     """
     bars = [bar.partition(":") for bar in text.split(",")]
@@ -243,8 +243,8 @@ def _target(fields: Fields, notes: list[str]) -> Settings:
     if any(secrets):
         notes.append("access-key, secret-key: put them into AWS_ACCESS_KEY_ID and so on")
     scheme = "https" if fields.flag("tls") else "http"
-    every = chain.from_iterable(_expanded(host) for host in _listed(fields.take("host")))
-    hosts = list(islice(every, _MAX_HOSTS + 1))
+    all_hosts = chain.from_iterable(_expanded(host) for host in _listed(fields.take("host")))
+    hosts = list(islice(all_hosts, _MAX_HOSTS + 1))
     if len(hosts) > _MAX_HOSTS:
         raise fields.refused(f"host: there are more than {_MAX_HOSTS} of them")
     bucket = fields.take("bucket") or (_BUCKET if hosts else None)
@@ -266,11 +266,11 @@ def _target(fields: Fields, notes: list[str]) -> Settings:
 
 def _listed(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    return [part.strip() for each in values if each for part in str(each).split(",")]
+    return [part.strip() for item in values if item for part in str(item).split(",")]
 
 
 def _expanded(host: str) -> Iterator[str]:
-    """Yield the hosts that ``10.0.0.{1...10}:9000`` stands for."""
+    """Yield the hosts in a range such as ``10.0.0.{1...10}:9000``."""
     match = _RANGE.search(host)
     if match is None:
         yield host

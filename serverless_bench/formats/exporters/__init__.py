@@ -1,4 +1,4 @@
-"""Ways to hand a run to other tools: one file and one line here each."""
+"""Exporters of runs for other tools, each with one module and one line here."""
 
 from typing import Final
 

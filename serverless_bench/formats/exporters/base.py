@@ -1,4 +1,4 @@
-"""What an exporter is, and the table that two of them write."""
+"""Definition of an exporter, and the table that two exporters write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
-    """One format."""
+    """An output format."""
 
     write: Callable[[Run, BinaryIO], None]
-    """Write a run, loaded with its details."""
+    """Function that writes a run, loaded with its details."""
     is_text: bool
-    """Whether it may go to a terminal."""
+    """Whether the output may go to a terminal."""
 
 
 def operations_frame(run: Run) -> "pd.DataFrame":
@@ -27,9 +27,8 @@ def operations_frame(run: Run) -> "pd.DataFrame":
     -------
     pandas.DataFrame
         ``Frames.operations``, with ``invocation``, ``status`` and ``worker_id`` of the
-        function call that each operation belongs to. Only operations of functions that
-        are ok or failed count; those of duplicates are there, too. Of a run that was
-        simulated, ``simulated`` says with which model.
+        function call of each operation. Only functions that are ok or failed are included,
+        and so are duplicates. For a simulated run, ``simulated`` is the name of the model.
 
     Raises
     ------
@@ -39,5 +38,5 @@ def operations_frame(run: Run) -> "pd.DataFrame":
     frames = run.frames()
     functions = frames.functions[["index", "status", "worker_id"]]
     functions = functions.rename(columns={"index": "invocation"})
-    found = frames.operations.join(functions, on="function").drop(columns="function")
-    return found if run.simulated is None else found.assign(simulated=run.simulated)
+    frame = frames.operations.join(functions, on="function").drop(columns="function")
+    return frame if run.simulated is None else frame.assign(simulated=run.simulated)

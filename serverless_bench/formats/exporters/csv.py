@@ -1,4 +1,4 @@
-"""The operations as a table with a header; instants are UTC with nanoseconds."""
+"""Export of the operations as a table with a header; instants are UTC with nanoseconds."""
 
 from typing import BinaryIO
 

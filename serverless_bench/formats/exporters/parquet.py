@@ -1,6 +1,6 @@
-"""The operations as a Parquet file, through pandas and pyarrow.
+"""Export of the operations as a Parquet file, through pandas and pyarrow.
 
-pandas looks for pyarrow when it writes; here its absence names the extra that has it.
+pandas imports pyarrow when it writes; the import here reports the missing extra by name.
 """
 
 from typing import BinaryIO

@@ -1,4 +1,4 @@
-"""PyWren's list of ``(start, stop, MB/s)``, one tuple per function that is ok.
+"""Export as PyWren's list of ``(start, stop, MB/s)``, one tuple per function that is ok.
 
 Seconds since the epoch and 10**6 bytes per second (s3_benchmark.py:41).
 """
@@ -16,7 +16,7 @@ from serverless_bench.units import NS_PER_S
 def _rows(run: Run) -> list[tuple[float, float, float]]:
     spans = function_spans(run)
     starts, stops = ([ns / NS_PER_S for ns in of.tolist()] for of in (spans.start_ns, spans.end_ns))
-    # Over the rounded seconds, as PyWren does: rate times time is the bytes again.
+    # Use the rounded seconds, like PyWren, so that rate times time equals the bytes.
     return [
         (start_s, stop_s, moved / max(stop_s - start_s, 1e-9) / 1e6)
         for start_s, stop_s, moved in zip(starts, stops, spans.moved.tolist(), strict=True)
@@ -26,8 +26,8 @@ def _rows(run: Run) -> list[tuple[float, float, float]]:
 def _write(run: Run, out: BinaryIO) -> None:
     if run.simulated is not None:
         raise UsageError(
-            "a pickle of PyWren has no place to say that its run was simulated",
-            hint="--format csv, parquet or warp",
+            "a pickle of PyWren cannot mark its run as simulated",
+            hint="use --format csv, parquet or warp",
         )
     out.write(pickle.dumps(_rows(run)))
 

@@ -1,8 +1,8 @@
-"""warp's op-log of 15 columns, for ``warp analyze`` and whatever else reads it.
+"""Export as warp's op-log of 15 columns, for ``warp analyze`` and other readers.
 
-One row per operation of the functions that count, without the warm-up. A thread does one thing at
-a time, as warp's do: each thread of a function call is one; as warp numbers threads with 16 bits,
-65,536 of them make a client.
+Each operation of a counted function is a row, except for the warm-up. As in warp, a thread runs
+one operation at a time, so each thread of a function call becomes a thread of warp. warp numbers
+threads with 16 bits, so 65,536 of them form a client.
 """
 
 import csv
@@ -23,15 +23,15 @@ COLUMNS: Final = (
     *("start", "first_byte", "last_byte", "end", "duration_ns", "cat"),
 )
 _NAMES: Final = {"get_range": "GET", "head": "STAT", "delete_many": "DELETE"}
-"""What warp calls operations, where it is not our name in capitals."""
+"""warp's names of operations, if they differ from sbench's names in capitals."""
 _THREADS: Final = 1 << 16
 _CHUNK: Final = 1 << 16
-"""Rows that are text at a time."""
+"""Number of rows that are converted to text at a time."""
 _NEEDED: Final = (
     *("function", "kind", "count", "bytes", "key", "error"),
     *("start_ns", "first_byte_ns", "last_byte_sent_ns", "end_ns"),
 )
-"""Columns of ``operations`` that an export has."""
+"""Columns of ``operations`` that an export needs."""
 
 
 def _write(run: Run, out: BinaryIO) -> None:
@@ -46,7 +46,7 @@ def _write(run: Run, out: BinaryIO) -> None:
 
 
 def _chunks(run: Run) -> Iterator[Iterator[Sequence[object]]]:
-    # Each of them once: the columns of a large run are made when they are looked at.
+    # Get each column only once: the columns of a large run are computed on access.
     operations = {name: run.operations[name] for name in _NEEDED}
     order = np.flatnonzero(measured_operations(run))
     order = order[np.argsort(operations["start_ns"][order], kind="stable")]
@@ -69,7 +69,7 @@ def _lanes(function: Ints, start_ns: Ints, end_ns: Ints, threads: int) -> Ints:
     rows = zip(function.tolist(), start_ns.tolist(), end_ns.tolist(), strict=True)
     for row, (number, start, end) in enumerate(rows):
         ends = free_ns[number]
-        # The thread that became free last: a schedule leaves the others idle for longer.
+        # Use the thread that became free last: a schedule leaves the remaining threads idle longer.
         done = [lane for lane, at in enumerate(ends) if at <= start]
         lane = max(done or range(threads), key=ends.__getitem__)
         lanes[row], ends[lane] = lane, end
@@ -79,7 +79,7 @@ def _lanes(function: Ints, start_ns: Ints, end_ns: Ints, threads: int) -> Ints:
 def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]:
     host = "sbench" if run.simulated is None else "simulated"
     start, end = operations["start_ns"], operations["end_ns"]
-    # warp asks when the last byte left for the network, so of a read there is none.
+    # warp's column is the time at which the last byte was sent, so reads do not have it.
     columns = zip(
         operations["thread"].tolist(),
         [_NAMES.get(kind, kind.upper()) for kind in operations["kind"]],
@@ -106,9 +106,11 @@ def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]
 
 
 def _instants(column: Ints) -> list[str]:
-    """Return RFC 3339 text with nanoseconds; empty where there is no instant."""
+    """Return RFC 3339 text with nanoseconds; empty for missing instants."""
     text = np.datetime_as_string(column.astype("datetime64[ns]"), unit="ns").tolist()
-    return [f"{one}Z" if there else "" for one, there in zip(text, column != ABSENT, strict=True)]
+    return [
+        f"{at}Z" if is_known else "" for at, is_known in zip(text, column != ABSENT, strict=True)
+    ]
 
 
 EXPORTER = Exporter(write=_write, is_text=True)

@@ -1,4 +1,4 @@
-"""Ways to read what other tools measured: one file and one line here each."""
+"""Importers of other tools' results, each with one module and one line here."""
 
 from pathlib import Path
 from typing import Final
@@ -20,21 +20,21 @@ IMPORTERS: Final = Registry[Importer](
 
 
 def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Imported:
-    """Return what a file of another tool says; nothing is written.
+    """Parse a file of another tool; nothing is written.
 
     Parameters
     ----------
     path
         The file.
     hints
-        What the file may not say.
+        Information that the file may lack.
     name
-        Name in ``IMPORTERS``; None to go by the content.
+        Name in ``IMPORTERS``; None to detect the format.
 
     Raises
     ------
     UsageError
-        If the file is no results, or says what cannot be.
+        If the file has no results, or invalid results.
     PluginError
         If the name is unknown, or the file needs a library that is not installed.
     """
@@ -42,15 +42,13 @@ def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Import
     content = open_content(path)
     if named is not None:
         if not named.takes(content):
-            raise UsageError(
-                f"{path} is nothing that --from {name} reads", hint="leave --from away"
-            )
+            raise UsageError(f"{path} is not in the format of --from {name}", hint="omit --from")
         return named.read(content, hints)
-    for known in IMPORTERS.names():
-        importer = IMPORTERS.load(known)
+    for importer_name in IMPORTERS.names():
+        importer = IMPORTERS.load(importer_name)
         if importer.recognises(content):
             return importer.read(content, hints)
     raise UsageError(
-        f"{path} holds no results of {', '.join(IMPORTERS)}",
+        f"{path} has no results of {', '.join(IMPORTERS)}",
         hint="docs/import-export.md lists what can be imported",
     )

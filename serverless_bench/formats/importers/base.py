@@ -1,4 +1,4 @@
-"""What an importer is, and what it makes of a file: rows that ``saving`` turns into a run."""
+"""Definition of an importer, and its result: rows that ``saving`` converts into a run."""
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
@@ -16,15 +16,16 @@ from serverless_bench.rundir.tables import ABSENT, Ints
 from serverless_bench.units import NS_PER_S
 
 MAX_OPERATION_BYTES: Final = 1 << 50
-"""Twenty times the largest object that S3 takes (50 TB)."""
+"""Twenty times the largest object of S3 (50 TB)."""
 MAX_TOTAL_BYTES: Final = 1 << 62
 """Sums of bytes are 64-bit integers."""
 MAX_SPAN_S: Final = 30 * 86_400
-"""Longer runs are clocks that disagree; reports and plots divide the span into segments."""
+"""Maximum span: longer runs indicate clocks that disagree, and reports divide spans into segments.
+"""
 MAX_FUNCTIONS: Final = 100_000
-"""Function calls of a run; a pickle repeats one of them with two bytes."""
+"""Maximum number of function calls: a pickle can repeat a call with two bytes."""
 MAX_INSTANT_S: Final = 9_000_000_000
-"""In the year 2255; nanoseconds since 1970 end in 2262."""
+"""Maximum instant, in the year 2255; nanoseconds since 1970 end in 2262."""
 
 
 KINDS: Final = (
@@ -34,19 +35,19 @@ KINDS: Final = (
     OperationKind.DELETE,
     OperationKind.LIST,
 )
-"""Operations that files have."""
+"""Kinds of operations in files."""
 PUT, GET = 0, 1
-"""Places in ``KINDS``: what moves bytes."""
+"""Indices in ``KINDS`` of the operations that transfer bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What the user says about a file that may not say it itself."""
+    """Information from the user that a file may lack."""
 
     phase: str | None = None
-    """write or read."""
+    """Phase: write or read."""
     size_bytes: int | None = None
-    """Of each object."""
+    """Size of each object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,26 +63,26 @@ _numbers = partial(array, "q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRows:
-    """Operations as columns that grow; ``ABSENT`` stands for an unknown instant."""
+    """Operations as columns that grow; ``ABSENT`` represents an unknown instant."""
 
     function: "array[int]" = field(default_factory=_numbers)
     """Index of the function call, as in ``FunctionCall``."""
     line: "array[int]" = field(default_factory=_numbers)
-    """Where in the file the operation stands."""
+    """Position of the operation in the file."""
     kind: "array[int]" = field(default_factory=_numbers)
-    """Place in ``KINDS``."""
+    """Index in ``KINDS``."""
     start_ns: "array[int]" = field(default_factory=_numbers)
     end_ns: "array[int]" = field(default_factory=_numbers)
     first_byte_ns: "array[int]" = field(default_factory=_numbers)
     last_byte_ns: "array[int]" = field(default_factory=_numbers)
-    """When the last byte had been sent; of writes only."""
+    """Instants at which the last byte had been sent; for writes only."""
     size_bytes: "array[int]" = field(default_factory=_numbers)
     key: list[str] = field(default_factory=list)
-    """Empty if the file names none."""
+    """Keys; empty if the file has none."""
     error: list[str | None] = field(default_factory=list)
-    """``OperationError.code``."""
+    """Values of ``OperationError.code``."""
     detail: list[str | None] = field(default_factory=list)
-    """The file's own words for the error."""
+    """Text of the error in the file."""
 
     def __len__(self) -> int:
         return len(self.key)
@@ -93,30 +94,30 @@ class ImportedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall:
-    """One function call that has a result, with the instants that the file has."""
+    """A function call with a result, and its instants in the file."""
 
     index: int
     worker_id: str
     cold_start: bool = False
     submitted_ns: int = ABSENT
-    """By the driver's clock, as ``collected_ns``; both or none."""
+    """Instants of the driver's clock; either both or none are present."""
     collected_ns: int = ABSENT
     start_ns: int | None = None
-    """By the worker's clock, as ``end_ns``."""
+    """Instants of the worker's clock."""
     end_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What a file says, checked: everything that a run directory needs."""
+    """Validated content of a file, sufficient for a run directory."""
 
     tool: str
     """Name in ``IMPORTERS``."""
     path: Path
     workload: str
-    """write, read or mixed."""
+    """Workload: write, read or mixed."""
     calls: tuple[FunctionCall, ...]
-    """In the order of ``index``."""
+    """Function calls in the order of ``index``."""
     lost: Mapping[int, str]
     """Function calls without a result: index and cause."""
     rows: ImportedRows
@@ -125,30 +126,30 @@ class Imported:
     bucket: str = ""
     endpoint_url: str = ""
     remarks: Mapping[str, Any] = field(default_factory=dict)
-    """For the run's provenance: how the figures came about."""
+    """Origin of the figures, for the run's provenance."""
     notes: tuple[str, ...] = ()
-    """For the user, one line each."""
+    """Notes for the user, one line each."""
 
     @property
     def requested(self) -> int:
-        """Function calls, those without a result included."""
+        """Number of function calls, including those without a result."""
         return len(self.calls) + len(self.lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
-    """One format."""
+    """An input format."""
 
     takes: Callable[[object], bool]
-    """Whether ``read`` can read a content, if the user names this format."""
+    """Whether ``read`` supports a content, if the user specifies this format."""
     recognises: Callable[[object], bool]
-    """Whether a content is of this format and no other."""
+    """Whether a content has this format and no other."""
     read: Callable[[Any, Hints], Imported]
-    """Return what a content says; raises ``UsageError`` if that cannot be."""
+    """Function that converts a content; raises ``UsageError`` if it is invalid."""
 
 
 def check(path: Path, rows: ImportedRows, unit: str) -> None:
-    """Refuse operations that cannot have been.
+    """Reject impossible operations.
 
     Parameters
     ----------
@@ -157,13 +158,13 @@ def check(path: Path, rows: ImportedRows, unit: str) -> None:
     rows
         All operations.
     unit
-        What ``ImportedRows.line`` counts.
+        Unit of ``ImportedRows.line``.
 
     Raises
     ------
     UsageError
-        If there is none, or one ends before it starts, moves less than nothing or more
-        than any object holds, or if they are more than ``MAX_SPAN_S`` apart.
+        If there is no operation, or one ends before it starts, transfers a negative number of
+        bytes or more than the largest possible object, or if they span more than ``MAX_SPAN_S``.
     """
     if not len(rows):
         raise UsageError(f"{path} has no operation", hint="import a file with results")
@@ -185,7 +186,7 @@ def check(path: Path, rows: ImportedRows, unit: str) -> None:
 
 
 def refuse(path: Path, problem: str) -> NoReturn:
-    """Raise the error of a file that says what cannot be.
+    """Raise the error of a file with invalid content.
 
     Raises
     ------
@@ -198,25 +199,25 @@ def refuse(path: Path, problem: str) -> NoReturn:
 
 
 def instant_ns(value: object) -> int | None:
-    """Return seconds since the epoch in nanoseconds; None if ``value`` is no such instant."""
+    """Return seconds since the epoch in nanoseconds; None if ``value`` is not an instant."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return round(value * NS_PER_S) if 0 <= value < MAX_INSTANT_S else None
 
 
 def plain_key(text: object) -> str:
-    """Return a key that has a place in a list of keys; empty if ``text`` is none."""
+    """Return a key that is valid in a list of keys; empty if ``text`` is not."""
     return plain_text(text, MAX_KEY_BYTES)
 
 
 def plain_text(text: object, most: int) -> str:
-    """Return a text that can stand in a record; empty if it is none, or longer than ``most``."""
+    """Return a text that is valid in a record; empty if it is not, or is longer than ``most``."""
     if not isinstance(text, str) or len(text) > most or not text.isprintable():
         return ""
     return text
 
 
 def common(values: Iterable[str]) -> str:
-    """Return the one value that there is; empty if there are none or several."""
-    different = set(values)
-    return different.pop() if len(different) == 1 else ""
+    """Return the value if all are equal; empty if there are none or they differ."""
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else ""

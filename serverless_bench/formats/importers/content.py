@@ -1,11 +1,11 @@
 """Open a file of another tool: an op-log, plain or compressed, or a pickle, which is not run.
 
-A pickle is a program: it may name any class or function and call it. What benchmarks
-save needs none of that, so this knows only the instructions that build numbers, text,
-lists, tuples and dicts, and refuses a pickle at the first other one.
-``pickle.Unpickler`` with a ``find_class`` that refuses is not enough: tuples nested
-200,000 deep, as a key, end the interpreter with a segmentation fault (CPython 3.11), and
-one PUT with a large index takes gigabytes for its memo.
+A pickle is a program: it may refer to any class or function and call it. Results of benchmarks
+do not need this, so this module supports only the instructions for numbers, text, lists, tuples
+and dicts, and rejects a pickle at the first other instruction. ``pickle.Unpickler`` with a
+``find_class`` that raises is not enough: tuples nested 200,000 deep, as a key, end the
+interpreter with a segmentation fault (CPython 3.11), and a single PUT with a large index takes
+gigabytes for its memo.
 """
 
 import io
@@ -24,29 +24,29 @@ from serverless_bench.user_files import open_regular, reason
 Content = OpLog | PickledData
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-"""RFC 8878, section 3.1.1: a frame's magic number."""
+"""Magic number of a frame (RFC 8878, section 3.1.1)."""
 _FREE_BYTES: Final = 16 << 20
 _MAX_RATIO: Final = 100
-"""Ten kilobytes may become gigabytes: instants, keys and ids of a log are never so much alike."""
+"""Maximum ratio of decompression: a log with varying instants, keys and ids stays far below."""
 _OPLOG: Final = b"idx\t"
 
 
 def open_content(path: Path) -> Content:
-    """Return what a file holds, by its first bytes.
+    """Detect the format of a file by its first bytes, and return its content.
 
     Raises
     ------
     UsageError
         If it cannot be read, or is neither an op-log nor a plain pickle.
     PluginError
-        If it is compressed and the library for that is not installed.
+        If it is compressed and the library for this is not installed.
     """
     try:
         with open_regular(path) as file, _plain_stream(path, file) as stream:
             return _content(path, stream)
     except OSError as exc:
         raise UsageError(
-            f"cannot read {path}: {reason(exc)}", hint="name a file that exists"
+            f"cannot read {path}: {reason(exc)}", hint="give a file that exists"
         ) from exc
 
 
@@ -58,28 +58,28 @@ def _content(path: Path, stream: io.BufferedReader) -> Content:
     if head.lstrip().startswith(b"{"):
         raise UsageError(
             f"{path} is JSON, not an op-log",
-            hint="warp saves its requests with --full; what it saves otherwise has none",
+            hint="run warp with --full; its other files do not contain requests",
         )
     data = stream.read(MAX_PICKLE_BYTES + 1)
     if len(data) > MAX_PICKLE_BYTES:
         raise UsageError(
-            f"{path} is no op-log, and too large for a pickle of results",
+            f"{path} is not an op-log, and too large for a pickle of results",
             hint=f"pickles of up to {MAX_PICKLE_BYTES >> 20} MiB are imported",
         )
     return PickledData(path=path, value=load_plain(path, data))
 
 
 class _Decompressed(io.RawIOBase):
-    """What a compressed file holds, as long as that is in proportion to the file.
+    """Content of a compressed file, with a limit in proportion to the file.
 
     Parameters
     ----------
     path
         The file, for the message.
     file
-        Where the compressed bytes come from.
+        Source of the compressed bytes.
     plain
-        Where the others come out.
+        Source of the decompressed bytes.
     """
 
     def __init__(self, path: Path, file: BinaryIO, plain: BinaryIO) -> None:
@@ -95,15 +95,15 @@ class _Decompressed(io.RawIOBase):
         self._count += len(data)
         if self._count > _FREE_BYTES + _MAX_RATIO * self._file.tell():
             raise UsageError(
-                f"{self._path} is refused: decompressed it is more than {_MAX_RATIO} times larger",
-                hint="op-logs become 10 to 20 times smaller; if it is one, decompress it before",
+                f"{self._path} is rejected: decompressed it is more than {_MAX_RATIO} times larger",
+                hint="op-logs shrink by a factor of 10 to 20; decompress a valid one first",
             )
         return len(data)
 
 
 @contextmanager
 def _plain_stream(path: Path, file: io.BufferedReader) -> Iterator[io.BufferedReader]:
-    """Yield the bytes of a file, decompressed if need be."""
+    """Yield the bytes of a file, decompressed if necessary."""
     compressed = file.read(len(_ZSTD)) == _ZSTD
     file.seek(0)
     if not compressed:
@@ -121,11 +121,13 @@ def _plain_stream(path: Path, file: io.BufferedReader) -> Iterator[io.BufferedRe
 
 
 MAX_PICKLE_BYTES: Final = 64 << 20
-"""Lithops saves 500 bytes per function; this is a hundred thousand functions."""
+"""Maximum size: Lithops saves 500 bytes per function; this holds a hundred thousand functions."""
 MAX_INSTRUCTIONS: Final = 4_000_000
-"""Lithops needs 34 per function. An instruction may be one byte, of which 90 in memory are made."""
+"""Maximum number of instructions; Lithops needs 34 per function. An instruction of one byte may
+create 90 bytes in memory.
+"""
 _MAX_MARKS: Final = 1000
-"""Tuples, lists and dicts that are begun in one another."""
+"""Maximum depth of nested tuples, lists and dicts."""
 
 _LITERALS: Final = frozenset(
     [
@@ -154,14 +156,14 @@ _NAMES: Final = frozenset({"GLOBAL", "INST"})
 
 
 def load_plain(path: Path, data: bytes) -> object:
-    """Return the numbers, text, lists, tuples and dicts that a pickle holds.
+    """Return the numbers, text, lists, tuples and dicts in a pickle.
 
     Parameters
     ----------
     path
-        Where the pickle is from, for messages.
+        File of the pickle, for messages.
     data
-        All of it.
+        The complete pickle.
 
     Raises
     ------
@@ -179,9 +181,9 @@ def load_plain(path: Path, data: bytes) -> object:
         (value,) = machine.stack
     except UsageError:
         raise
-    except Exception as exc:  # whatever a damaged pickle makes of pickletools
+    except Exception as exc:  # a damaged pickle may raise any exception in pickletools
         raise UsageError(
-            f"{path} is no whole pickle: it is cut off or damaged",
+            f"{path} is not a complete pickle: it is cut off or damaged",
             hint="import a file that PyWren, Lithops or sbench --pickle wrote",
         ) from exc
     return value
@@ -190,20 +192,20 @@ def load_plain(path: Path, data: bytes) -> object:
 def _refuse(path: Path, name: str, argument: object) -> NoReturn:
     named = f" ({str(argument)[:80]})" if name in _NAMES else ""
     raise UsageError(
-        f"{path} is refused: it is not plain data, it holds a {name}{named}",
+        f"{path} is rejected: it is not plain data, as it holds a {name}{named}",
         hint="a pickle can run code; results are numbers, text, lists and dicts",
     )
 
 
 def _refuse_length(path: Path) -> NoReturn:
     raise UsageError(
-        f"{path} is refused: it has more than {MAX_INSTRUCTIONS} instructions",
+        f"{path} is rejected: it has more than {MAX_INSTRUCTIONS} instructions",
         hint="results of a hundred thousand functions have fewer",
     )
 
 
 class _Machine:
-    """The stack, the marks on it and the memo; anything out of order raises an exception."""
+    """The stack, its marks and the memo; invalid instructions raise an exception."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -235,15 +237,15 @@ class _Machine:
     def extend_list(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
-            raise TypeError("items of no list")
+            raise TypeError("items without a list")
         target.extend(items)
 
     def extend_dict(self, items: list[Any]) -> None:
         target = self.stack[-1]
         keys = items[::2]
-        # Text only: hashing a key is the one place where data could do something.
+        # Text only: the hash of a key is the only place in which data could cause an effect.
         if not isinstance(target, dict) or not all(isinstance(key, str) for key in keys):
-            raise TypeError("items of no dict")
+            raise TypeError("items without a dict")
         target.update(zip(keys, items[1::2], strict=True))
 
     def new_dict(self) -> None:
@@ -275,4 +277,4 @@ _STEPS: Final[Mapping[str, Callable[[_Machine, Any], None]]] = {
     "TUPLE2": lambda machine, _: machine.push(tuple(machine.take(2))),
     "TUPLE3": lambda machine, _: machine.push(tuple(machine.take(3))),
 }
-"""What each instruction does that is known."""
+"""Effects of the supported instructions."""

@@ -1,4 +1,4 @@
-"""Lithops' ``os_benchmark.py``: a dict with the results and the workers' statistics."""
+"""Importer of Lithops' ``os_benchmark.py``: a dict with results and the workers' statistics."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,12 +15,12 @@ def _recognises(content: object) -> bool:
     results = content.value.get("results")
     if not isinstance(results, list | tuple):
         return False
-    return "worker_stats" in content.value or any(isinstance(one, Mapping) for one in results)
+    return "worker_stats" in content.value or any(isinstance(result, Mapping) for result in results)
 
 
 def _values(path: Path, number: int, result: object) -> Sequence[object]:
     if not isinstance(result, Mapping):
-        refuse(path, f"result {number} is no dict")
+        refuse(path, f"result {number} is not a dict")
     return [result.get(name) for name in ("start_time", "end_time", "mb_rate", "bytes_read")]
 
 

@@ -1,7 +1,7 @@
-"""The op-log: a table of requests that warp, s3dlio and sai3-bench write.
+"""The op-log: a table of requests in the format of warp, s3dlio and sai3-bench.
 
-Tab-separated, with a header and trailing comments. The columns have grown: 13 at first
-(s3dlio and sai3-bench still write these), then ``cat``, then ``last_byte``; all are found
+It is tab-separated, with a header and trailing comments. The number of columns has grown: 13 at
+first (s3dlio and sai3-bench still write these), then ``cat``, then ``last_byte``; all are found
 by name. warp writes it with ``--full`` (pkg/bench/ops.go), s3dlio in src/s3_logger.rs.
 """
 
@@ -37,12 +37,12 @@ MAX_ROWS: Final = 10_000_000
 _MAX_LINE: Final = 1 << 16
 _MAX_IDLE: Final = 100_000
 _MAX_OTHERS: Final = 64
-"""Kinds of operations that are not known; all tools together have fewer."""
+"""Maximum number of unknown kinds of operations; all tools together have fewer."""
 _MAX_WORD: Final = 128
-"""Characters of such a kind, and of a thread with its client."""
+"""Maximum length of such a kind, and of a thread with its client."""
 _MAX_ENDPOINT: Final = 256
 _MAX_DETAIL: Final = 1000
-"""Characters of an error's text that are kept."""
+"""Maximum length of an error's text; the rest is dropped."""
 _NEEDED: Final = (
     *("thread", "op", "bytes", "file", "error", "start", "first_byte", "end", "duration_ns"),
 )
@@ -54,13 +54,13 @@ _KINDS: Final = {
     "DELETE": KINDS.index(OperationKind.DELETE),
     "LIST": KINDS.index(OperationKind.LIST),
 }
-"""STAT is warp's word, HEAD that of s3dlio."""
+"""warp writes STAT, s3dlio writes HEAD."""
 _OPTIONAL: Final = ("client_id", "endpoint", "last_byte", "cat")
 _INSTANT: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
 _CLOCK_SET_NS: Final = 1_000_000
-"""A clock that is slewed drifts less than this within one operation."""
+"""Maximum drift of a slewed clock within an operation."""
 _ERRORS: Final[Sequence[tuple[str, str]]] = (
     ("throttled", r"slow ?down|reduce your request rate|too ?many ?requests|\b(?:503|429)\b"),
     ("not_found", r"no ?such ?(?:key|bucket)|not found|does not exist|\b404\b"),
@@ -71,45 +71,45 @@ _ERRORS: Final[Sequence[tuple[str, str]]] = (
     ("bad_response", r"unexpected|short (?:read|upload)|mismatch"),
     ("bad_request", r"bad ?request|invalid|\b400\b"),
 )
-"""Words of Go's and Rust's S3 clients, and what ``errors.py`` calls them."""
+"""Patterns for the errors of S3 clients in Go and Rust, with the codes of ``errors.py``."""
 _WORDS: Final = frozenset(kind.code for kind in OperationError.__subclasses__())
-"""What ``sbench export`` writes."""
+"""Codes in the output of ``sbench export``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpLog:
-    """An op-log, read: operations that are known as rows, anything else counted."""
+    """Parsed op-log: rows of known operations, and counts of unknown ones."""
 
     path: Path
     rows: ImportedRows
-    """Their ``function`` numbers ``threads``."""
+    """Rows, with ``function`` as the index into ``threads``."""
     threads: Sequence[tuple[str, str]]
-    """Client id and thread of each, as the file spells them."""
+    """Client id and thread, as spelled in the file."""
     endpoint: str
-    """Empty if there are several."""
+    """Endpoint; empty if there is more than one."""
     others: Mapping[str, int]
-    """How many operations of other kinds there were."""
+    """Numbers of operations of other kinds."""
     has_categories: bool
     """Whether the header has a column that only warp writes."""
     clock_set: int
-    """Operations whose duration is not the difference of their instants."""
+    """Number of operations whose duration differs from the difference of their instants."""
 
     @property
     def first_bytes_differ(self) -> bool:
-        """Whether any first byte came before the end of its operation."""
+        """Whether any first byte precedes the end of its operation."""
         first, end = self.rows.column("first_byte_ns"), self.rows.column("end_ns")
         return bool(((first != ABSENT) & (first < end)).any())
 
 
 def read_oplog(path: Path, lines: TextIO) -> OpLog:
-    """Return what the lines of an op-log say.
+    """Parse the lines of an op-log.
 
     Raises
     ------
     UsageError
-        If a column is missing, or a line cannot be understood.
+        If a column is missing, or a line is invalid.
     """
-    # Go quotes an error with a quotation mark or a line end in it, as in CSV.
+    # Go quotes an error that contains a quotation mark or a line end, as in CSV.
     table = csv.reader(iter(lambda: lines.readline(_MAX_LINE), ""), delimiter="\t")
     idle = 0
     try:
@@ -120,7 +120,7 @@ def read_oplog(path: Path, lines: TextIO) -> OpLog:
             elif (idle := idle + 1) > _MAX_IDLE:
                 refuse(path, f"more than {_MAX_IDLE} of its lines are empty or comments")
     except (csv.Error, ValueError, IndexError, OverflowError):
-        refuse(path, f"line {table.line_num} cannot be understood")
+        refuse(path, f"line {table.line_num} is invalid")
     return parser.finish()
 
 
@@ -129,26 +129,26 @@ class _Parser:
         missing = [name for name in _NEEDED if name not in names]
         if missing:
             raise UsageError(
-                f"{path} is no op-log: it has no column {missing[0]!r}",
+                f"{path} is not an op-log: the column {missing[0]!r} is missing",
                 hint="import a file that warp --full, s3dlio or sai3-bench wrote",
             )
         self._path = path
-        # What a log does not have is the empty cell that ``take`` adds at the end.
+        # Missing optional columns refer to the empty cell that ``take`` appends.
         self._at = dict.fromkeys(_OPTIONAL, -1) | {name: i for i, name in enumerate(names)}
         self._width = len(names)
         self.rows = ImportedRows()
         self._threads: dict[tuple[str, str], int] = {}
         self._endpoints: set[str] = set()
-        """Of several, no more than two: then there is no common one."""
-        # One object per key, and per error: the same ones come again and again.
+        """At most two endpoints: with two there is no common endpoint."""
+        # Share one object per key, and per error, as they are repeated often.
         self._key, self._error = cache(plain_key), cache(_error)
         self._others: Counter[str] = Counter()
         self._durations = array("q")
 
     def take(self, cells: list[str], number: int) -> None:
-        """Add one operation; raises ``ValueError`` if the line is none."""
+        """Add an operation; raise ``ValueError`` if the line is invalid."""
         if len(cells) != self._width:
-            raise ValueError("another number of columns")
+            raise ValueError("wrong number of columns")
         cells.append("")
         if len(self.rows) >= MAX_ROWS:
             refuse(self._path, f"it has more than {MAX_ROWS} operations")
@@ -158,7 +158,7 @@ class _Parser:
             if kind not in self._others and (
                 len(self._others) >= _MAX_OTHERS or not plain_text(kind, _MAX_WORD)
             ):
-                raise ValueError("no kind of operation")
+                raise ValueError("not a kind of operation")
             self._others[kind] += 1
             return
         place = _KINDS[kind]
@@ -169,7 +169,7 @@ class _Parser:
         code, detail = self._error(cells[at["error"]])
         thread = (cells[at["client_id"]], cells[at["thread"]])
         if thread not in self._threads and not plain_text("/".join(thread), _MAX_WORD):
-            raise ValueError("no thread")
+            raise ValueError("not a thread")
         rows.function.append(self._threads.setdefault(thread, len(self._threads)))
         rows.line.append(number)
         rows.kind.append(place)
@@ -206,25 +206,25 @@ def _error(text: str) -> tuple[str | None, str | None]:
 
 
 def error_code(text: str) -> str:
-    """Return the word of ``errors.py`` for what a client says about a failed request."""
+    """Return the code of ``errors.py`` for a client's text about a failed request."""
     if text in _WORDS:
         return text
-    found = (code for code, words in _ERRORS if re.search(words, text, re.IGNORECASE))
-    return next(found, "error")
+    codes = (code for code, words in _ERRORS if re.search(words, text, re.IGNORECASE))
+    return next(codes, "error")
 
 
 def _instant_ns(text: str) -> int:
     """Return RFC 3339 text in nanoseconds."""
     match = _INSTANT.fullmatch(text)
     if match is None:
-        raise ValueError("no instant")
-    whole, digits, zone = match.groups("")
-    return _epoch_s(whole, zone) * NS_PER_S + int(digits.ljust(9, "0"))
+        raise ValueError("not an instant")
+    date_and_time, digits, zone = match.groups("")
+    return _epoch_s(date_and_time, zone) * NS_PER_S + int(digits.ljust(9, "0"))
 
 
 @lru_cache(maxsize=1024)
-def _epoch_s(whole: str, zone: str) -> int:
-    utc_s = int(np.datetime64(whole, "s").astype(np.int64))
+def _epoch_s(date_and_time: str, zone: str) -> int:
+    utc_s = int(np.datetime64(date_and_time, "s").astype(np.int64))
     if zone == "Z":
         return utc_s
     return utc_s - int(f"{zone[0]}1") * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)

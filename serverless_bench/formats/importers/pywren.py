@@ -1,7 +1,7 @@
-"""PyWren's ``s3_benchmark.py``: tuples of start, stop and rate, alone or in a dict.
+"""Importer of PyWren's ``s3_benchmark.py``: tuples of start, stop and rate, alone or in a dict.
 
 Writes are ``(start, stop, MB/s)``, reads ``(start, stop, MB/s, bytes, md5)``
-(s3_benchmark.py:41 and 89). ``sbench write --pickle`` and ``sbench export`` make the first.
+(s3_benchmark.py:41 and 89). ``sbench write --pickle`` and ``sbench export`` create the former.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def _recognises(content: object) -> bool:
         return False
     results = content.value.get("results") if isinstance(content.value, dict) else content.value
     return isinstance(results, list | tuple) and all(
-        one is None or isinstance(one, list | tuple) for one in results
+        result is None or isinstance(result, list | tuple) for result in results
     )
 
 

@@ -1,4 +1,4 @@
-"""Save imported results as a run directory, like the ones that sbench makes."""
+"""Conversion of imported results into a run directory like those of sbench."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
@@ -33,11 +33,11 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
     Parameters
     ----------
     imported
-        What a file says.
+        Content of a file.
     directory
         The new run directory.
     link_bytes_per_s
-        As in ``JobSpec``.
+        Rate of the link, as in ``JobSpec``.
 
     Raises
     ------
@@ -64,12 +64,12 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
             archive.append(outcome)
     if archive.failure is not None:
         raise ArchiveError(
-            archive.shortfall, hint="make room, delete the directory and import again"
+            archive.shortfall, hint="free space on the disk, delete the directory and import again"
         )
 
 
 def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> JobSpec:
-    """Return the job that would have done this."""
+    """Return the job that corresponds to the imported results."""
     return DescribedJob(
         name=name,
         workload=imported.workload,
@@ -89,7 +89,7 @@ def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> Job
 
 
 def _object_bytes(imported: Imported) -> int | None:
-    """Return the size of the objects written, if they all have one."""
+    """Return the size of the objects written, if they all have the same size."""
     if imported.workload != "write":
         return None
     rows = imported.rows
@@ -99,7 +99,7 @@ def _object_bytes(imported: Imported) -> int | None:
 
 
 def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
-    """Yield one outcome per function call, with a result or without, in the order of indices."""
+    """Yield an outcome per function call, with or without a result, in the order of indices."""
     rows = imported.rows
     function = rows.column("function")
     order = np.lexsort((rows.column("end_ns"), rows.column("start_ns"), function))
@@ -140,12 +140,12 @@ def _outcome(call: FunctionCall, rows: ImportedRows, of_call: Ints, run_id: str)
 
 
 def _tables(rows: ImportedRows, of_call: Ints) -> dict[str, Any]:
-    """Return operations, their one attempt each, and the mean rate of those that succeeded."""
+    """Return operations with an attempt each, and the mean rates of successful operations."""
     number = np.arange(len(of_call))
     error = [rows.error[row] for row in of_call]
-    good = np.array([one is None for one in error], dtype=bool)
+    good = np.array([code is None for code in error], dtype=bool)
     start_ns, end_ns = rows.column("start_ns")[of_call], rows.column("end_ns")[of_call]
-    # What a failed one was to move stands in the file, not what it did move.
+    # For a failed operation, the file has the planned bytes and not the transferred bytes.
     moved = np.where(good, rows.column("size_bytes")[of_call], 0)
     kinds = [KINDS[place] for place in rows.column("kind")[of_call].tolist()]
     both = {
@@ -196,8 +196,8 @@ def _or_none(column: Ints) -> list[int | None]:
 
 
 def _rows(row_type: type, columns: Mapping[str, Any]) -> Rows[Any]:
-    """Return rows of columns; what is no list stands in every row, or is the default."""
+    """Return rows of columns; a value other than a list is repeated, or is the default."""
     count = max(len(column) for column in columns.values() if isinstance(column, list))
     values = {f.name: columns.get(f.name, f.default) for f in fields(row_type)}
-    every = {n: v if isinstance(v, list) else [v] * count for n, v in values.items()}
-    return Rows(row_type, every)
+    lists = {n: v if isinstance(v, list) else [v] * count for n, v in values.items()}
+    return Rows(row_type, lists)

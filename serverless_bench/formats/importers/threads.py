@@ -1,4 +1,4 @@
-"""From an op-log's threads to function calls."""
+"""Conversion of an op-log's threads into function calls."""
 
 import heapq
 from array import array
@@ -22,9 +22,9 @@ from serverless_bench.rundir.tables import ABSENT, Ints
 
 
 def oplog_importer(tool: str, *, trusted: bool) -> Importer:
-    """Return the importer of the op-logs of one tool; ``trusted`` as in ``imported_from``.
+    """Return the importer of the op-logs of a tool; ``trusted`` as in ``imported_from``.
 
-    Only warp's have categories, or first bytes that came before the end.
+    Only logs of warp have categories, or first bytes before the end of operations.
     """
     return Importer(
         takes=lambda content: isinstance(content, OpLog),
@@ -37,19 +37,19 @@ def oplog_importer(tool: str, *, trusted: bool) -> Importer:
 
 
 def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Imported:
-    """Return an op-log as function calls: one per thread, its operations in their order.
+    """Return an op-log as function calls: one per thread, with its operations in order.
 
     Parameters
     ----------
     log
         The op-log.
     hints
-        Must be empty: an op-log says all this itself.
+        Empty hints: an op-log has all this information itself.
     tool
         Name in ``IMPORTERS``.
     trusted
-        Whether ``first_byte`` is one, and ``thread`` does one operation at a time. If not,
-        first bytes are left out and overlapping operations become calls of their own.
+        Whether ``first_byte`` is correct, and ``thread`` runs one operation at a time. If not,
+        first bytes are dropped and overlapping operations become separate calls.
 
     Raises
     ------
@@ -65,11 +65,11 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
     order = np.lexsort((log.rows.column("start_ns"), function))
     if _overlap(log.rows, function, order):
         if trusted:
-            notes.append("operations of one thread overlap, which warp's threads never do")
+            notes.append("operations of a thread overlap, unlike those of warp's threads")
         else:
-            names, function = _dealt_out(log.rows, names, function, order)
+            names, function = _distributed(log.rows, names, function, order)
             notes.append(
-                "operations of one thread overlap: they are dealt out to"
+                "operations of a thread overlap: they are distributed over"
                 f" {len(names)} function calls, as many as ran at once"
             )
     kinds = set(log.rows.column("kind").tolist())
@@ -93,18 +93,18 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
 def _notes(log: OpLog, dropped: int) -> Iterator[str]:
     if log.others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(log.others.items()))
-        yield f"left out, being of no kind that is known: {counts}"
+        yield f"dropped, as their kind is unknown: {counts}"
     if dropped:
-        yield f"{dropped} first or last bytes lie outside their operations: left out"
+        yield f"{dropped} first or last bytes lie outside their operations: dropped"
     if log.clock_set:
         yield (
-            f"{log.clock_set} operations have another duration than their instants say:"
-            " a clock was set; the instants are taken"
+            f"the durations of {log.clock_set} operations do not match their instants:"
+            " a clock was set; the instants are used"
         )
 
 
 def _in_order(log: OpLog) -> tuple[list[str], Ints]:
-    """Return the names of the threads in their order, and each operation's number in it."""
+    """Return the names of the threads in order, and each operation's position in them."""
 
     def place(number: int) -> tuple[str, int, str]:
         client, name = log.threads[number]
@@ -118,37 +118,37 @@ def _in_order(log: OpLog) -> tuple[list[str], Ints]:
 
 
 def _drop_strange_instants(rows: ImportedRows, *, keep_first_bytes: bool) -> int:
-    """Forget first and last bytes outside their operations, and return how many."""
+    """Clear first and last bytes outside their operations, and return their number."""
     dropped = 0
     start, end = rows.column("start_ns"), rows.column("end_ns")
     for name in ("first_byte_ns", "last_byte_ns"):
         column = rows.column(name)
-        there = column != ABSENT
-        outside = there & ((column < start) | (column > end))
+        is_known = column != ABSENT
+        outside = is_known & ((column < start) | (column > end))
         dropped += int(outside.sum())
         if name == "first_byte_ns" and not keep_first_bytes:
-            outside = there
+            outside = is_known
         column[outside] = ABSENT
     return dropped
 
 
 def _overlap(rows: ImportedRows, function: Ints, order: Ints) -> bool:
-    """Return whether a thread starts an operation before its last one has ended."""
+    """Return whether a thread starts an operation before its last operation has ended."""
     same = function[order][1:] == function[order][:-1]
     start, end = rows.column("start_ns")[order], rows.column("end_ns")[order]
     return bool((same & (start[1:] < end[:-1])).any())
 
 
-def _dealt_out(
+def _distributed(
     rows: ImportedRows, names: Sequence[str], function: Ints, order: Ints
 ) -> tuple[list[str], Ints]:
-    """Give every thread as many calls as it did operations at once, at most.
+    """Split threads into as many calls as they had simultaneous operations.
 
     Each operation goes to the call that has been free for longest.
     """
     ends: list[list[tuple[int, int]]] = [[] for _ in names]
-    dealt = np.empty(len(order), dtype=np.int64)
-    found: list[str] = []
+    call_of = np.empty(len(order), dtype=np.int64)
+    call_names: list[str] = []
     for row in order.tolist():
         thread = int(function[row])
         free = ends[thread]
@@ -156,8 +156,8 @@ def _dealt_out(
             call = free[0][1]
             heapq.heapreplace(free, (rows.end_ns[row], call))
         else:
-            call = len(found)
-            found.append(f"{names[thread]}/{len(free)}")
+            call = len(call_names)
+            call_names.append(f"{names[thread]}/{len(free)}")
             heapq.heappush(free, (rows.end_ns[row], call))
-        dealt[row] = call
-    return found, dealt
+        call_of[row] = call
+    return call_names, call_of

@@ -1,4 +1,4 @@
-"""What PyWren's and Lithops' pickles have in common: one timed result per function."""
+"""Common part of PyWren's and Lithops' pickles: a timed result per function."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,50 +27,50 @@ from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import NS_PER_S
 
 _SAME_CLOCK_NS: Final = 10_000_000
-"""Worker and result times are of one clock; floats of seconds are off by less than 1 us."""
+"""Tolerance between worker and result times of the same clock; floats are off by less than 1 us."""
 _MAX_MB_PER_S: Final = 1e9
 _RATE_SLACK: Final = 0.01
 _MAX_BUCKET: Final = 255
-"""S3 takes 63; older buckets have up to 255."""
+"""S3 accepts 63 characters; older buckets have up to 255."""
 _LOST: Final = "no result in the file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where one tool's pickle has what; None for what it lacks."""
+    """Names of the entries of a tool's pickle; None for missing entries."""
 
     tool: str
     values: Callable[[Path, int, object], Sequence[object]]
-    """Return start, stop, rate and bytes (or None) of a result; refuse what is none."""
+    """Function that returns start, stop, rate and bytes (or None) of a result, or rejects it."""
     lists: tuple[str, ...]
-    """With an entry per function: the statistics, the keys, and others."""
+    """Lists with an entry per function: the statistics, the keys, and more."""
     begun: str | None
     submitted: str
-    """This and what follows are entries of the statistics of a function call."""
+    """This and the following are entries of the statistics of a function call."""
     collected: str | None
     start: tuple[str, ...]
-    """The first of these that is there."""
+    """Names of which the first present applies."""
     end: tuple[str, ...]
     is_cold: tuple[str, bool]
-    """Which entry has which value after a cold start."""
+    """Entry, and its value after a cold start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timed:
-    """What one function measured."""
+    """Measurement of a function."""
 
     start_ns: int
     end_ns: int
     duration_s: float
-    """The difference of the file's seconds, which its rate was made with."""
+    """Difference of the file's seconds, from which the rate was computed."""
     mb_per_s: float
-    """10**6 bytes per second."""
+    """Rate in 10**6 bytes per second."""
     size_bytes: int | None
-    """None if the file has none."""
+    """Bytes; None if the file has none."""
 
     @property
     def expected_bytes(self) -> float:
-        """What its rate and duration make."""
+        """Bytes according to rate and duration."""
         return self.mb_per_s * 1e6 * self.duration_s
 
 
@@ -80,17 +80,17 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
     Parameters
     ----------
     layout
-        Of the tool's pickles.
+        Layout of the tool's pickles.
     content
-        One of them.
+        Content of a pickle.
     hints
-        The phase counts only where the file does not say it; the size goes before
-        what rate and duration make.
+        The phase is used only if the file does not contain it; the size has precedence over
+        rate times duration.
 
     Raises
     ------
     UsageError
-        If there is no result, or what the file or a hint says cannot be.
+        If there is no result, or the file or a hint is invalid.
     """
     path, notes = content.path, list[str]()
     data = content.value if isinstance(content.value, Mapping) else {"results": content.value}
@@ -98,66 +98,68 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
     stats, keys, *others = (_list(path, data, name) for name in layout.lists)
     requested = max(map(len, (results, stats, keys, *others)))
     _check_results(path, results, requested)
-    there = {
-        i: _timed(path, i, layout.values(path, i, one))
-        for i, one in enumerate(results)
-        if one is not None
+    timed_by_index = {
+        i: _timed(path, i, layout.values(path, i, result))
+        for i, result in enumerate(results)
+        if result is not None
     }
-    workload = _phase(path, there, hints, notes)
-    rows, source = _rows(path, there, hints, workload, keys if len(keys) == len(results) else ())
+    workload = _phase(path, timed_by_index, hints, notes)
+    rows, source = _rows(
+        path, timed_by_index, hints, workload, keys if len(keys) == len(results) else ()
+    )
     check(path, rows, "result")
-    notes += _strange_rates(there.values(), rows.size_bytes)
-    is_told = _fit(stats, len(results), there, layout)
-    if stats and not is_told:
+    notes += _strange_rates(timed_by_index.values(), rows.size_bytes)
+    stats_match = _fit(stats, len(results), timed_by_index, layout)
+    if stats and not stats_match:
         notes.append(
-            "the statistics of the workers do not fit the results one by one: submission,"
-            " collection and cold starts are left out"
+            "the statistics of the workers do not match the results: submission,"
+            " collection and cold starts are dropped"
         )
     if requested > len(results):
         notes.append(
-            f"{requested} functions were asked for and {len(there)} have a result; which ones,"
-            " the file does not say: the last ones are counted as lost"
+            f"{requested} functions were requested and {len(timed_by_index)} have a result;"
+            " the file does not identify them, so the last ones are counted as lost"
         )
     created_ns = instant_ns(data.get(layout.begun) if layout.begun else None)
     return Imported(
         tool=layout.tool,
         path=path,
         workload=workload,
-        calls=tuple(_call(i, stats[i] if is_told else {}, layout) for i in there),
-        lost=dict.fromkeys(set(range(requested)) - set(there), _LOST),
+        calls=tuple(_call(i, stats[i] if stats_match else {}, layout) for i in timed_by_index),
+        lost=dict.fromkeys(set(range(requested)) - set(timed_by_index), _LOST),
         rows=rows,
         concurrency=requested,
         created_ns=min(rows.start_ns) if created_ns is None else created_ns,
         bucket=plain_text(data.get("bucket_name"), _MAX_BUCKET),
-        remarks={"bytes": source, "worker_times": is_told},
+        remarks={"bytes": source, "worker_times": stats_match},
         notes=tuple(notes),
     )
 
 
 def _check_results(path: Path, results: Sequence[Any], requested: int) -> None:
-    """Refuse more functions than there can be, and several that are one."""
+    """Reject too many functions, and identical result objects for different functions."""
     if requested > MAX_FUNCTIONS:
         refuse(path, f"it has {requested} functions, at most {MAX_FUNCTIONS} are possible")
-    different = len({id(one) for one in results if one is not None})
-    if different < sum(one is not None for one in results):
-        # With two bytes a pickle says the same again; no two functions have one result.
-        refuse(path, "several functions have the very same result")
+    distinct = len({id(result) for result in results if result is not None})
+    if distinct < sum(result is not None for result in results):
+        # A pickle can repeat an object with two bytes; two functions never have the same result.
+        refuse(path, "more than one function has the same result object")
 
 
 def _list(path: Path, data: Mapping[Any, Any], name: str) -> Sequence[Any]:
-    """Return a list of a pickle's dict; empty if it has none."""
+    """Return a list of a pickle's dict; empty if it is missing."""
     value = data.get(name)
     if not isinstance(value, list | tuple | None):
-        refuse(path, f"{name} is no list")
+        refuse(path, f"{name} is not a list")
     return value or ()
 
 
 def _timed(path: Path, number: int, values: Sequence[object]) -> _Timed:
     """Return a result from its start, stop, rate and bytes, which may be None."""
 
-    def number_of(what: str, value: object, most: float) -> float:
+    def number_of(quantity: str, value: object, most: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            refuse(path, f"result {number} has no {what} that can be")
+            refuse(path, f"result {number} has an invalid {quantity}")
         return float(value)
 
     start, stop, rate, size = values
@@ -176,25 +178,29 @@ def _timed(path: Path, number: int, values: Sequence[object]) -> _Timed:
     )
 
 
-def _phase(path: Path, there: Mapping[int, _Timed], hints: Hints, notes: list[str]) -> str:
-    if all(one.size_bytes is None for one in there.values()):
+def _phase(path: Path, timed_by_index: Mapping[int, _Timed], hints: Hints, notes: list[str]) -> str:
+    if all(timed.size_bytes is None for timed in timed_by_index.values()):
         if hints.phase is None:
-            notes.append("taken for writes, as there are no bytes; --phase read if they were reads")
+            notes.append("assumed to be writes, as there are no bytes; give --phase read for reads")
         return hints.phase or "write"
     if hints.phase == "write":
         raise UsageError(
-            f"{path} has the bytes that were read: these are no writes", hint="leave --phase away"
+            f"{path} has the bytes that were read, so these are not writes", hint="omit --phase"
         )
     return "read"
 
 
 def _rows(
-    path: Path, there: Mapping[int, _Timed], hints: Hints, workload: str, keys: Sequence[object]
+    path: Path,
+    timed_by_index: Mapping[int, _Timed],
+    hints: Hints,
+    workload: str,
+    keys: Sequence[object],
 ) -> tuple[ImportedRows, str]:
-    """Return the operations, and where their bytes are from."""
+    """Return the operations, and the origin of their bytes."""
     rows, sources = ImportedRows(), set[str]()
-    for index, one in there.items():
-        size, source = _size(one, hints)
+    for index, timed in timed_by_index.items():
+        size, source = _size(timed, hints)
         if size > MAX_OPERATION_BYTES:
             refuse(path, f"result {index} moves more bytes than any object has")
         sources.add(source)
@@ -202,8 +208,8 @@ def _rows(
             "function": index,
             "line": index,
             "kind": GET if workload == "read" else PUT,
-            "start_ns": one.start_ns,
-            "end_ns": one.end_ns,
+            "start_ns": timed.start_ns,
+            "end_ns": timed.end_ns,
             "first_byte_ns": ABSENT,
             "last_byte_ns": ABSENT,
             "size_bytes": size,
@@ -217,37 +223,41 @@ def _rows(
 
 
 def _strange_rates(timed: Iterable[_Timed], sizes: Iterable[int]) -> Iterator[str]:
-    """Yield a note if rates are not what bytes and time make."""
-    each = zip(timed, sizes, strict=True)
-    strange = sum(abs(one.expected_bytes - n) > _RATE_SLACK * max(n, 1) for one, n in each)
+    """Yield a note if rates differ from bytes over time."""
+    pairs = zip(timed, sizes, strict=True)
+    strange = sum(
+        abs(timed_call.expected_bytes - n) > _RATE_SLACK * max(n, 1) for timed_call, n in pairs
+    )
     if strange:
-        yield f"{strange} rates are not bytes over time, by more than 1 %: bytes are taken"
+        yield f"{strange} rates differ from bytes over time by more than 1 %: the bytes are used"
 
 
-def _size(one: _Timed, hints: Hints) -> tuple[int, str]:
-    if one.size_bytes is not None:
-        return one.size_bytes, "as recorded"
+def _size(timed: _Timed, hints: Hints) -> tuple[int, str]:
+    if timed.size_bytes is not None:
+        return timed.size_bytes, "as recorded"
     if hints.size_bytes is not None:
         return hints.size_bytes, "--size"
-    # Infinite if the rate is absurd; more than any object, in any case.
-    size = min(one.expected_bytes, 2.0 * MAX_OPERATION_BYTES)
+    # An absurd rate makes this infinite; the limit exceeds any object in all cases.
+    size = min(timed.expected_bytes, 2.0 * MAX_OPERATION_BYTES)
     return round(size), "rate times duration, rounded"
 
 
-def _fit(stats: Sequence[Any], count: int, there: Mapping[int, _Timed], layout: Layout) -> bool:
-    """Return whether the statistics are of the functions that the results are of.
+def _fit(
+    stats: Sequence[Any], count: int, timed_by_index: Mapping[int, _Timed], layout: Layout
+) -> bool:
+    """Return whether the statistics and the results concern the same functions.
 
-    A result lies between its function's start and end, on one clock.
+    A result lies between its function's start and end, on the same clock.
     """
     if len(stats) != count:
         return False
-    for index, one in there.items():
+    for index, timed in timed_by_index.items():
         if not isinstance(stats[index], Mapping):
             return False
         start, end = (_first(stats[index], names) for names in (layout.start, layout.end))
         if start is None or end is None:
             return False
-        if start > one.start_ns + _SAME_CLOCK_NS or end < one.end_ns - _SAME_CLOCK_NS:
+        if start > timed.start_ns + _SAME_CLOCK_NS or end < timed.end_ns - _SAME_CLOCK_NS:
             return False
     return True
 
@@ -261,7 +271,7 @@ def _call(index: int, row: Mapping[str, Any], layout: Layout) -> FunctionCall:
     entry, value = layout.is_cold
     return FunctionCall(
         index=index,
-        # Two functions of unknown environments must not look like one environment.
+        # Two functions of unknown environments must not appear to share an environment.
         worker_id=f"unknown-{index}",
         cold_start=row.get(entry) is value,
         submitted_ns=submitted_ns,
@@ -272,5 +282,5 @@ def _call(index: int, row: Mapping[str, Any], layout: Layout) -> FunctionCall:
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> int | None:
-    found = (instant_ns(row.get(name)) for name in names)
-    return next((ns for ns in found if ns is not None), None)
+    instants = (instant_ns(row.get(name)) for name in names)
+    return next((ns for ns in instants if ns is not None), None)

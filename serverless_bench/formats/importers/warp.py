@@ -1,4 +1,4 @@
-"""warp's op-log, as ``warp --full`` saves it."""
+"""Importer of warp's op-log, as saved by ``warp --full``."""
 
 from serverless_bench.formats.importers.threads import oplog_importer
 

@@ -1,4 +1,4 @@
-"""Everything that a witness can say about a run."""
+"""All checks of a run against a witness."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,25 +21,25 @@ from serverless_bench.rundir.audited import Audit, Billed, Discrepancies, Discre
 _FREE: Final = frozenset({"abort_multipart", "delete", "delete_objects"})
 _NAMES: Final = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}
 _UPLOADS: Final = {"create_multipart": 1, "complete_multipart": -1, "abort_multipart": -1}
-_MADE: Final = frozenset({"copy", "put", "complete_multipart"})
-_GONE: Final = frozenset({"delete", "delete_objects"})
+_CREATING: Final = frozenset({"copy", "put", "complete_multipart"})
+_DELETING: Final = frozenset({"delete", "delete_objects"})
 _GET_CLASS: Final = frozenset({"get", "head"})
 _AROUND: Final = ("control", "gate", "probes")
 
 
 def billed(requests: Sequence[StoreRequest]) -> Counter[str]:
-    """Count requests that cost something, by the words of the bill: no deletion, abort or 5xx."""
+    """Count billable requests by the kinds of the bill; deletions, aborts and 5xx are free."""
     return Counter(
-        _NAMES.get(one.operation or "", one.operation or "copy")
-        for one in requests
-        if one.operation not in _FREE and (one.status is None or one.status < 500)
+        _NAMES.get(request.operation or "", request.operation or "copy")
+        for request in requests
+        if request.operation not in _FREE and (request.status is None or request.status < 500)
     )
 
 
 def check_bill(
     run: ReportedRun, requests: RunRequests, bill: Mapping[str, int], *, exact: bool
 ) -> Discrepancies:
-    """Yield kinds of requests of which the bill has others than the store saw.
+    """Yield kinds of requests whose number in the bill differs from that of the store.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def check_bill(
     bill
         The bill's requests, by kind, and as ``control``, ``gate`` and ``probes``.
     exact
-        Whether the bill says that these are all of them.
+        Whether the bill is complete.
     """
-    # What left no record is in no bill.
+    # Requests of functions without a record are not in the bill.
     exact = exact and not (run.lost or run.again)
     around = {name: sum(billed(getattr(requests, name)).values()) for name in _AROUND}
-    # An attempt without a response is billed: it may have been refused, or never have come.
+    # An attempt without a response is billed, although it may have been rejected or lost.
     unsure = Counter(
         attempt["request"]
         for function in run.functions
@@ -62,17 +62,18 @@ def check_bill(
         if attempt["status"] is None
     )
     data = Counter({kind: count for kind, count in bill.items() if kind not in _AROUND})
-    there = billed(requests.data)
+    seen_by_store = billed(requests.data)
     if not run.exact:
-        # A library puts in parts what it was to put; what each costs is the same.
-        data, there, unsure = _classes(data), _classes(there), _classes(unsure)
-    for kind in sorted({*there, *data}):
-        count, saw = data[kind], there[kind]
+        # A library may split a put into parts; the price of these requests is the same.
+        data, seen_by_store, unsure = _classes(data), _classes(seen_by_store), _classes(unsure)
+    for kind in sorted({*seen_by_store, *data}):
+        count, saw = data[kind], seen_by_store[kind]
         if count - unsure[kind] > saw or (exact and count < saw):
             yield Discrepancy("bill", f"{count} {kind} are billed, the store saw {saw}")
     for name, saw in around.items():
         count = bill.get(name, 0)
-        # Two workers may try to claim one event, and who is slower leaves no record of that.
+        # Two workers may race to claim an event, and the slower one leaves no record of the
+        # attempt.
         races = name == "control" and run.polled
         if count > saw or (exact and not races and count < saw):
             text = f"{count} requests are billed for {name}, the store saw {saw}"
@@ -80,50 +81,52 @@ def check_bill(
 
 
 def _classes(kinds: Mapping[str, int]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for kind, count in kinds.items():
-        found["of the GET class" if kind in _GET_CLASS else "of the PUT class"] += count
-    return found
+        counts["of the GET class" if kind in _GET_CLASS else "of the PUT class"] += count
+    return counts
 
 
 def check_probes(run: ReportedRun, requests: RunRequests) -> Discrepancies:
-    """Yield looks at the store's clock that the store did not have."""
-    looks = (one for one in requests.probes if one.ok and one.operation == "head_bucket")
-    free = sorted(one.head_ns for one in looks)
+    """Yield requests for the store's clock that the store did not receive."""
+    looks = (
+        request for request in requests.probes if request.ok and request.operation == "head_bucket"
+    )
+    free = sorted(request.head_ns for request in looks)
     for sent_ns, received_ns, *_ in run.probes:
         inside = [ns for ns in free if sent_ns - MARGIN_NS <= ns <= received_ns + MARGIN_NS]
         if inside:
             free.remove(inside[0])
         else:
-            yield Discrepancy("requests", "the driver's look at the clock was not seen")
+            yield Discrepancy("requests", "the driver's request for the clock is missing")
 
 
 def leftovers(run: ReportedRun, requests: Sequence[StoreRequest]) -> list[str]:
-    """Return what the run made and nobody deleted: keys, and keys of open uploads."""
+    """Return undeleted keys of the run, including keys of open uploads."""
     target, control = run.job["target"], run.job.get("control")
     folders = [(target["bucket"], f"{target['prefix']}{run.run_id}/gate/")]
     if control is not None:
         below = (f"{run.run_id}/", f"events/{run.run_id}/")
         folders += [(control["bucket"], control["prefix"] + folder) for folder in below]
-    there: dict[tuple[str, str], None] = {}
+    remaining: dict[tuple[str, str], None] = {}
     uploads: Counter[str] = Counter()
-    for one in requests:
-        mine = one.bucket == target["bucket"] and one.key in run.ledger
-        if not one.ok:
+    for request in requests:
+        is_of_run = request.bucket == target["bucket"] and request.key in run.ledger
+        if not request.ok:
             continue
-        if mine or any(one.bucket == b and one.key.startswith(f) for b, f in folders):
-            uploads[one.key] += _UPLOADS.get(one.operation or "", 0)
-            if one.operation in _MADE:
-                there[one.bucket, one.key] = None
-        for key in (one.key, *one.keys) if one.operation in _GONE else ():
-            there.pop((one.bucket, key), None)
-    return [*(key for _, key in there), *(key for key, count in uploads.items() if count > 0)]
+        if is_of_run or any(request.bucket == b and request.key.startswith(f) for b, f in folders):
+            uploads[request.key] += _UPLOADS.get(request.operation or "", 0)
+            if request.operation in _CREATING:
+                remaining[request.bucket, request.key] = None
+        for key in (request.key, *request.keys) if request.operation in _DELETING else ():
+            remaining.pop((request.bucket, key), None)
+    return [*(key for _, key in remaining), *(key for key, count in uploads.items() if count > 0)]
 
 
 def audit_file(
     path: Path, witness: Path, *, billed: Billed | None = None, cleaned: bool = False
 ) -> Audit:
-    """Hold the run in ``path`` against a file that ``sbench serve --witness`` wrote.
+    """Compare the run in ``path`` with a file of ``sbench serve --witness``.
 
     Raises
     ------
@@ -142,18 +145,18 @@ def audit(
     billed: Billed | None = None,
     cleaned: bool = False,
 ) -> Audit:
-    """Hold the run in ``path`` against a witness.
+    """Compare the run in ``path`` with a witness.
 
     Parameters
     ----------
     path
         The run directory.
     requests
-        Every request that the store saw, of this run and of others.
+        All requests to the store, including those of other runs.
     billed
         The bill; None if the run has none.
     cleaned
-        Whether nothing of the run may be left.
+        Whether all objects of the run should have been deleted.
 
     Raises
     ------
@@ -161,25 +164,30 @@ def audit(
         If the directory holds no run.
     """
     run = read_reported_run(path)
-    own = requests_of_run(run, requests)
-    matches = match(run, own)
-    left = leftovers(run, requests)
+    requests_of_this_run = requests_of_run(run, requests)
+    matches = match(run, requests_of_this_run)
+    remaining = leftovers(run, requests)
     checks = chain(
-        check_job(run, own, matches),
+        check_job(run, requests_of_this_run, matches),
         check_attempts(run, matches),
-        check_bytes(run, own, matches),
-        check_latencies(run, own, matches),
+        check_bytes(run, requests_of_this_run, matches),
+        check_latencies(run, requests_of_this_run, matches),
         check_clocks(run, matches),
         check_schedule(run, matches),
-        check_probes(run, own),
-        () if billed is None else check_bill(run, own, billed.requests, exact=billed.exact),
-        (Discrepancy("left", "was not deleted", key) for key in left if cleaned),
+        check_probes(run, requests_of_this_run),
+        ()
+        if billed is None
+        else check_bill(run, requests_of_this_run, billed.requests, exact=billed.exact),
+        (Discrepancy("left", "was not deleted", key) for key in remaining if cleaned),
     )
     return Audit(
         differences=tuple(checks),
-        requests={name: len(getattr(own, name)) for name in ("data", "gate", "control", "probes")},
+        requests={
+            name: len(getattr(requests_of_this_run, name))
+            for name in ("data", "gate", "control", "probes")
+        },
         matched=sum(map(len, matches.of_operation.values())),
-        by_key_and_time=own.without_worker,
-        not_compared=len(own.unrecorded),
-        left=tuple(left),
+        by_key_and_time=requests_of_this_run.without_worker,
+        not_compared=len(requests_of_this_run.unrecorded),
+        left=tuple(remaining),
     )

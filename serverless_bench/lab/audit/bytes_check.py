@@ -1,4 +1,4 @@
-"""Attempts against requests, and the bytes of operations against the bytes of requests."""
+"""Checks of attempts against requests, and of the bytes of operations against those of requests."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -20,34 +20,37 @@ from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 Range = tuple[int, int]
-"""From a byte on, to before another one."""
+"""First byte, and the end after the last byte."""
 
 
 def coverage(ranges: Iterable[Range]) -> dict[int, int]:
-    """Return from which byte on how many ranges hold it: 0 before the first, and in the end."""
+    """Return the number of ranges that contain a byte, by the offset at which it changes."""
     steps: dict[int, int] = {}
     for begin, end in ranges:
         if end > begin:
             steps[begin] = steps.get(begin, 0) + 1
             steps[end] = steps.get(end, 0) - 1
-    count, found = 0, {}
+    count, count_from = 0, {}
     for at in sorted(steps):
         count += steps[at]
-        found[at] = count
-    return found
+        count_from[at] = count
+    return count_from
 
 
-def segments(*each: dict[int, int]) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield every stretch in which several coverages stay what they are, and what they are."""
-    borders = sorted({at for one in each for at in one})
-    counts = [0] * len(each)
+def segments(*coverages: dict[int, int]) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield the ranges in which all coverages are constant, with their counts."""
+    borders = sorted({at for coverage_of in coverages for at in coverage_of})
+    counts = [0] * len(coverages)
     for begin, end in pairwise(borders):
-        counts = [one.get(begin, count) for one, count in zip(each, counts, strict=True)]
+        counts = [
+            coverage_of.get(begin, count)
+            for coverage_of, count in zip(coverages, counts, strict=True)
+        ]
         yield begin, end, list(counts)
 
 
 def describe(begin: int, end: int) -> str:
-    """Return a range as a sentence has it."""
+    """Return a range as text."""
     return f"byte {begin}" if end == begin + 1 else f"bytes {begin} to {end - 1}"
 
 
@@ -55,11 +58,11 @@ _READS = frozenset({"get", "get_range"})
 
 
 def check_attempts(run: ReportedRun, matches: Matches) -> Discrepancies:
-    """Yield attempts and requests that do not agree one to one; for clients that hide nothing."""
+    """Yield attempts without a request and vice versa, for clients that report all attempts."""
     if not run.exact:
         return
     for function, operation, attempt in matches.unmatched_attempts:
-        # Without a response nobody knows whether it came to the store.
+        # Without a response, it is unknown whether the request reached the store.
         if attempt["status"] is not None:
             yield Discrepancy(
                 "requests",
@@ -69,45 +72,47 @@ def check_attempts(run: ReportedRun, matches: Matches) -> Discrepancies:
                 ),
                 operation["key"],
             )
-    for one in matches.unmatched_requests:
-        if (run.lost or run.again) and not at_work(run, one):
-            # Of a function that left no record, in a process that served others as well.
+    for request in matches.unmatched_requests:
+        if (run.lost or run.again) and not at_work(run, request):
+            # The request is from a function without a record, in a process that also ran others.
             continue
-        yield Discrepancy("requests", f"{_named(one)} is in no record", one.key or None)
+        yield Discrepancy("requests", f"{_named(request)} is in no record", request.key or None)
     for (position, _), pairs_of in matches.of_operation.items():
-        for attempt, one in pairs_of:
-            yield from _attempt(run.functions[position], attempt, one)
+        for attempt, request in pairs_of:
+            yield from _attempt(run.functions[position], attempt, request)
 
 
-def _attempt(function: ReportedFunction, attempt: Row, one: StoreRequest) -> Discrepancies:
-    who = f"{function.where}, {_named(one)}"
-    if attempt["status"] is not None and attempt["status"] != one.status:
+def _attempt(function: ReportedFunction, attempt: Row, request: StoreRequest) -> Discrepancies:
+    subject = f"{function.where}, {_named(request)}"
+    if attempt["status"] is not None and attempt["status"] != request.status:
         yield Discrepancy(
             "requests",
-            f"{who}: the record says {attempt['status']}, the store {one.status}",
-            one.key,
+            f"{subject}: the record says {attempt['status']}, the store {request.status}",
+            request.key,
         )
-    moved = {"get": one.out_bytes, "put": one.in_bytes, "upload_part": one.in_bytes}
-    there = moved.get(attempt["request"])
-    if there is None:
+    moved = {"get": request.out_bytes, "put": request.in_bytes, "upload_part": request.in_bytes}
+    bytes_at_store = moved.get(attempt["request"])
+    if bytes_at_store is None:
         return
     done, reported = attempt["error"] is None, attempt["bytes"]
-    # What was under way when an attempt failed may be anywhere: a store's kernel may have more than
-    # the store has read, and a reset may come in place of the acknowledgement of what it has.
-    more = attempt["request"] == "get" and reported > there
-    if (done and reported != there) or (not done and more):
+    # Bytes in transit during a failure may be anywhere: the store's kernel may hold more than the
+    # store has read, and a reset may replace the acknowledgement of bytes that the store has.
+    has_excess = attempt["request"] == "get" and reported > bytes_at_store
+    if (done and reported != bytes_at_store) or (not done and has_excess):
         yield Discrepancy(
-            "bytes", f"{who}: the record says {reported} bytes, the store {there}", one.key
+            "bytes",
+            f"{subject}: the record says {reported} bytes, the store {bytes_at_store}",
+            request.key,
         )
 
 
 def check_bytes(run: ReportedRun, requests: RunRequests, matches: Matches) -> Discrepancies:
-    """Yield operations whose bytes the store did not move."""
+    """Yield operations whose bytes differ from those of the store."""
     if run.exact:
         for position, function in enumerate(run.functions):
             for op in function.operations:
-                own = matches.of_operation.get((position, op["index"]), [])
-                yield from _exactly(function, op, requests_of(own))
+                pairs = matches.of_operation.get((position, op["index"]), [])
+                yield from _exactly(function, op, requests_of(pairs))
     else:
         yield from _at_least(run, requests)
 
@@ -121,8 +126,8 @@ def _exactly(
         have, wanted = _sent(requests), coverage([_range(op)])
     elif op["kind"] == "put":
         have, wanted = coverage(_places(requests)), coverage([(0, op["bytes"])])
-        last = {one.operation for one in requests}
-        if not last & {"put", "complete_multipart"}:
+        operations = {request.operation for request in requests}
+        if not operations & {"put", "complete_multipart"}:
             yield Discrepancy("bytes", f"{function.where}: nothing made an object", op["key"])
     else:
         return
@@ -137,33 +142,33 @@ def _exactly(
 
 
 def _places(requests: Sequence[StoreRequest]) -> list[tuple[int, int]]:
-    """Return where in the object each upload belongs; parts say it by their number, too."""
+    """Return the ranges of uploads in the object; the order of parts determines missing offsets."""
     places, at = [], 0
-    for one in sorted(requests, key=lambda one: one.part or 0):
-        if one.operation in {"put", "upload_part"}:
-            begin = at if one.offset is None else one.offset
-            places.append((begin, begin + one.in_bytes))
-            at += one.in_bytes
+    for request in sorted(requests, key=lambda request: request.part or 0):
+        if request.operation in {"put", "upload_part"}:
+            begin = at if request.offset is None else request.offset
+            places.append((begin, begin + request.in_bytes))
+            at += request.in_bytes
     return places
 
 
 def _at_least(run: ReportedRun, requests: RunRequests) -> Discrepancies:
-    """Compare key by key: which request belongs to which operation a library does not say."""
+    """Compare by key, as a library does not reveal which request belongs to which operation."""
     operations: dict[str, list[Row]] = {}
     for op in run.operations:
         if op["error"] is None and op["kind"] in {*_READS, "put"}:
             operations.setdefault(op["key"], []).append(op)
-    successful = by_key(one for one in requests.data if one.ok)
+    successful = by_key(request for request in requests.data if request.ok)
     for key, ops in operations.items():
-        mine = successful.get(key, [])
-        yield from _reads(key, [op for op in ops if op["kind"] in _READS], mine)
-        yield from _writes(key, [op for op in ops if op["kind"] == "put"], mine)
+        requests_of_key = successful.get(key, [])
+        yield from _reads(key, [op for op in ops if op["kind"] in _READS], requests_of_key)
+        yield from _writes(key, [op for op in ops if op["kind"] == "put"], requests_of_key)
         for op in ops:
-            yield from _some(op, mine)
+            yield from _some(op, requests_of_key)
 
 
 def _sent(requests: Sequence[StoreRequest]) -> dict[int, int]:
-    return coverage(one.sent_range for one in requests if one.operation == "get")
+    return coverage(request.sent_range for request in requests if request.operation == "get")
 
 
 def _range(op: Row) -> tuple[int, int]:
@@ -180,20 +185,23 @@ def _reads(key: str, ops: Sequence[Row], requests: Sequence[StoreRequest]) -> Di
 
 
 def _writes(key: str, ops: Sequence[Row], requests: Sequence[StoreRequest]) -> Discrepancies:
-    made = sum(one.operation in {"put", "complete_multipart"} for one in requests)
-    if made < len(ops):
-        yield Discrepancy("bytes", f"made {made} times, not {len(ops)} or more", key)
-    came, reported = sum(one.in_bytes for one in requests), sum(op["bytes"] for op in ops)
-    if came < reported:
-        yield Discrepancy("bytes", f"{came} bytes came in, not {reported} or more", key)
+    creations = sum(request.operation in {"put", "complete_multipart"} for request in requests)
+    if creations < len(ops):
+        yield Discrepancy("bytes", f"made {creations} times, not {len(ops)} or more", key)
+    received, reported = (
+        sum(request.in_bytes for request in requests),
+        sum(op["bytes"] for op in ops),
+    )
+    if received < reported:
+        yield Discrepancy("bytes", f"{received} bytes came in, not {reported} or more", key)
 
 
 def _some(op: Row, requests: Sequence[StoreRequest]) -> Discrepancies:
     begin_ns, end_ns = op["start_ns"] - MARGIN_NS, op["end_ns"] + MARGIN_NS
-    if op["bytes"] and not any(begin_ns <= one.head_ns <= end_ns for one in requests):
+    if op["bytes"] and not any(begin_ns <= request.head_ns <= end_ns for request in requests):
         yield Discrepancy("requests", f"no request while {op['kind']} lasted", op["key"])
 
 
-def _named(one: StoreRequest) -> str:
-    part = f", part {one.part}" if one.part else ""
-    return f"{one.operation}{part} ({one.request_id}, {one.status})"
+def _named(request: StoreRequest) -> str:
+    part = f", part {request.part}" if request.part else ""
+    return f"{request.operation}{part} ({request.request_id}, {request.status})"

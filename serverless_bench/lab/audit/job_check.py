@@ -1,8 +1,8 @@
-"""What a job is to move, worked out anew, and whether the store saw it moved.
+"""Independent computation of a job's transfers, and their comparison with the store's log.
 
-A job that reads has a list of objects, and each function takes some of them, whole or in
-shares. Whoever takes what: together they read the list as often as there are shares, no
-byte more than once oftener than another. Nothing else is assumed about who reads what.
+A job that reads has a list of objects, and each function reads some of them, entirely or in
+shares. Together, the functions read the list as often as there are shares, and the numbers of
+reads of any two bytes differ by one at most. No assumption is made about the reader of each byte.
 """
 
 from collections import Counter
@@ -22,18 +22,22 @@ _WRITES: Final = frozenset({"put", "complete_multipart"})
 
 
 def check_job(run: ReportedRun, requests: RunRequests, matches: Matches) -> Discrepancies:
-    """Yield what was asked for and not moved, or moved and not asked for.
+    """Yield transfers that are missing or were not requested.
 
-    Of a run with a duration nobody knows before how much it moves; of one with failures
-    only what is too much can be said.
+    The amount of data of a run with a duration is not known in advance. For a run with failures,
+    only an excess can be detected.
     """
-    for one in requests.other_keys:
+    for request in requests.other_keys:
         if run.job["workload"] != OWN_FUNCTION:
-            yield Discrepancy("asked", f"{one.operation} of a key that nobody asked for", one.key)
-    for one in requests.unrecorded:
+            yield Discrepancy(
+                "asked", f"{request.operation} of a key that is not part of the job", request.key
+            )
+    for request in requests.unrecorded:
         if not run.lost and not run.again:
             yield Discrepancy(
-                "asked", f"{one.operation} by {one.worker}, which left no record", one.key
+                "asked",
+                f"{request.operation} by {request.worker}, which left no record",
+                request.key,
             )
     check = _CHECKS.get(run.job["workload"])
     if check is not None and run.job.get("duration") is None:
@@ -41,30 +45,35 @@ def check_job(run: ReportedRun, requests: RunRequests, matches: Matches) -> Disc
 
 
 def _successful(run: ReportedRun, requests: RunRequests, matches: Matches) -> list[StoreRequest]:
-    """Return the requests that count: of those recorded one by one, what succeeded."""
+    """Return the requests that count: successful requests of recorded attempts."""
     if not run.exact:
-        return [one for one in requests.data if one.ok]
-    return [one for own in matches.of_operation.values() for one in requests_of(own) if one.ok]
+        return [request for request in requests.data if request.ok]
+    return [
+        request
+        for pairs in matches.of_operation.values()
+        for request in requests_of(pairs)
+        if request.ok
+    ]
 
 
 def rounds(run: ReportedRun) -> int:
-    """Return how often a function goes through its objects."""
+    """Return how often a function processes its objects."""
     return int(run.job.get("warm_up", 0)) + 1
 
 
 def _write(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     job = run.job
-    writes = Counter(one.key for one in requests if one.operation in _WRITES)
+    writes = Counter(request.key for request in requests if request.operation in _WRITES)
     size, prefix, least = job["size"], job["target"]["prefix"], rounds(run)
     for key, count in writes.items():
         declared = declared_size(key)
         if size is not None and declared != size:
-            yield Discrepancy("asked", f"{size} bytes were to be written", key)
+            yield Discrepancy("asked", f"{size} bytes should have been written", key)
         if not key.startswith(prefix):
-            yield Discrepancy("asked", f"the keys were to begin with {prefix!r}", key)
+            yield Discrepancy("asked", f"the keys should start with {prefix!r}", key)
         if run.complete and (count < least or (run.exact and count > least)):
-            more = "" if run.exact else " or more"
-            yield Discrepancy("asked", f"written {count} times instead of {least}{more}", key)
+            suffix = "" if run.exact else " or more"
+            yield Discrepancy("asked", f"written {count} times instead of {least}{suffix}", key)
     wanted = job["number"] * job["objects"]
     if run.complete and len(writes) != wanted:
         yield Discrepancy("asked", f"{len(writes)} objects were written instead of {wanted}")
@@ -75,21 +84,22 @@ def _read(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     if not keys:
         return
     split = run.load.get("split") or 1
-    # In shares of an object: what is taken, by what there is.
+    # Number of requested shares of objects, divided by the number of existing shares.
     turns = Fraction(job["number"] * job["objects"], len(keys) * split)
-    each = rounds(run) * job["read_times"]
-    gets = by_key(one for one in requests if one.operation == "get")
+    repetitions = rounds(run) * job["read_times"]
+    gets = by_key(request for request in requests if request.operation == "get")
     for key, copies in Counter(keys).items():
-        mine = gets.get(key, [])
+        requests_of_key = gets.get(key, [])
         size = declared_size(key)
         if size is None:
-            size = max((one.size or 0 for one in mine), default=0)
-        least, most = floor(turns * copies) * each, ceil(turns * copies) * each
-        have = coverage(one.sent_range for one in mine)
+            size = max((request.size or 0 for request in requests_of_key), default=0)
+        least, most = floor(turns * copies) * repetitions, ceil(turns * copies) * repetitions
+        have = coverage(request.sent_range for request in requests_of_key)
         for begin, end, (wanted, count) in segments({0: 1, size: 0}, have):
             low, high = (least, most) if wanted else (0, 0)
             short = run.complete and count < low
-            # A failed attempt, and a library that is free to try again, read bytes once more.
+            # A failed attempt, or a library that retries on its own, reads bytes an additional
+            # time.
             over = run.exact and run.complete and count > high
             if short or over:
                 often = f"{low}" if low == high else f"{low} to {high}"
@@ -102,7 +112,7 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     job, load = run.job, run.load
     kinds = {name for name, _ in load["mix"]}
     done = Counter(op["kind"] for op in run.operations if not op.get("warmup"))
-    # Where all objects are gone something has to be written first.
+    # If all objects have been deleted, a put has to come first.
     for kind in sorted(set(done) - kinds - {"put"}):
         yield Discrepancy(
             "asked", f"{done[kind]} operations of kind {kind}, which is not in the mix"
@@ -112,24 +122,25 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         yield Discrepancy(
             "asked", f"{sum(done.values())} operations were performed instead of {wanted}"
         )
-    written = {one.key for one in requests if one.operation in _WRITES}
+    written = {request.key for request in requests if request.operation in _WRITES}
     prepared = job["number"] * job["objects"]
     if run.complete and len(written) < prepared:
         yield Discrepancy("asked", f"{len(written)} objects were prepared instead of {prepared}")
 
 
 def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
-    """Compare the versions that the store has taken with the commits that were asked for.
+    """Compare the versions in the store with the requested commits.
 
-    Of claims nobody knows before how many requests succeed. There may be more versions than
-    commits: one is written again whose answer was lost.
+    For claims, the number of successful requests is not known in advance. There may be more
+    versions
+    than commits, because a version is written again if the response to it is lost.
     """
     job, load = run.job, run.load
-    own = f"{job['target']['prefix']}{run.run_id}/contend/"
-    writes = Counter(one.key for one in requests if one.operation in _WRITES)
+    prefix = f"{job['target']['prefix']}{run.run_id}/contend/"
+    writes = Counter(request.key for request in requests if request.operation in _WRITES)
     for key in writes:
-        if not key.startswith(own):
-            yield Discrepancy("asked", f"the keys were to begin with {own!r}", key)
+        if not key.startswith(prefix):
+            yield Discrepancy("asked", f"the keys should start with {prefix!r}", key)
     if not run.complete or load["pattern"] == "claim":
         return
     wanted = (load["operations"] or 0) * load["threads"] * job["number"] * rounds(run)
@@ -140,7 +151,7 @@ def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
 
 
 def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
-    """Compare what a library moved with what its arrays hold: never less, without a codec."""
+    """Compare a library's transfers with its arrays: without a codec, they are never smaller."""
     if run.load["array"]["codec"] != "none" or run.load["array"]["path"] is not None:
         return
     reads = run.load["array"]["operation"] == "read"
@@ -148,8 +159,8 @@ def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     for op in run.operations:
         wanted[op["key"]] += op["bytes"] if op["error"] is None else 0
     for key, count in wanted.items():
-        mine = [one for one in requests if one.key.startswith(f"{key}/")]
-        moved = sum(one.out_bytes if reads else one.in_bytes for one in mine)
+        requests_of_key = [request for request in requests if request.key.startswith(f"{key}/")]
+        moved = sum(request.out_bytes if reads else request.in_bytes for request in requests_of_key)
         if moved < count:
             yield Discrepancy("asked", f"the store moved {moved} bytes of an array's {count}", key)
 

@@ -1,4 +1,4 @@
-"""Both sides of an audit as they are: what a run says about itself, and what the store saw."""
+"""Both sides of an audit in raw form: the run's records, and the store's log."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from serverless_bench.lab.loopback.witness import FORMAT, INSTANTS, StoreRequest
 from serverless_bench.rundir.files import open_file
 
 Row = Mapping[str, Any]
-"""One row of a table of a record."""
+"""A row of a table of a record."""
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _SIZE: Final = re.compile(r"[0-9a-f]{32}\.([0-9]+)(?:\.[zd][0-9zd]+)?$")
@@ -20,12 +20,12 @@ _SIZE: Final = re.compile(r"[0-9a-f]{32}\.([0-9]+)(?:\.[zd][0-9zd]+)?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedFunction:
-    """One function that left a record."""
+    """A function with a record."""
 
     index: int
     launch: int
     worker: str
-    """As it calls itself in its user agent."""
+    """Name of the worker in its user agent."""
     start_ns: int
     end_ns: int
     error: str | None
@@ -34,47 +34,50 @@ class ReportedFunction:
     attempts: Mapping[int, Sequence[Row]]
     """Attempts, by the number of their operation."""
     overdue: Sequence[Row]
-    """What was due in an open loop and never began."""
+    """Operations that were due in an open loop and never started."""
 
     @property
     def where(self) -> str:
-        """Return its name in a sentence."""
-        again = f" (launch {self.launch})" if self.launch else ""
-        return f"function {self.index}{again}"
+        """Return the name of the function for messages."""
+        launch = f" (launch {self.launch})" if self.launch else ""
+        return f"function {self.index}{launch}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedRun:
-    """One run."""
+    """A run according to its directory."""
 
     run_id: str
     created_ns: int
     job: Mapping[str, Any]
     load: Mapping[str, Any]
-    """What its operations are like."""
+    """Parameters of its operations."""
     exact: bool
-    """Whether every request of the client is an attempt in a record."""
+    """Whether each request of the client is an attempt in a record."""
     polled: bool
-    """Whether workers looked for events by themselves, and may have claimed the same event."""
+    """Whether workers polled for events, and may have claimed the same event."""
     functions: Sequence[ReportedFunction]
     lost: int
-    """Functions that left no record; they may have made requests."""
+    """Number of functions without a record, which may have sent requests."""
     again: bool
-    """Whether some were launched again."""
+    """Whether functions were launched again."""
     resumed: bool
-    """Whether a driver went on with what another one had begun."""
+    """Whether a driver resumed the run of an earlier driver."""
     ended: bool
-    """Whether the driver came to its end."""
+    """Whether the driver finished."""
     last_ns: int
-    """When the last outcome was there."""
+    """Instant of the last outcome."""
     probes: Sequence[Sequence[int]]
-    """The driver's looks at the store's clock: sent, received, the store's time."""
+    """The driver's requests for the store's clock: sent, received, the store's time."""
     probed: bool
-    """Whether its functions were asked before it what they are, and may do."""
+    """Whether functions reported their properties and permissions before the run."""
     asked_again: Sequence[tuple[int, int]]
-    """When they may have been asked that again: from the last outcome of what other drivers
-    had launched until the first launch of one that goes on with the run, or until its end if it
-    launched nothing then."""
+    """Periods in which they may have reported them again: from the last outcome of an earlier
+    driver's
+    launches until the first launch of a driver that resumes the run, or until its end if it
+    launched
+    nothing.
+    """
     keys: Sequence[str]
     ledger: frozenset[str]
 
@@ -85,7 +88,7 @@ class ReportedRun:
 
     @property
     def complete(self) -> bool:
-        """Whether everything of the job was done, once, and without a failure."""
+        """Whether the job was completed exactly once, and without a failure."""
         clean = all(function.error is None for function in self.functions)
         clean &= all(op["error"] is None for op in self.operations)
         indexes = sorted(function.index for function in self.functions)
@@ -94,12 +97,12 @@ class ReportedRun:
 
 
 def read_reported_run(path: Path) -> ReportedRun:
-    """Return what a run directory says.
+    """Parse a run directory.
 
     Raises
     ------
     ArchiveError
-        If it is none.
+        If the directory holds no run.
     """
     try:
         with open_file(path / "run.json") as file:
@@ -108,7 +111,7 @@ def read_reported_run(path: Path) -> ReportedRun:
         ended = [row["end"] for row in rows if "end" in row]
         functions = [_function(row["record"]) for row in rows if row.get("record")]
         collected = [row["collected_ns"] for row in rows if "collected_ns" in row]
-        # Of one that was launched again only the last word counts.
+        # If a function was launched again, only its last outcome counts.
         recorded = {function.index for function in functions}
         lost = {row["lost"]["index"] for row in rows if row.get("lost")}
         silent = set(range(header["job"]["number"])) - recorded
@@ -151,9 +154,9 @@ def _asked_again(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
 
 
 def declared_size(key: str) -> int | None:
-    """Return the bytes that a key says its object has; None if it does not."""
-    found = _SIZE.search(key)
-    return int(found[1]) if found else None
+    """Return the size of an object according to its key; None if the key has no size."""
+    match = _SIZE.search(key)
+    return int(match[1]) if match else None
 
 
 def _function(record: Mapping[str, Any]) -> ReportedFunction:
@@ -188,7 +191,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _lines(path: Path) -> list[str]:
-    # Half a line was cut off: it is nobody's key.
+    # An incomplete last line was cut off and is not a key.
     if not path.exists():
         return []
     with open_file(path) as file:
@@ -196,34 +199,34 @@ def _lines(path: Path) -> list[str]:
 
 
 def by_key(requests: Iterable[StoreRequest]) -> dict[str, list[StoreRequest]]:
-    """Return requests by the key that they are for."""
-    found: dict[str, list[StoreRequest]] = {}
-    for one in requests:
-        found.setdefault(one.key, []).append(one)
-    return found
+    """Return requests by key."""
+    requests_by_key: dict[str, list[StoreRequest]] = {}
+    for request in requests:
+        requests_by_key.setdefault(request.key, []).append(request)
+    return requests_by_key
 
 
 def read_witness(path: Path) -> list[StoreRequest]:
-    """Return every request of a witness's file, in the order in which they came.
+    """Return all requests in the file of a witness, in the order of their arrival.
 
-    A last line that is cut off is left out: the store may still be at work.
+    An incomplete last line is ignored: the store may still be running.
 
     Raises
     ------
     UsageError
-        If the file cannot be read, or is no witness's.
+        If the file cannot be read, or is not the file of a witness.
     """
     try:
         with path.open(encoding="ascii") as lines:
-            seen = list(_requests(lines))
+            requests = list(_requests(lines))
     except OSError as exc:
         raise UsageError(f"cannot read --witness {path}: {exc.strerror}") from exc
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
         raise UsageError(
-            f"{path} is no witness of a store: {type(exc).__name__}: {exc}",
-            hint="sbench serve --witness FILE writes one",
+            f"{path} is not the witness of a store: {type(exc).__name__}: {exc}",
+            hint="create one with sbench serve --witness FILE",
         ) from exc
-    return sorted(seen, key=lambda one: one.head_ns)
+    return sorted(requests, key=lambda request: request.head_ns)
 
 
 def _requests(lines: Iterator[str]) -> Iterator[StoreRequest]:
@@ -236,7 +239,7 @@ def _requests(lines: Iterator[str]) -> Iterator[StoreRequest]:
             break
         row = json.loads(line)
         if isinstance(row, list):
-            # The clock line of their own batch comes after the first requests.
+            # The clock line of a batch follows its first requests.
             if offset_ns is None:
                 waiting.append(row)
             else:
@@ -247,17 +250,17 @@ def _requests(lines: Iterator[str]) -> Iterator[StoreRequest]:
         elif "clock" in row:
             store_ns, wall_ns = row["clock"]
             offset_ns = wall_ns - store_ns
-            yield from (_seen(each, columns, names, offset_ns) for each in waiting)
+            yield from (_seen(early_row, columns, names, offset_ns) for early_row in waiting)
             waiting.clear()
         else:
-            # Another store goes on with the file: its names and its clock are its own.
+            # A later store appends to the file, with separate names and clock.
             if row["witness"] != FORMAT:
                 raise ValueError(f"format {row['witness']}, this sbench reads {FORMAT}")
             columns, offset_ns = row["columns"], None
             names.clear()
             waiting.clear()
     if not columns:
-        raise ValueError("it has no first line")
+        raise ValueError("the first line is missing")
 
 
 def _seen(

@@ -1,9 +1,8 @@
-"""Latencies, clocks and schedules against the store's instants.
+"""Checks of latencies, clocks and schedules against the store's instants.
 
-What lies between two instants of the store has passed at the client, too: no latency can
-be shorter. Where instants of two clocks are compared, the clocks may be apart by whatever
-all requests of a function allow: each was sent before it came, and its response sent before
-it was over.
+The time between two instants of the store also passes at the client, so no latency can be
+shorter. Comparisons between two clocks allow for any offset that is consistent with all requests
+of a function: a request is sent before it arrives, and a response is sent before it is complete.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _SLACK_NS: Final = 1_000_000
-"""The store's wall clock is read once a second, and may be slewed in between."""
+"""The store's wall clock is recorded once per second, and may be slewed in between."""
 _ROUNDED_NS: Final = 1_000
 _S: Final = 10**9
 _SIGMAS: Final = 6
@@ -29,27 +28,29 @@ def check_latencies(run: ReportedRun, requests: RunRequests, matches: Matches) -
     for position, function in enumerate(run.functions):
         for op in function.operations:
             paired = matches.of_operation.get((position, op["index"]), [])
-            for attempt, one in paired if run.exact else ():
+            for attempt, request in paired if run.exact else ():
                 if attempt["error"] is None:
-                    what = f"{function.where}: {attempt['request']}"
+                    subject = f"{function.where}: {attempt['request']}"
                     took_ns = attempt["end_ns"] - attempt["start_ns"]
-                    yield from _faster(what, took_ns, _gone_ns(one) - one.head_ns, one.key)
-            own = requests_of(paired) if run.exact else _alone(run, requests, op)
-            if own and op["error"] is None:
-                yield from _operation(function, op, own)
-                acknowledged += _acknowledged(op, own)
+                    yield from _faster(
+                        subject, took_ns, _gone_ns(request) - request.head_ns, request.key
+                    )
+            own_requests = requests_of(paired) if run.exact else _alone(run, requests, op)
+            if own_requests and op["error"] is None:
+                yield from _operation(function, op, own_requests)
+                acknowledged += _acknowledged(op, own_requests)
     yield from _too_soon(acknowledged)
 
 
 def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest]) -> Discrepancies:
-    data = [one for one in own if one.operation in _DATA]
+    data = [request for request in own if request.operation in _DATA]
     if not data:
         return
-    heads = min(one.head_ns for one in own)
-    gone = max(_gone_ns(one) for one in own)
+    heads = min(request.head_ns for request in own)
+    gone = max(_gone_ns(request) for request in own)
     took_ns = op["end_ns"] - op["start_ns"]
     yield from _faster(f"{function.where}: {op['kind']}", took_ns, gone - heads, op["key"])
-    first_out = [one.first_out_ns for one in data if one.first_out_ns is not None]
+    first_out = [request.first_out_ns for request in data if request.first_out_ns is not None]
     if op["first_byte_ns"] is not None and first_out:
         reported, least = op["first_byte_ns"] - op["start_ns"], min(first_out) - heads
         if reported < least - _SLACK_NS:
@@ -63,26 +64,26 @@ def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest])
             )
 
 
-def _faster(what: str, took_ns: int, least_ns: int, key: str) -> Discrepancies:
+def _faster(subject: str, took_ns: int, least_ns: int, key: str) -> Discrepancies:
     if took_ns < least_ns - _SLACK_NS:
-        text = f"{what} took {_ms(took_ns)}, the store alone {_ms(least_ns)}"
+        text = f"{subject} took {_ms(took_ns)}, in the store alone {_ms(least_ns)}"
         yield Discrepancy("times", text, key)
 
 
 def _acknowledged(op: Row, own: Sequence[StoreRequest]) -> Iterator[tuple[int, int]]:
-    """Yield how long after its last byte an operation was over, and after which time at least."""
-    data = [one for one in own if one.last_in_ns is not None]
+    """Yield the time between the last byte of an operation and its end, and its minimum."""
+    data = [request for request in own if request.last_in_ns is not None]
     if op["last_byte_sent_ns"] is not None and data:
-        gone = max(_gone_ns(one) for one in own)
-        least = gone - max(one.last_in_ns or one.head_ns for one in data)
+        gone = max(_gone_ns(request) for request in own)
+        least = gone - max(request.last_in_ns or request.head_ns for request in data)
         yield op["end_ns"] - op["last_byte_sent_ns"], least
 
 
 def _too_soon(acknowledged: Sequence[tuple[int, int]]) -> Discrepancies:
-    """Yield one difference if most acknowledgements came before the store can have sent them.
+    """Yield a difference if most acknowledgements were earlier than the store can have sent them.
 
-    One alone says little: who has sent a byte may have to wait for a processor before it
-    can look at the clock.
+    A single early one is no proof: after sending a byte, a client may wait for a processor before
+    it reads the clock.
     """
     soon = [(reported, least) for reported, least in acknowledged if reported < least - _SLACK_NS]
     if len(soon) > len(acknowledged) / 2:
@@ -97,7 +98,7 @@ def _too_soon(acknowledged: Sequence[tuple[int, int]]) -> Discrepancies:
 
 
 def _alone(run: ReportedRun, requests: RunRequests, op: Row) -> list[StoreRequest]:
-    """Return the requests of an operation of a library that hides them; none if unsure."""
+    """Return the requests of an operation for a library that hides them; none if ambiguous."""
     begin_ns, end_ns = op["start_ns"] - MARGIN_NS, op["end_ns"] + MARGIN_NS
     others = sum(
         other["key"] == op["key"] and other["start_ns"] <= end_ns and begin_ns <= other["end_ns"]
@@ -106,18 +107,18 @@ def _alone(run: ReportedRun, requests: RunRequests, op: Row) -> list[StoreReques
     if others != 1 or run.lost or run.again:
         return []
     return [
-        one
-        for one in requests.data
-        if one.key == op["key"]
-        and one.ok
-        and begin_ns <= one.head_ns <= end_ns
-        # Where a store deletes one by one, this may be of many, whose keys no operation has.
-        and (one.operation != "delete" or op["kind"] == "delete")
+        request
+        for request in requests.data
+        if request.key == op["key"]
+        and request.ok
+        and begin_ns <= request.head_ns <= end_ns
+        # A deletion of many keys may be a series of single deletions, whose keys no operation has.
+        and (request.operation != "delete" or op["kind"] == "delete")
     ]
 
 
 def check_clocks(run: ReportedRun, matches: Matches) -> Discrepancies:
-    """Yield functions whose instants no clock error can reconcile with the store's."""
+    """Yield functions whose instants no clock offset can reconcile with the store's."""
     if not run.exact:
         return
     for position, function in enumerate(run.functions):
@@ -126,8 +127,8 @@ def check_clocks(run: ReportedRun, matches: Matches) -> Discrepancies:
             yield Discrepancy(
                 "times",
                 (
-                    f"{function.where}: its clock would have to be {_ms(bounds[0])} or more behind"
-                    f" the store's, and {_ms(bounds[1])} or less"
+                    f"{function.where}: its clock would have to be at least {_ms(bounds[0])} behind"
+                    f" the store's, but also at most {_ms(bounds[1])}"
                 ),
             )
 
@@ -135,18 +136,18 @@ def check_clocks(run: ReportedRun, matches: Matches) -> Discrepancies:
 def offset_of(
     function: ReportedFunction, position: int, matches: Matches
 ) -> tuple[int, int] | None:
-    """Return between what the store's clock is ahead of a function's; None if nothing says it."""
+    """Return bounds on the lead of the store's clock over a function's; None if unknown."""
     lows, highs = [], []
     for op in function.operations:
-        for attempt, one in matches.of_operation.get((position, op["index"]), []):
-            highs.append(one.head_ns - attempt["start_ns"])
-            if one.ok:
-                lows.append(_gone_ns(one) - attempt["end_ns"])
+        for attempt, request in matches.of_operation.get((position, op["index"]), []):
+            highs.append(request.head_ns - attempt["start_ns"])
+            if request.ok:
+                lows.append(_gone_ns(request) - attempt["end_ns"])
     return (max(lows), min(highs)) if lows and highs else None
 
 
 def check_schedule(run: ReportedRun, matches: Matches) -> Discrepancies:
-    """Yield what an open loop should have begun and did not, or not when it was due."""
+    """Yield operations of an open loop that are missing or were not on schedule."""
     rate = run.load.get("rate")
     if rate is None:
         return
@@ -158,7 +159,7 @@ def check_schedule(run: ReportedRun, matches: Matches) -> Discrepancies:
         measured = [op for op in function.operations if not op.get("warmup")]
         unscheduled = sum(op.get("intended_ns") is None for op in measured)
         if unscheduled:
-            yield Discrepancy("schedule", f"{function.where}: {unscheduled} were due at no time")
+            yield Discrepancy("schedule", f"{function.where}: {unscheduled} have no due time")
         due = [op["intended_ns"] for op in measured if op.get("intended_ns") is not None]
         overdue = [instant for row in function.overdue for instant in _instants(row)]
         yield from _even(run, function, sorted([*due, *overdue]), share)
@@ -181,7 +182,7 @@ def _even(
             yield Discrepancy(
                 "schedule",
                 (
-                    f"{function.where}: {len(odd)} of {len(due) - 1} distances between what was due"
+                    f"{function.where}: {len(odd)} of {len(due) - 1} intervals between due times"
                     f" are not {_ms(round(distance))}, the first is {_ms(odd[0])}"
                 ),
             )
@@ -193,7 +194,7 @@ def _even(
     if abs(len(due) - wanted) > slack:
         yield Discrepancy(
             "schedule",
-            f"{function.where}: {len(due)} operations were due, {wanted:.0f} were asked for",
+            f"{function.where}: {len(due)} operations were due, {wanted:.0f} were requested",
         )
 
 
@@ -204,10 +205,12 @@ def _begun(
     if bounds is None:
         return
     for op in measured:
-        own = [one for _, one in matches.of_operation.get((position, op["index"]), [])]
-        if not own or op.get("intended_ns") is None:
+        own_requests = [
+            request for _, request in matches.of_operation.get((position, op["index"]), [])
+        ]
+        if not own_requests or op.get("intended_ns") is None:
             continue
-        seen_ns = min(one.head_ns for one in own) - min(bounds)
+        seen_ns = min(request.head_ns for request in own_requests) - min(bounds)
         if seen_ns < op["intended_ns"] - _SLACK_NS:
             early = _ms(op["intended_ns"] - seen_ns)
             yield Discrepancy(
@@ -217,9 +220,9 @@ def _begun(
             )
 
 
-def _gone_ns(one: StoreRequest) -> int:
-    """Return the last instant before which nobody can have had the whole response."""
-    return max(one.head_ns, one.answered_ns or 0, one.last_out_ns or 0)
+def _gone_ns(request: StoreRequest) -> int:
+    """Return the last instant at which the response was certainly not complete."""
+    return max(request.head_ns, request.answered_ns or 0, request.last_out_ns or 0)
 
 
 def _ms(duration_ns: float) -> str:

@@ -1,4 +1,4 @@
-"""Commands of the lab: the help line and the place of each."""
+"""Help line and module of each command of the lab."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ COMMANDS: Final = {
         "serverless_bench.lab.commands.serve:command",
     ),
     "lambda-host": (
-        "Answer AWS Lambda's Invoke API here, each function in a process.",
+        "Serve AWS Lambda's Invoke API here, with each function in a process.",
         "serverless_bench.lab.commands.lambda_host:command",
     ),
     "localstack": (

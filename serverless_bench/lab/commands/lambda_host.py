@@ -1,4 +1,4 @@
-"""``sbench lambda-host``."""
+"""The command ``sbench lambda-host``."""
 
 import asyncio
 import json
@@ -49,25 +49,25 @@ _FIRST_JOB: Final = JobSpec(
     size=1,
     target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
 )
-"""Like every first job in what its functions do besides their transfer."""
+"""A typical first job, apart from its transfer."""
 _SETTINGS: Final = (
     *("port", "region", "fresh", "preload", "share_packages", "concurrency", "burst"),
     *("launch_burst", "event_retries", "cpus", "seed", "late_s"),
 )
-"""Flags that are settings of a host as they are."""
+"""Flags that are passed on as settings of a host."""
 _BANNER: Final = """\
 lambda host at {url}
 {limits}
   export {exports}
   sbench write --executor lambda --function {name} --number 50 --mb 8
 logs: {logs}
-what it did: {url}/sbench/status, and here after Ctrl-C"""
+statistics: {url}/sbench/status, and here after Ctrl-C"""
 
 _FAULTS: Final = {
-    InvokeFault.THROTTLE: "Answer 429 TooManyRequestsException.",
-    InvokeFault.CUT: "Take and run an event, and reset the connection.",
+    InvokeFault.THROTTLE: "Respond with 429 TooManyRequestsException.",
+    InvokeFault.CUT: "Accept and run an event, but reset the connection.",
     InvokeFault.DUPLICATE: "Deliver an event twice.",
-    InvokeFault.LATE: "Hold an event, or of a duplicate the second delivery.",
+    InvokeFault.LATE: "Delay an event; for a duplicate, its second delivery.",
     InvokeFault.DROP: "Accept an event and never deliver it.",
     InvokeFault.KILL: "Kill the environment as soon as it has the event.",
 }
@@ -75,19 +75,19 @@ _FAULTS: Final = {
 
 @click.command("lambda-host", context_settings={"ignore_unknown_options": False})
 @port_option
-@option("--region", default="us-east-1", help="Where it says that it is.")
+@option("--region", default="us-east-1", help="Region of the functions.")
 @group(
-    # What is run, and how.
+    # Functions and their environments.
     option(
         "--function",
         multiple=True,
         default=("sbench-worker",),
-        help="Name that can be invoked; as often as you like.",
+        help="Name of a function; may be repeated.",
     ),
     option(
         "--code",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Directory with the function's code; this installation without it.",
+        help="Directory with the function's code; by default this installation.",
     ),
     option(
         "--layer",
@@ -97,70 +97,74 @@ _FAULTS: Final = {
     ),
     option("--handler", default=_HANDLER, help="MODULE.FUNCTION."),
     option("--preload", multiple=True, help="Module to import before environments are forked."),
-    harmless("--memory", type=int, default=1769, metavar="MIB", help="Per function."),
-    harmless("--timeout", type=Duration(), default=900.0, help="Seconds to live."),
+    harmless("--memory", type=int, default=1769, metavar="MIB", help="Memory per function."),
+    harmless(
+        "--timeout", type=Duration(), default=900.0, help="Time limit of a function in seconds."
+    ),
     harmless("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
-    option("--share-packages", is_flag=True, help="Created functions see this installation."),
-    option("--pass", multiple=True, metavar="NAME", help="Variable to hand on."),
+    option(
+        "--share-packages", is_flag=True, help="Let created functions import this installation."
+    ),
+    option("--pass", multiple=True, metavar="NAME", help="Variable to pass to functions."),
 )
 @group(
-    # What stops a function, and what stops its callers.
-    harmless("--concurrency", type=int, default=1000, help="In the account."),
-    harmless("--reserved", type=int, help="Reserved for each function."),
+    # Limits of functions and of callers.
+    harmless("--concurrency", type=int, default=1000, help="Concurrency of the account."),
+    harmless("--reserved", type=int, help="Concurrency reserved for each function."),
     harmless("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
-    harmless("--burst", type=int, default=1000, help="Requests at once."),
+    harmless("--burst", type=int, default=1000, help="Burst of requests."),
     harmless(
         "--launch-rate",
         type=float,
         metavar="N",
         help="New environments of each function per second; AWS: 100.",
     ),
-    harmless("--launch-burst", type=int, default=1000, help="New environments at once."),
-    harmless("--event-retries", type=int, default=0, help="Of a failed event."),
-    harmless("--event-age", type=Duration(), default=60.0, help="Seconds in the queue."),
+    harmless("--launch-burst", type=int, default=1000, help="Burst of new environments."),
+    harmless("--event-retries", type=int, default=0, help="Retries of a failed event."),
+    harmless("--event-age", type=Duration(), default=60.0, help="Maximum seconds in the queue."),
     harmless(
         "--retry-delay",
         type=Duration(),
         default=1.0,
-        help="Seconds before a retry; doubles.",
+        help="Seconds before the first retry; doubles.",
     ),
     harmless(
         "--init-timeout",
         type=Duration(),
         default=60.0,
-        help="Seconds that an environment may take to start.",
+        help="Maximum seconds for the start of an environment.",
     ),
     harmless("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
     harmless("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
-    option("--no-memory-limit", is_flag=True, help="Let environments have any memory."),
+    option("--no-memory-limit", is_flag=True, help="Do not limit the memory of environments."),
 )
 @group(
-    # Which requests go wrong.
+    # Injected faults.
     *(
         harmless(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
-    harmless("--late-s", type=Duration(), default=3600.0, help="How long --late is."),
-    harmless("--seed", type=int, default=0, help="Decides what fails."),
+    harmless("--late-s", type=Duration(), default=3600.0, help="Delay of --late in seconds."),
+    harmless("--seed", type=int, default=0, help="Seed of the choice of failures."),
 )
-@harmless("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
+@harmless("--scripted", is_flag=True, help="Run no processes; the host itself responds.")
 @harmless(
     "--duration",
     type=Duration(),
     default=0.0,
     show_default=False,
-    help="Seconds that a --scripted call lasts.",
+    help="Duration of a --scripted call in seconds.",
 )
 @option(
     "--log-dir",
     type=FOLDER,
-    help="Directory for what functions print; a temporary one without it.",
+    help="Directory for the output of functions; by default a temporary one.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int:  # noqa: ANN401
-    """Answer AWS Lambda's Invoke API on this machine, each function in a process.
+    """Serve AWS Lambda's Invoke API on this machine, with each function in a process.
 
-    With a COMMAND, run it with the host's address in its environment, and end with it.
+    With a COMMAND, run it with the host's address in its environment, and exit with it.
     """
     settings = _settings(log_dir, flags)
     functions = _functions(settings, flags)
@@ -202,7 +206,7 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
     if not 0 < flags["timeout"] <= MAX_TIMEOUT_S:
         raise UsageError(f"--timeout must be above 0 and at most 900, got {flags['timeout']:g}")
     if flags["duration"] < 0 or (flags["reserved"] or 0) < 0:
-        raise UsageError("--duration and --reserved are not negative")
+        raise UsageError("--duration and --reserved must not be negative")
     return HostSettings(
         **{name: flags[name] for name in _SETTINGS},
         logs=None if logs is None else logs.resolve(),
@@ -226,9 +230,9 @@ def _rule(kind: InvokeFault, text: str) -> FaultRule:
 
 
 def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaFunction]:
-    ours = flags["code"] is None and flags["handler"] == _HANDLER
+    is_worker = flags["code"] is None and flags["handler"] == _HANDLER
     if not all(flags["function"]):
-        raise UsageError("--function needs a name", hint="as in --function sbench-worker")
+        raise UsageError("--function needs a name", hint="write --function sbench-worker")
     function = LambdaFunction(
         name="",
         arn="",
@@ -237,11 +241,11 @@ def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaF
         layers=tuple(layer.resolve() for layer in flags["layer"]),
         memory_mib=flags["memory"],
         timeout_s=flags["timeout"],
-        # Not the handler itself: it notes when its environment was born.
+        # The handler itself is not preloaded, as it records the creation time of its environment.
         preload=("serverless_bench.worker.delivery", *flags["preload"])
-        if ours
+        if is_worker
         else flags["preload"],
-        rehearse=({"call": _REHEARSE, "arguments": [rehearsal(_FIRST_JOB)]},) if ours else (),
+        rehearse=({"call": _REHEARSE, "arguments": [rehearsal(_FIRST_JOB)]},) if is_worker else (),
     )
     return [
         replace(function, name=name, arn=arn(settings.region, name)) for name in flags["function"]
@@ -266,15 +270,15 @@ def _exports(region: str, url: str) -> dict[str, str]:
 
 @contextmanager
 def _credentials() -> Iterator[None]:
-    """Have credentials in the environment: the user's, or those of the embedded store."""
+    """Provide credentials in the environment: the user's, or those of the embedded store."""
     from serverless_bench.aws.client import explained, open_session
 
     session = open_session()
-    # A machine outside AWS would wait for it in vain.
+    # On a machine outside AWS, this provider would wait until its timeout.
     session.get_component("credential_provider").remove("iam-role")
     with explained("credentials"):
-        found = session.get_credentials()
-    if found is not None:
+        credentials = session.get_credentials()
+    if credentials is not None:
         yield
         return
     try:
@@ -285,5 +289,5 @@ def _credentials() -> Iterator[None]:
     except PluginError as exc:
         hint = f"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or: {exc.hint}"
         raise PluginError(
-            f"there are no credentials to give to functions; {exc}", hint=hint
+            f"there are no credentials to pass to functions; {exc}", hint=hint
         ) from exc

@@ -1,4 +1,4 @@
-"""``sbench localstack``."""
+"""The command ``sbench localstack``."""
 
 import asyncio
 import tempfile
@@ -27,25 +27,25 @@ LocalStack {version} at {url}
   export {exports}
   sam build && sam deploy
   sbench write --executor lambda --stack sbench --number 50 --mb 8
-ends with Ctrl-C, and keeps nothing"""
+stop it with Ctrl-C; it keeps no data"""
 _TICK_S: Final = 0.2
 
 
 @click.command("localstack")
 @port_option
-@harmless("--concurrency", type=int, default=1000, help="Functions at once.")
+@harmless("--concurrency", type=int, default=1000, help="Maximum number of concurrent functions.")
 @option(
     "--log",
     type=FILE,
-    help="File for what LocalStack says; one in the cache directory without it.",
+    help="File for LocalStack's output; by default a file in the cache directory.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 def command(command: tuple[str, ...], port: int, concurrency: int, log: Path | None) -> int:
     """Run LocalStack, with functions as processes, to try a stack without an account.
 
-    The first time it is installed, in an environment of its own: 350 MB, from the
+    The first call installs it into a separate environment: 350 MB, from the
     package index. With a COMMAND, run it with LocalStack's address in its environment,
-    and end with it.
+    and exit with it.
     """
     root = default_directory()
     installed = prepare(root, aside)

@@ -1,7 +1,8 @@
-"""``sbench plan --simulate COMMAND``: a run directory of what a command would do.
+"""``sbench plan --simulate COMMAND``: simulated run directory of a command.
 
-Where many requests are refused, a run ends when the longest wait that somebody drew is over: one
-simulation is one draw, as one run is. So several say between which values another run lies.
+If many requests are rejected, the end of a run depends on the longest random wait of any client:
+a simulation is a single sample, like a run. Multiple simulations therefore show the range in
+which another run is likely to lie.
 """
 
 import json
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 
 
 _FIGURES: Final[Mapping[str, "Callable[[Summary], float | None]"]] = {
-    "whole_bytes_per_s": lambda one: one.whole_bytes_per_s,
-    "peak_1s_bytes_per_s": lambda one: one.peak_1s_bytes_per_s,
-    "t50_s": lambda one: one.done_s["t50"],
-    "t99_s": lambda one: one.done_s["t99"],
-    "span_s": lambda one: one.span_s,
-    "throttled": lambda one: one.attempt_stats.throttled,
+    "whole_bytes_per_s": lambda summary: summary.whole_bytes_per_s,
+    "peak_1s_bytes_per_s": lambda summary: summary.peak_1s_bytes_per_s,
+    "t50_s": lambda summary: summary.done_s["t50"],
+    "t99_s": lambda summary: summary.done_s["t99"],
+    "span_s": lambda summary: summary.span_s,
+    "throttled": lambda summary: summary.attempt_stats.throttled,
 }
 FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
     "whole_bytes_per_s": format_rate,
     "peak_1s_bytes_per_s": format_rate,
     "throttled": "{:.0f}".format,
 }
-"""Of the others: seconds."""
+"""Formats of figures; the rest are in seconds."""
 
 
 def simulate_command(
@@ -52,22 +53,22 @@ def simulate_command(
     Parameters
     ----------
     words
-        The command and its flags, as behind ``sbench``; they say where the run goes.
+        The command and its flags, as after ``sbench``; they determine the run directory.
     flags
-        Of ``sbench plan``.
+        Flags of ``sbench plan``.
     account
         The fields of ``Deployed``.
 
     Raises
     ------
     UsageError
-        If there is no such command, or one of its flags is wrong, or cannot be simulated.
+        If the command is unknown, or a flag is invalid or cannot be simulated.
     """
     from serverless_bench.lab.simulation.limits import Deployed
     from serverless_bench.lab.simulation.model import AWS_LAMBDA, load_model
 
     model = load_model(flags["model"] or AWS_LAMBDA.name)
-    # Without Lambda there is no account, and no quota but one that is asked for.
+    # Without Lambda there is no account, and no quota unless requested.
     quota = account["quota"] if model.function.on_lambda else flags["quota"]
     deployed = Deployed(**{**account, "quota": quota})
     prepared = prepare_command(words)
@@ -76,7 +77,7 @@ def simulate_command(
 
     refuse_unknown(prepared.job)
     if flags["runs"] > 1:
-        return _several(prepared, flags, model, deployed)
+        return _simulate_repeatedly(prepared, flags, model, deployed)
     from serverless_bench.reporters import FOR_TERMINALS, open_reporter, write_report
 
     style = flags["format"]
@@ -95,10 +96,10 @@ def simulate_command(
     return summary.exit_code()
 
 
-def _several(
+def _simulate_repeatedly(
     prepared: Prepared, flags: Mapping[str, Any], model: "Model", deployed: "Deployed"
 ) -> int:
-    """Simulate a job with one seed after the other, and say between which values it lies."""
+    """Simulate a job with consecutive seeds, and report the range of its figures."""
     job, root, count = job_of(prepared), prepared.directory, flags["runs"]
     in_json = "json" in {flags["format"], prepared.output.format}
     jobs = [replace(job, seed=job.seed + number) for number in range(count)]
@@ -109,8 +110,8 @@ def _several(
         _, summary = _simulated(seeded, prepared, root / str(number + 1), flags, model, deployed)
         summaries.append(summary)
         code = code or summary.exit_code()
-    found = spreads(summaries)
-    # How likely another run of the same kind lies between the lowest and the highest.
+    ranges = spreads(summaries)
+    # Probability that another run of the same kind lies between the lowest and the highest.
     chance = (count - 1) / (count + 1)
     if in_json:
         document = {
@@ -118,28 +119,28 @@ def _several(
             "runs": count,
             "first_seed": job.seed,
             "between": chance,
-            "figures": found,
+            "figures": ranges,
         }
         say_json(json.dumps(document))
         return code
     say(f"{job.workload}: SIMULATED with the model {model.name}, seeds from {job.seed} on")
     say(f"{'':<20}{'lowest':>14}{'median':>14}{'highest':>14}")
-    for name, spread in found.items():
-        shown = FORMATS.get(name, format_seconds)
-        say(f"{name:<20}{''.join(f'{shown(value):>14}' for value in spread.values())}")
+    for name, spread in ranges.items():
+        format_figure = FORMATS.get(name, format_seconds)
+        say(f"{name:<20}{''.join(f'{format_figure(value):>14}' for value in spread.values())}")
     say(f"{chance:.0%} of further runs lie between the lowest and the highest")
     return code
 
 
 def spreads(summaries: "Sequence[Summary]") -> dict[str, dict[str, float]]:
     """Return lowest, median and highest of the figures that all runs have."""
-    found = {}
+    ranges = {}
     for name, figure_of in _FIGURES.items():
         values = [value for value in map(figure_of, summaries) if value is not None]
         if len(values) == len(summaries):
             middle = statistics.median(values)
-            found[name] = {"low": min(values), "median": middle, "high": max(values)}
-    return found
+            ranges[name] = {"low": min(values), "median": middle, "high": max(values)}
+    return ranges
 
 
 def _simulated(
@@ -160,7 +161,7 @@ def _simulated(
 
 
 def _check_output(prepared: Prepared, runs: int) -> None:
-    """Refuse what would be of a run that happened, or could not be told from one."""
+    """Reject flags that need a real run, or would hide that the run is simulated."""
     output = prepared.output
     for flag, value in (
         ("--ceiling", output.ceiling),
@@ -169,10 +170,10 @@ def _check_output(prepared: Prepared, runs: int) -> None:
         ("--metrics", output.display.metrics),
     ):
         if value:
-            raise UsageError(f"{flag} is not simulated", hint="leave it out: docs/simulate.md")
+            raise UsageError(f"{flag} is not simulated", hint="omit it, see docs/simulate.md")
     if runs > 1 and output.key_file is not None:
-        raise UsageError("--runs makes objects of several runs", hint="leave out --key-file")
+        raise UsageError("--runs creates objects of more than one run", hint="omit --key-file")
     if runs > 1 and output.format not in {None, "text", "json"}:
         raise UsageError(
-            f"--runs has no report as {output.format}", hint="sbench report of one of them"
+            f"--runs has no report as {output.format}", hint="use sbench report for one of them"
         )

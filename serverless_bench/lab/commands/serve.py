@@ -1,4 +1,4 @@
-"""``sbench serve``."""
+"""The command ``sbench serve``."""
 
 import json
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ serving at {url}
   export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
   sbench write --endpoint-url {url} --bucket any --key-file keys.txt
   sbench read --endpoint-url {url} --bucket any --key-file keys.txt
-what it did: {url}/-/statistics, and here after Ctrl-C"""
+statistics: {url}/-/statistics, and here after Ctrl-C"""
 
 _FAULTS = {
     FaultKind.SLOWDOWN: "503 SlowDown.",
@@ -62,17 +62,17 @@ _FAULTS = {
 @option(
     "--witness",
     type=FILE,
-    help="Write every request here, for sbench check.",
+    help="Write all requests to this file, for sbench check.",
 )
 @harmless(
     "--express",
     type=click.FloatRange(min=1),
     metavar="SECONDS",
-    help="Buckets called ...--ZONE--x-s3 are directory buckets, whose sessions last so long.",
+    help="Treat buckets ...--ZONE--x-s3 as directory buckets, with sessions of this lifetime.",
 )
-@harmless("--strict", is_flag=True, help="Only what was written here can be read.")
+@harmless("--strict", is_flag=True, help="Let clients read only written objects.")
 @group(
-    # One rate per fault, 0 to 1.
+    # Rate of each fault, 0 to 1.
     *(
         harmless(
             f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text
@@ -82,18 +82,18 @@ _FAULTS = {
     harmless(
         "--racy-conditions",
         is_flag=True,
-        help="Compare and write in two steps, a millisecond apart, where a write has a condition.",
+        help="Compare and write conditional writes in two steps, a millisecond apart.",
     ),
-    harmless("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
-    harmless("--seed", type=int, default=0, help="Decides what fails."),
+    harmless("--flip-bits", type=int, default=3, help="Number of bits that --flip inverts."),
+    harmless("--seed", type=int, default=0, help="Seed of the choice of failures."),
     option(
         "--log",
         type=FILE,
-        help="Write every injected fault here, one JSON line each.",
+        help="Write injected faults to this file, in JSON Lines.",
     ),
 )
 @group(
-    # None
+    # Limits on latency and rates.
     harmless(
         "--latency",
         metavar="DIST",
@@ -102,16 +102,20 @@ _FAULTS = {
     harmless(
         "--queue",
         metavar="N:DIST",
-        help="Serve N requests on objects at once, each for so long; the others wait.",
+        help="Serve N requests on objects at once, for a time of this distribution; the rest wait.",
     ),
-    harmless("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
-    harmless("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
-    harmless("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
+    harmless("--connection-rate", type=float, metavar="MIB/S", help="Rate per connection."),
+    harmless(
+        "--function-burst", type=float, metavar="MIB", help="Burst per function and direction."
+    ),
+    harmless(
+        "--function-rate", type=float, metavar="MIB/S", help="Rate after the burst is used up."
+    ),
     harmless(
         "--function-memory",
         type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
         metavar="MB",
-        help="Burst and rate of a Lambda function of so much memory.",
+        help="Burst and rate of a Lambda function with this memory.",
     ),
     network_quota_option,
     harmless(
@@ -119,12 +123,14 @@ _FAULTS = {
         type=click.FloatRange(0, 1, min_open=True),
         metavar="SHARE",
         show_default=False,
-        help="Only this share of the burst and the rate of --function-memory.",
+        help="Fraction of the burst and the rate of --function-memory.",
     ),
     harmless("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
     harmless("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
     harmless(
-        "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
+        "--stall",
+        metavar="AT:FOR",
+        help="Send no response for FOR seconds, AT seconds after the first.",
     ),
     harmless(
         "--clock-skew",
@@ -132,14 +138,14 @@ _FAULTS = {
         default=0.0,
         show_default=False,
         metavar="S",
-        help="Error of its clock.",
+        help="Error of the clock in seconds.",
     ),
 )
 def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # noqa: ANN401 - groups
     """Serve S3 without keeping data, for calibration and for planned faults.
 
-    Uploads are compared with what their keys say and forgotten; downloads are made anew.
-    Every bucket exists, and any credentials do.
+    Uploads are compared with the content of their keys and discarded; downloads are
+    generated. All buckets exist, and any credentials are accepted.
     """
     settings = LoopbackSettings(
         host=host,
@@ -167,16 +173,16 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
     )
     with LoopbackServer(settings) as server:
         try:
-            # Whoever reads the first line may end it before the last one is written.
+            # A reader of the first line may end the server before the last one is written.
             say(*_BANNER.format(url=server.endpoint_url).splitlines())
             server.serve_forever()
         except KeyboardInterrupt:
-            # Ctrl-C and SIGTERM are how it ends.
+            # Ctrl-C and SIGTERM end the server.
             say_json(json.dumps(server.state.statistics()))
 
 
 def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the network of each function, as its flags or AWS's model say."""
+    """Return the network of each function, from its flags or from AWS's model."""
     memory, scale = flags["function_memory"], flags["function_scale"]
     if memory is None:
         for name in ("network_quota", "function_scale"):
@@ -189,8 +195,8 @@ def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:
         }
     if flags["function_burst"] is not None or flags["function_rate"] is not None:
         raise UsageError(
-            "--function-memory says burst and rate already",
-            hint="leave --function-burst and --function-rate out",
+            "--function-memory already determines burst and rate",
+            hint="omit --function-burst and --function-rate",
         )
     rate = function_network(memory, quota_mbps=flags["network_quota"] or BASE_MBPS)
     return {

@@ -1,9 +1,9 @@
-"""What tests read and set while a host runs, and environments for another Lambda than ours.
+"""Calls for tests while a host runs, and environments for other implementations of Lambda.
 
-LocalStack decides itself when it wants an environment and which event goes where; it
-only has them made here. A client needs nothing but HTTP::
+LocalStack itself decides when it needs an environment and where each event goes; it only has
+them created here. A client needs only HTTP::
 
-    POST   /sbench/environments                  make one; it has requested an event
+    POST   /sbench/environments                  create an environment that requests an event
     POST   /sbench/environments/ID/invocations   the body is the event
     GET    /sbench/environments/ID/logs
     DELETE /sbench/environments/ID
@@ -34,30 +34,30 @@ from serverless_bench.lab.lambda_host.settings import (
 
 
 class AdminApi:
-    """Answers ``/sbench/...``; an environment that is made on request is a process.
+    """Handler of ``/sbench/...``; an environment created on request is a process.
 
     Parameters
     ----------
     host
-        Whose limits and variables environments have.
+        Host whose limits and variables the environments have.
     """
 
     def __init__(self, host: LambdaHost) -> None:
         self._host = host
         self._lent: dict[str, Pool] = {}
-        one = "/sbench/environments/{id}"
+        environment = "/sbench/environments/{id}"
         self.routes = [
             web.get("/sbench/status", self._status),
             operation("PUT", "/sbench/faults", 200, self._set_faults),
             operation("POST", "/sbench/release", 200, self._release),
             web.post("/sbench/environments", self._make),
-            web.post(f"{one}/invocations", self._invoke),
-            web.get(f"{one}/logs", self._logs),
-            web.delete(one, self._end),
+            web.post(f"{environment}/invocations", self._invoke),
+            web.get(f"{environment}/logs", self._logs),
+            web.delete(environment, self._end),
         ]
 
     async def _status(self, request: web.Request) -> web.Response:
-        """Say what happened so far; with ``?memory=1`` also what the environments use."""
+        """Return the statistics so far; with ``?memory=1`` also the memory of the environments."""
         status = self._host.statistics()
         if request.query.get("memory"):
             pids = [
@@ -69,7 +69,7 @@ class AdminApi:
         return reply(200, status)
 
     def _set_faults(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
-        """Take a new plan; faults that it does not name are off."""
+        """Set a new plan; faults that it does not contain are off."""
         host = self._host
         try:
             rules = {
@@ -84,7 +84,7 @@ class AdminApi:
         return {"faults": sorted(rules)}
 
     def _release(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
-        """Deliver the events that are held."""
+        """Deliver the events that are on hold."""
         return {"released": self._host.events.release()}
 
     async def _make(self, request: web.Request) -> web.Response:
@@ -103,7 +103,7 @@ class AdminApi:
         return reply(201, {"id": name})
 
     async def _invoke(self, request: web.Request) -> web.Response:
-        """Have an environment handle an event; a dead one is replaced before that."""
+        """Have an environment handle an event; a dead environment is replaced first."""
         lent = self._find(request)
         call = InvokeRequest(
             request_id=request.headers.get("X-Sbench-Request-Id") or str(uuid.uuid4()),
@@ -120,7 +120,7 @@ class AdminApi:
             return outcome(call, await lent.run(call, timeout_s), log=True)
 
     async def _logs(self, request: web.Request) -> web.Response:
-        """Return all that the function has printed."""
+        """Return the complete output of the function."""
         text = b"".join(path.read_bytes() for path in self._find(request).logs if path.exists())
         return web.Response(body=text, content_type="text/plain")
 
@@ -131,7 +131,7 @@ class AdminApi:
         return reply(204, None)
 
     async def stop(self) -> None:
-        """End all."""
+        """End all environments."""
         while self._lent:
             await self._lent.popitem()[1].kill()
 
@@ -149,11 +149,11 @@ def _memory(pids: list[int]) -> dict[str, Any]:
         try:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         kib = {line.split(":")[0]: int(line.split()[1]) for line in lines[1:]}
         pss, rss, read = pss + kib["Pss"], rss + kib["Rss"], read + 1
-    each = max(read, 1)
-    return {"environments": read, "pss_kib_each": pss / each, "rss_kib_each": rss / each}
+    divisor = max(read, 1)
+    return {"environments": read, "pss_kib_each": pss / divisor, "rss_kib_each": rss / divisor}
 
 
 def _function(body: dict[str, object]) -> LambdaFunction:

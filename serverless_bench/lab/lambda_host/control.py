@@ -1,4 +1,4 @@
-"""The part of the control API, layers included, that Lithops and ``sbench doctor`` use.
+"""The control API, as far as Lithops and ``sbench doctor`` use it, including layers.
 
 (AWS Lambda API reference; the dates in the paths are versions of the API.)
 """
@@ -29,39 +29,39 @@ _LAYERS: Final = "/2018-10-31/layers"
 
 
 class Layers:
-    """Every layer of the account; a method for each operation, and called so.
+    """All layers of the account, with a method named after each operation.
 
     Parameters
     ----------
     region
-        Part of their addresses.
+        Region in their ARNs.
     directory
-        Their content goes here.
+        Directory for their content.
     """
 
     def __init__(self, region: str, directory: Path) -> None:
         self._prefix = f"arn:aws:lambda:{region}:{ACCOUNT}:layer"
         self._directory = directory
         self._versions: dict[tuple[str, int], dict[str, Any]] = {}
-        """As the API describes them."""
+        """Versions, in the format of the API."""
         self._last: Counter[str] = Counter()
         all_of = f"{_LAYERS}/{{layer}}/versions"
-        one = f"{all_of}/{{version}}"
+        version = f"{all_of}/{{version}}"
         self.routes = [
             operation("GET", _LAYERS, 200, self._list_layers),
             operation("GET", all_of, 200, self._list_layer_versions),
             operation("POST", all_of, 201, self._publish_layer_version),
-            operation("GET", one, 200, self._get_layer_version),
-            operation("DELETE", one, 204, self._delete_layer_version),
+            operation("GET", version, 200, self._get_layer_version),
+            operation("DELETE", version, 204, self._delete_layer_version),
         ]
 
     def find(self, arn: str) -> Path:
-        """Return the directory of the version with an address.
+        """Return the directory of the version with an ARN.
 
         Raises
         ------
         ApiError
-            400 if there is no such one.
+            400 if there is no such version.
         """
         layer, _, version = arn.rpartition(":")
         name, number = key = _key(layer, version)
@@ -72,7 +72,7 @@ class Layers:
         return self._directory / name / str(number)
 
     def _list_layers(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
-        # They were published in order: of each the last one stays.
+        # Versions are in the order of publication, so the last of each layer remains.
         latest = {name: described for (name, _), described in self._versions.items()}
         return {
             "Layers": [
@@ -83,8 +83,8 @@ class Layers:
 
     def _list_layer_versions(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         wanted = request.match_info["layer"]
-        found = [described for (name, _), described in self._versions.items() if name == wanted]
-        return {"LayerVersions": found[::-1]}
+        versions = [described for (name, _), described in self._versions.items() if name == wanted]
+        return {"LayerVersions": versions[::-1]}
 
     def _publish_layer_version(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         name = request.match_info["layer"]
@@ -102,15 +102,15 @@ class Layers:
         return self._versions[name, version]
 
     def _get_layer_version(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
-        found = self._versions.get(_key(**request.match_info))
-        if found is None:
+        version = self._versions.get(_key(**request.match_info))
+        if version is None:
             raise ApiError(
                 404, "ResourceNotFoundException", "The resource you requested does not exist."
             )
-        return found
+        return version
 
     def _delete_layer_version(self, request: web.Request, body: dict[str, Any]) -> None:
-        # Functions that have it keep it.
+        # Functions with this layer keep it.
         self._versions.pop(_key(**request.match_info), None)
 
 
@@ -124,16 +124,16 @@ def unzip(content: Mapping[str, Any], directory: Path) -> bytes:
     Raises
     ------
     ApiError
-        400 if there is none in it.
+        400 if the request has no valid zip.
     """
     if "ZipFile" not in content:
         raise ApiError(
-            400, "InvalidParameterValueException", "this host takes code as a ZipFile only"
+            400, "InvalidParameterValueException", "this host accepts code only as a ZipFile"
         )
     data = base64.b64decode(content["ZipFile"])
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            # extractall() keeps every member inside, whatever its name says.
+            # extractall() keeps all members inside, regardless of their names.
             archive.extractall(directory)
             for member in archive.infolist():
                 mode = stat.S_IMODE(member.external_attr >> 16)
@@ -149,12 +149,12 @@ def unzip(content: Mapping[str, Any], directory: Path) -> bytes:
 
 
 def sha256(data: bytes) -> str:
-    """Return a checksum as the API has it."""
+    """Return a checksum in the format of the API."""
     return base64.b64encode(hashlib.sha256(data).digest()).decode()
 
 
 def stamp() -> str:
-    """Return now as the API has it."""
+    """Return the present time in the format of the API."""
     return utc_stamp(separators=True).replace("Z", ".000+0000")
 
 
@@ -174,35 +174,35 @@ _Members = dict[str, Any]
 
 
 class ControlApi:
-    """Creates, describes and deletes functions; a method for each operation, and called so.
+    """Creates, describes and deletes functions, with a method named after each operation.
 
     Parameters
     ----------
     host
-        Which one.
+        Host of the functions.
     layers
-        What they may have.
+        Layers that functions may use.
     directory
-        Code goes here.
+        Directory for code.
     """
 
     def __init__(self, host: LambdaHost, layers: Layers, directory: Path) -> None:
         self._host = host
         self._layers = layers
         self._directory = directory
-        one = f"{_FUNCTIONS}/{{name}}"
+        function = f"{_FUNCTIONS}/{{name}}"
         reserved = "/functions/{name}/concurrency"
         events = "/2019-09-25/functions/{name}/event-invoke-config"
-        # botocore's paths lost their last slash in 2025: "/?".
+        # botocore removed the last slash of these paths in 2025, hence "/?".
         self.routes = [
             web.post("{_:/?}", _get_caller_identity),
             operation("POST", _FUNCTIONS, 201, self._create_function),
             operation("GET", f"{_FUNCTIONS}{{_:/?}}", 200, self._list_functions),
-            operation("GET", one, 200, self._get_function),
-            operation("DELETE", one, 204, self._delete_function),
-            operation("GET", f"{one}/configuration", 200, self._get_function_configuration),
-            operation("PUT", f"{one}/configuration", 200, self._update_function_configuration),
-            operation("PUT", f"{one}/code", 200, self._update_function_code),
+            operation("GET", function, 200, self._get_function),
+            operation("DELETE", function, 204, self._delete_function),
+            operation("GET", f"{function}/configuration", 200, self._get_function_configuration),
+            operation("PUT", f"{function}/configuration", 200, self._update_function_configuration),
+            operation("PUT", f"{function}/code", 200, self._update_function_code),
             operation("GET", f"/2019-09-30{reserved}", 200, self._get_function_concurrency),
             operation("PUT", f"/2017-10-31{reserved}", 200, self._put_function_concurrency),
             operation("DELETE", f"/2017-10-31{reserved}", 204, self._delete_function_concurrency),
@@ -231,7 +231,9 @@ class ControlApi:
         return self._deploy(self._configured(function, body), body.get("Code", {}), body)
 
     def _list_functions(self, request: web.Request, body: dict[str, Any]) -> _Members:
-        return {"Functions": [_description(each) for each in self._host.functions.values()]}
+        return {
+            "Functions": [_description(installed) for installed in self._host.functions.values()]
+        }
 
     def _get_function(self, request: web.Request, body: dict[str, Any]) -> _Members:
         installed = self._find(request)
@@ -300,7 +302,7 @@ class ControlApi:
     ) -> _Members:
         installed = self._find(request)
         address = f"{installed.function.arn}:{LATEST}"
-        # The host's own functions have those of its flags.
+        # Built-in functions of the host have the configuration from its flags.
         if "Events" not in installed.created and installed.function.code is not None:
             raise ApiError(
                 404,
@@ -324,7 +326,7 @@ class ControlApi:
         installed.created["Events"] = True
         return self._get_function_event_invoke_config(request, body)
 
-    # What they share.
+    # Shared helpers.
 
     def _find(self, request: web.Request) -> InstalledFunction:
         return self._host.find(request.match_info["name"], request.query.get("Qualifier", ""))
@@ -357,10 +359,10 @@ class ControlApi:
 
 
 async def _get_caller_identity(request: web.Request) -> web.Response:
-    """Answer for STS, another service, on the same address."""
+    """Respond like STS, a different service, at the same address."""
     action = parse_qs((await request.read()).decode()).get("Action")
     if action != ["GetCallerIdentity"]:
-        raise ApiError(400, "InvalidAction", f"this host cannot do {action}")
+        raise ApiError(400, "InvalidAction", f"this host does not support {action}")
     text = _IDENTITY.format(account=ACCOUNT, request=uuid.uuid4())
     return web.Response(text=text, content_type="text/xml")
 

@@ -1,4 +1,4 @@
-"""What a host has done, and how much may run at once."""
+"""Counters of a host, and its limits on concurrency."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -14,21 +14,21 @@ class HostCounters:
     invokes: int = 0
     """Invoke requests of any kind."""
     accepted: int = 0
-    """Of those, answered with a 2xx or cut after being taken."""
+    """Requests with a 2xx response, or cut after acceptance."""
     events: int = 0
-    """Of those, asynchronous ones."""
+    """Accepted asynchronous requests."""
     throttled: int = 0
     rejected: int = 0
-    """Answered with another 4xx."""
+    """Requests with a 4xx response other than 429."""
     cut: int = 0
     duplicated: int = 0
     late: int = 0
     dropped: int = 0
     killed: int = 0
     expired: int = 0
-    """Events that grew too old in the queue."""
+    """Events that exceeded the maximum age in the queue."""
     retried: int = 0
-    """Further deliveries of events that failed."""
+    """Additional deliveries of failed events."""
     delivered: int = 0
     """Deliveries to a function."""
     succeeded: int = 0
@@ -36,34 +36,34 @@ class HostCounters:
     """Deliveries that ended with an error of any kind."""
     timeouts: int = 0
     exits: int = 0
-    """Deliveries during which the process ended by itself."""
+    """Deliveries during which the process exited."""
     cold_starts: int = 0
     running: int = 0
-    """Deliveries at this moment."""
+    """Present number of deliveries."""
     peak_running: int = 0
     waited: int = 0
-    """Events that could not be delivered at once: for concurrency, or for an environment."""
+    """Events with a delayed delivery, due to concurrency or to a missing environment."""
     functions: Counter[str] = field(default_factory=Counter)
-    """Asynchronous ones that were accepted, by function."""
+    """Accepted asynchronous requests by function."""
     first_accepted_ns: int | None = None
     last_accepted_ns: int | None = None
     alive: int = 0
-    """Environments at this moment."""
+    """Present number of environments."""
     peak_alive: int = 0
     ready: int = 0
-    """Environments that have come to their first question for an event, ever."""
+    """Environments that have ever requested a first event."""
     init_ms: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
-    """From the order for an environment to its first question; the last ones."""
+    """Times from the order of an environment to its first request for an event; the latest ones."""
 
     def count_accepted(self, now_ns: int) -> None:
-        """Count an Invoke request that is taken."""
+        """Count an accepted Invoke request."""
         self.accepted += 1
         self.last_accepted_ns = now_ns
         if self.first_accepted_ns is None:
             self.first_accepted_ns = now_ns
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it; durations as median and largest."""
+        """Return all counters; durations as median and maximum."""
         durations: list[float | None] = [*sorted(self.init_ms)] or [None]
         return {
             **{name: getattr(self, name) for name in self.__slots__ if name != "init_ms"},
@@ -80,18 +80,18 @@ SCALING: Final = "FunctionInvocationRateLimitExceeded"
 
 
 class ConcurrencyCounters:
-    """Counts what runs against the account's limit and the functions' own.
+    """Counter of running invocations for the limits of the account and of functions.
 
-    What is reserved for one function, the others cannot have (AWS Lambda developer guide,
-    "Configuring reserved concurrency").
+    Concurrency reserved for a function is not available to other functions (AWS Lambda developer
+    guide, "Configuring reserved concurrency").
 
     Parameters
     ----------
     account
-        Invocations at once.
+        Maximum number of concurrent invocations.
     launch_per_s, launch_burst
-        How fast the concurrency of each function may grow (AWS Lambda developer guide, "Lambda
-        scaling behavior"); None for as fast as the machine can.
+        Rate and burst at which the concurrency of a function may grow (AWS Lambda developer guide,
+        "Lambda scaling behavior"); None for as fast as the machine can.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class ConcurrencyCounters:
         self._launch = launch_per_s, launch_burst
         self._launches: dict[str, TokenBucket] = {}
         self._most: Counter[str] = Counter()
-        """The most that a function ran at once: so many environments it has."""
+        """Maximum concurrency of a function so far, equal to the number of its environments."""
 
     def reason(self, name: str) -> str:
-        """Return which wall function ``name`` has before it."""
+        """Return the limit that applies to function ``name``."""
         return RESERVED if name in self.reserved else ACCOUNT
 
     def refusal(self, name: str, now_ns: int) -> str:
@@ -122,7 +122,7 @@ class ConcurrencyCounters:
         return SCALING if grows and not self._bucket(name, now_ns).available(now_ns) else ""
 
     def enter(self, name: str, now_ns: int) -> None:
-        """Take a place; ask ``refusal`` first."""
+        """Occupy a place; call ``refusal`` first."""
         self._running[name] += 1
         if self._running[name] > self._most[name]:
             self._most[name] += 1
@@ -134,5 +134,5 @@ class ConcurrencyCounters:
         return self._launches[name]
 
     def leave(self, name: str) -> None:
-        """Give it back."""
+        """Release a place."""
         self._running[name] -= 1

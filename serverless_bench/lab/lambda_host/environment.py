@@ -1,4 +1,4 @@
-"""One execution environment: a process that asks for events and answers them."""
+"""An execution environment: a process that requests events and responds to them."""
 
 import asyncio
 import json
@@ -13,56 +13,56 @@ from serverless_bench.lab.lambda_host.functions import LATEST, LambdaFunction
 from serverless_bench.units import MIB
 
 TAIL_BYTES: Final = 4096
-"""How much of the log an invocation may ask for (AWS Lambda API reference, Invoke)."""
+"""Maximum length of the log that an invocation returns (AWS Lambda API reference, Invoke)."""
 MAX_RESPONSE_BYTES: Final = 6_291_556
-"""What the Runtime API takes (message of AWS' own runtime)."""
+"""Maximum response for the Runtime API (message of AWS' runtime)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvokeRequest:
-    """One delivery of an event."""
+    """A delivery of an event."""
 
     request_id: str
     payload: bytes
     client_context: str = ""
     fatal: bool = False
-    """Whether the environment is to be killed as soon as it has the event."""
+    """Whether to kill the environment as soon as it has the event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvokeResponse:
-    """How a delivery ended."""
+    """Result of a delivery."""
 
     body: bytes
     kind: str = ""
-    """AWS' word for the failure; empty if there was none."""
+    """AWS' name of the failure; empty for a success."""
     log: bytes = b""
-    """Its part of the log, at most ``TAIL_BYTES``."""
+    """Part of the log for this delivery, at most ``TAIL_BYTES``."""
 
 
 def failed(kind: str, message: str) -> InvokeResponse:
-    """Return the response in place of a function that gave none."""
+    """Return the response for a function that did not respond."""
     body = {"errorType": kind, "errorMessage": message}
     return InvokeResponse(body=json.dumps(body).encode(), kind=kind)
 
 
 @dataclass(eq=False)
 class InitError(Exception):
-    """The environment did not come to its first event; ``response`` says why."""
+    """The environment never requested its first event; ``response`` has the reason."""
 
     response: InvokeResponse
 
 
-def not_started(why: str, kind: str = "Runtime.ExitError") -> InitError:
-    """Return the error of an environment that itself said nothing."""
-    return InitError(failed(kind, f"RequestId:  Error: {why}"))
+def not_started(reason: str, kind: str = "Runtime.ExitError") -> InitError:
+    """Return the error of an environment that did not report an error itself."""
+    return InitError(failed(kind, f"RequestId:  Error: {reason}"))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Environment:
-    """A process and what the Runtime API needs to know about it.
+    """A process, and its state in the Runtime API.
 
-    ``Pool.spawn`` makes it; after ``started`` it serves one ``invoke`` at a time.
+    ``Pool.spawn`` creates it; after ``started`` it serves one ``invoke`` at a time.
     """
 
     function: LambdaFunction
@@ -70,15 +70,15 @@ class Environment:
     """Name of its log stream."""
     log: Path
     kill: Callable[[int], None]
-    """Ends the process with a number, and all that it started."""
+    """Function that ends the process with a number, and all processes started by it."""
     init_s: float
     pid: int = 0
     exited: asyncio.Future[int] = field(init=False)
     failure: bytes = b""
-    """What it posted as its initialisation error."""
+    """Initialisation error that it posted."""
     started_ns: int = field(default_factory=monotonic_ns)
     init_ms: float | None = None
-    """From the order to its first question for an event; reported once."""
+    """Time from the order to its first request for an event; reported only once."""
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _orders: "asyncio.Queue[Mapping[str, Any] | None]" = field(default_factory=asyncio.Queue)
     _current: tuple[str, "asyncio.Future[InvokeResponse]"] | None = None
@@ -88,53 +88,53 @@ class Environment:
         """Whether its process runs."""
         return not self.exited.done()
 
-    # What the Runtime API does with it.
+    # Methods for the Runtime API.
 
     async def next_order(self) -> Mapping[str, Any] | None:
-        """Return the next event for the process; None if it is to have no more."""
+        """Return the next event for the process; None if there will be no more events."""
         self._idle.set()
         order = await self._orders.get()
         self._idle.clear()
         return order
 
     def respond(self, request_id: str, response: InvokeResponse) -> bool:
-        """Take the response of the process; return whether it had that request."""
+        """Accept the response of the process; return whether it had that request."""
         if self._current is None or self._current[0] != request_id or self._current[1].done():
             return False
         self._current[1].set_result(response)
         return True
 
-    # What the host does with it.
+    # Methods for the host.
 
     async def started(self) -> None:
-        """Wait until the process asks for its first event.
+        """Wait until the process requests its first event.
 
         Raises
         ------
         InitError
-            If it does not.
+            If it fails to do so.
         """
         if not await self._in_time(self._idle.wait(), self.init_s):
             await self.end()
-            found = not_started(
+            error = not_started(
                 f"INIT_REPORT Status: timeout after {self.init_s:.2f} s", "Sandbox.Timedout"
             )
         elif self._idle.is_set():
             self.init_ms = (monotonic_ns() - self.started_ns) / 1e6
             return
         elif self.failure:
-            found = InitError(InvokeResponse(body=self.failure, kind="Init"))
+            error = InitError(InvokeResponse(body=self.failure, kind="Init"))
         else:
-            found = not_started(_exit_text(self.exited.result()))
-        found.response = replace(found.response, log=self._tail(0) if self.log.exists() else b"")
-        raise found
+            error = not_started(_exit_text(self.exited.result()))
+        error.response = replace(error.response, log=self._tail(0) if self.log.exists() else b"")
+        raise error
 
     async def invoke(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
-        """Have the process handle one event; afterwards it may have ended."""
+        """Have the process handle one event, after which it may have ended."""
         answered: asyncio.Future[InvokeResponse] = asyncio.get_running_loop().create_future()
         self._current = (call.request_id, answered)
         start_ns = monotonic_ns()
-        began = self._note(f"START RequestId: {call.request_id} Version: {LATEST}\n")
+        log_position = self._note(f"START RequestId: {call.request_id} Version: {LATEST}\n")
         self._orders.put_nowait(
             {
                 "request_id": call.request_id,
@@ -145,23 +145,23 @@ class Environment:
             }
         )
         if call.fatal:
-            # It may have done everything by then; its response is not read.
+            # The process may have finished the work by then; its response is ignored.
             self.kill(self.pid)
             await asyncio.wait({self.exited})
         in_time = await self._in_time(_both(answered, self._idle), timeout_s)
         peak_mib = _peak_mib(self.pid)
-        whose = f"RequestId: {call.request_id} Error: "
+        prefix = f"RequestId: {call.request_id} Error: "
         if not in_time:
             await self.end()
             text = f"Task timed out after {timeout_s:.2f} seconds"
             self._note(f"{utc_stamp(separators=True)} {call.request_id} {text}\n\n")
-            response = failed("Sandbox.Timedout", whose + text)
+            response = failed("Sandbox.Timedout", prefix + text)
         elif answered.done() and not call.fatal:
             response = answered.result()
         else:
-            response = failed("Runtime.ExitError", whose + _exit_text(self.exited.result()))
+            response = failed("Runtime.ExitError", prefix + _exit_text(self.exited.result()))
         self._report(call.request_id, (monotonic_ns() - start_ns) / 1e6, peak_mib)
-        return replace(response, log=self._tail(began))
+        return replace(response, log=self._tail(log_position))
 
     async def end(self) -> None:
         """Kill the process, and wait for its end."""
@@ -170,9 +170,9 @@ class Environment:
             await asyncio.shield(self.exited)
         self._orders.put_nowait(None)
 
-    async def _in_time(self, happens: Coroutine[Any, Any, Any], timeout_s: float) -> bool:
-        """Wait for something, or for the end of the process; return whether either came."""
-        task: asyncio.Future[Any] = asyncio.create_task(happens)
+    async def _in_time(self, condition: Coroutine[Any, Any, Any], timeout_s: float) -> bool:
+        """Wait for a condition, or the end of the process; return whether either came in time."""
+        task: asyncio.Future[Any] = asyncio.create_task(condition)
         try:
             done, _ = await asyncio.wait(
                 {task, self.exited}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
@@ -182,7 +182,7 @@ class Environment:
             task.cancel()
 
     def _note(self, text: str) -> int:
-        """Append to the log; return where."""
+        """Append to the log; return the position."""
         with self.log.open("ab") as log:
             begin = log.tell()
             log.write(text.encode())
@@ -199,16 +199,16 @@ class Environment:
             f"Max Memory Used: {peak_mib} MB{init}\n"
         )
 
-    def _tail(self, began: int) -> bytes:
+    def _tail(self, log_position: int) -> bytes:
         with self.log.open("rb") as log:
             log.seek(0, 2)
-            log.seek(max(began, log.tell() - TAIL_BYTES))
+            log.seek(max(log_position, log.tell() - TAIL_BYTES))
             return log.read(TAIL_BYTES)
 
 
 async def _both(answered: "asyncio.Future[InvokeResponse]", idle: asyncio.Event) -> None:
-    # Not only the response: an environment is free when it asks again. The event that was
-    # set for this invocation is cleared as soon as the process has it.
+    # Wait for more than the response: an environment is free when it requests the next event. The
+    # asyncio event set for this invocation is cleared as soon as the process has the request.
     await asyncio.shield(answered)
     await idle.wait()
 

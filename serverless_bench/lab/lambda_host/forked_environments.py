@@ -1,8 +1,8 @@
-"""The process that the execution environments of one function's code are forked from.
+"""The process from which the execution environments of a function's code are forked.
 
-It runs as a script, because the function's own code is what has to be on ``sys.path``:
-of this package it takes ``process.fork_server`` alone, and forgets it before the
-function's code is imported, which may hold this package in another version.
+It runs as a script, because the function's code has to be on ``sys.path``. It imports only
+``process.fork_server`` from this package, and removes it again before it imports the function's
+code, which may contain a different version of this package.
 
 ``awslambdaric``'s native client reads the address of the Runtime API when it is
 imported, so it is imported after the fork.
@@ -37,29 +37,32 @@ _HARMLESS: Final = (
     "awslambdaric.lambda_runtime_marshaller",
     "http.client",
 )
-"""What every environment imports and what does not look at its environment variables."""
+"""Modules that all environments import and that do not read environment variables."""
 
 
 def main(control: str, settings_json: str, handler: str = "") -> None:
-    """Serve the host until its end of the control socket closes.
+    """Serve the host until its end of the control socket is closed.
 
     Parameters
     ----------
     control
         Descriptor of the socket to the host; with ``fresh`` this process becomes an
-        execution environment itself, in an interpreter that has nothing preloaded.
+        execution environment itself, in an interpreter without preloaded modules.
     settings_json
-        JSON: ``paths`` come first on ``sys.path``, ``last`` last, ``preload`` are
+        JSON: ``paths`` are put first on ``sys.path``, ``last`` last, ``preload`` are
         modules, ``rehearse`` are calls, and ``scratch`` is the host's directory, which
-        goes with a host that died.
+        is removed if the host dies.
     handler
-        Of a fresh environment.
+        Handler of a fresh environment.
     """
     settings = json.loads(settings_json)
     if settings["paths"]:
-        # The directory of this very file is first otherwise, and not the function's.
-        own = str(Path(__file__).parent)
-        sys.path[:] = [*settings["paths"], *(path for path in sys.path if path != own)]
+        # Otherwise the directory of this file would precede the directories of the function.
+        directory_of_script = str(Path(__file__).parent)
+        sys.path[:] = [
+            *settings["paths"],
+            *(path for path in sys.path if path != directory_of_script),
+        ]
     sys.path += settings["last"]
     if control == "fresh":
         _run(handler)
@@ -77,19 +80,19 @@ def _remove_cgroups(order: dict[str, Any]) -> None:
 
 
 def _prepare(settings: dict[str, Any]) -> None:
-    """Import, and do once for all, what the environments would each do by themselves."""
+    """Import modules and make calls once, which all environments would otherwise repeat."""
     modules = (*_HARMLESS, *settings["preload"])
     imports = [{"call": "importlib:import_module", "arguments": [name]} for name in modules]
     for call in (*imports, *settings["rehearse"]):
         module, _, function = call["call"].partition(":")
         try:
             getattr(importlib.import_module(module), function)(*call["arguments"])
-        except Exception:  # noqa: BLE001 - whoever invokes it gets the error
+        except Exception:  # noqa: BLE001 - the invocation reports the error
             traceback.print_exc()
 
 
 def _become(order: dict[str, Any], _: int | None) -> None:
-    """Be the execution environment that the host orders."""
+    """Become the execution environment that the host orders."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setsid()
     for directory in order["cgroups"]:

@@ -1,4 +1,4 @@
-"""A function: its code, and what its execution environments are given."""
+"""A function: its code, and the contents of its execution environments."""
 
 import os
 import re
@@ -14,27 +14,28 @@ from serverless_bench.lab.lambda_host.settings import MIB_PER_CPU, HostSettings
 
 LATEST: Final = "$LATEST"
 RUNTIME: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
-"""Whatever a function asks for, this is what it gets."""
+"""Runtime that all functions get, whatever they request."""
 PACKAGES: Final = "runtime"
-"""Directory of the runtime's packages within the host's own."""
+"""Directory of the runtime's packages within the host's directory."""
 _SCRIPT: Final = str(Path(__file__).with_name("forked_environments.py"))
-_GIVEN: Final = ("awslambdaric", "boto3", "botocore")
-"""What AWS' Python runtimes bring along (AWS Lambda developer guide, "Building Lambda
-functions with Python"); in the versions that this installation has."""
+_RUNTIME_PACKAGES: Final = ("awslambdaric", "boto3", "botocore")
+"""Packages included in AWS' Python runtimes (AWS Lambda developer guide, "Building Lambda functions
+with Python"), in the versions of this installation.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LambdaFunction:
-    """What an execution environment runs."""
+    """Configuration of a function."""
 
     name: str
     arn: str
     handler: str
-    """``module.function``."""
+    """Handler as ``module.function``."""
     code: Path | None = None
-    """Directory with the unzipped code; None is this very installation."""
+    """Directory with the unzipped code; None for this installation."""
     layers: tuple[Path, ...] = ()
-    """Directories with the unzipped layers; a later one wins."""
+    """Directories with the unzipped layers; later layers take precedence."""
     environment: Mapping[str, str] = field(default_factory=dict)
     memory_mib: int = MIB_PER_CPU
     timeout_s: float = 900.0
@@ -43,13 +44,14 @@ class LambdaFunction:
     rehearse: tuple[Mapping[str, Any], ...] = ()
     """Calls that the fork server makes before it forks: ``call`` and ``arguments``."""
     foreign: bool = False
-    """Whether another Lambda says all of its environment variables, reserved ones too."""
+    """Whether another Lambda determines all of its environment variables, including reserved ones.
+    """
     shared: bool = False
-    """Whether the packages of this installation come last on ``sys.path``."""
+    """Whether the packages of this installation are last on ``sys.path``."""
 
     def interpreter(self) -> list[str]:
-        """Return the command of an interpreter that sees what this function may see."""
-        # -S: without the packages of this installation, -I: or of the user.
+        """Return the command of an interpreter that sees only the packages of this function."""
+        # -S omits the packages of this installation, -I also those of the user.
         flags = ["-P"] if self.code is None else ["-I", "-S"]
         return [sys.executable, *flags, _SCRIPT]
 
@@ -68,7 +70,7 @@ class LambdaFunction:
             return []
         layers = [layer / "python" for layer in reversed(self.layers)]
         within = [layer / "lib" / RUNTIME / "site-packages" for layer in layers]
-        # The order inside Lambda: the function, its layers, the runtime.
+        # Lambda has the same order: the function, its layers, the runtime.
         return [str(path) for path in (self.code, *within, *layers, runtime)]
 
     def variables(self, settings: HostSettings, stream: str, runtime_api: str) -> dict[str, str]:
@@ -77,13 +79,13 @@ class LambdaFunction:
         Parameters
         ----------
         settings
-            Of the host.
+            Settings of the host.
         stream
-            Name of the environment's log stream, which no other one has.
+            Unique name of the environment's log stream.
         runtime_api
-            ``address:port`` that it asks for events.
+            ``address:port`` of the Runtime API.
         """
-        # A function on AWS finds its role's credentials here; ours finds the host's.
+        # On AWS, functions get the credentials of their role in these variables; here, the host's.
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -114,12 +116,12 @@ class LambdaFunction:
 
     @property
     def task_root(self) -> Path:
-        """Where its code lies."""
+        """Directory of its code."""
         return self.code or Path(__file__).parents[3]
 
 
 def make_runtime(directory: Path) -> Path:
-    """Fill ``directory`` with links to what AWS' Python runtime brings along.
+    """Fill ``directory`` with links to the packages of AWS' Python runtime.
 
     Raises
     ------
@@ -134,7 +136,7 @@ def make_runtime(directory: Path) -> Path:
             hint="pip install 'serverless-bench[lambda-host]'",
         ) from exc
     directory.mkdir(parents=True, exist_ok=True)
-    for package in _with_needs(_GIVEN):
+    for package in _with_needs(_RUNTIME_PACKAGES):
         for name in {file.parts[0] for file in package.files or () if file.parts[0] != ".."}:
             link = directory / name
             if not link.is_symlink():
@@ -143,22 +145,22 @@ def make_runtime(directory: Path) -> Path:
 
 
 def _with_needs(names: tuple[str, ...]) -> list[Distribution]:
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     wanted = list(names)
     while wanted:
         name = wanted.pop()
-        if name in found:
+        if name in distributions:
             continue
         try:
-            found[name] = distribution(name)
+            distributions[name] = distribution(name)
         except PackageNotFoundError:
-            continue  # boto3, or what only other platforms need
-        needs = (need for need in found[name].requires or () if "extra ==" not in need)
+            continue  # boto3, or a package for other platforms only
+        needs = (need for need in distributions[name].requires or () if "extra ==" not in need)
         wanted += (re.split(r"[^\w.-]", need)[0] for need in needs)
-    return list(found.values())
+    return list(distributions.values())
 
 
 def shared_paths() -> list[str]:
-    """Return where this installation's packages are, this one among them."""
-    ours = str(Path(__file__).parents[3])
-    return [path for path in sys.path if "site-packages" in path or path == ours]
+    """Return the directories of this installation's packages, including this package."""
+    root = str(Path(__file__).parents[3])
+    return [path for path in sys.path if "site-packages" in path or path == root]

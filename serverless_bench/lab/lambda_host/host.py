@@ -1,4 +1,4 @@
-"""The host: its functions, the queue of asynchronous invocations, and what runs.
+"""The host: its functions, the queue of asynchronous invocations, and running invocations.
 
 An event waits for concurrency, is delivered, and is delivered again if the function
 failed (AWS Lambda developer guide, "How Lambda handles errors and retries with
@@ -23,12 +23,12 @@ from serverless_bench.lab.lambda_host.settings import HostSettings, InvokeFaultP
 from serverless_bench.token_bucket import TokenBucket
 from serverless_bench.units import NS_PER_S
 
-_AGAIN_S: Final = 0.05
+_RETRY_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRules:
-    """How long and how often an event is delivered."""
+    """Maximum age and number of retries of an event."""
 
     retries: int
     age_s: float
@@ -39,10 +39,10 @@ class QueuedEvent:
     """An event that was accepted."""
 
     name: str
-    """Of the function."""
+    """Name of the function."""
     call: InvokeRequest
     ages: bool = True
-    """False for one that is late on purpose: it is delivered however old it is."""
+    """Whether the event expires; False for events delayed on purpose."""
     failures: int = 0
     accepted_ns: int = field(default_factory=monotonic_ns)
 
@@ -53,7 +53,7 @@ class Events:
     Parameters
     ----------
     host
-        Runs the functions; the gate has been entered for each, and is left by the host.
+        Host that runs the functions; it releases the concurrency that each delivery occupies.
     """
 
     def __init__(self, host: "LambdaHost") -> None:
@@ -61,33 +61,33 @@ class Events:
         self._queues: defaultdict[str, deque[QueuedEvent]] = defaultdict(deque)
         self._again: asyncio.TimerHandle | None = None
         self.held: list[QueuedEvent] = []
-        """What waits for its time, or for ``release``."""
+        """Events waiting for their time, or for ``release``."""
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
     def put(self, event: QueuedEvent) -> None:
-        """Take an event."""
+        """Accept an event."""
         queue = self._queues[event.name]
         queue.append(event)
         self.pump()
         self._host.counters.waited += event in queue
 
     def hold(self, event: QueuedEvent, seconds: float) -> None:
-        """Take an event that is delivered after ``seconds``, or on ``release``."""
+        """Accept an event for delivery after ``seconds``, or on ``release``."""
         late = replace(event, ages=False)
         self.held.append(late)
         asyncio.get_running_loop().call_later(seconds, self._let_go, late)
 
     def release(self) -> int:
-        """Deliver every event that is held; return how many."""
+        """Deliver all events on hold; return their number."""
         held = list(self.held)
         for event in held:
             self._let_go(event)
         return len(held)
 
     def pump(self) -> None:
-        """Deliver what may be delivered now."""
+        """Deliver all events that may be delivered now."""
         for name, queue in self._queues.items():
             refusal, now_ns = "", monotonic_ns()
             while queue:
@@ -101,8 +101,8 @@ class Events:
                     self._host.concurrency.enter(name, now_ns)
                     self._host.shared.begin(self._run(event))
             if queue and refusal == SCALING and self._again is None:
-                # Nothing that ends may make room for what waits for an environment.
-                self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._pump_again)
+                # An event waiting for an environment may get room without the end of any delivery.
+                self._again = asyncio.get_running_loop().call_later(_RETRY_S, self._pump_again)
 
     def _pump_again(self) -> None:
         self._again = None
@@ -128,7 +128,7 @@ class Events:
 
 
 Deliver = Callable[[LambdaFunction, InvokeRequest], Awaitable[InvokeResponse]]
-"""Does what a function would do, inside the host."""
+"""Function that takes the place of a function's process, inside the host."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -138,21 +138,21 @@ class InstalledFunction:
     function: LambdaFunction
     pool: Pool
     created: dict[str, Any] = field(default_factory=dict)
-    """What CreateFunction was given, for later requests."""
+    """Parameters of CreateFunction, for later requests."""
     events: EventRules
 
 
 class LambdaHost:
-    """Everything that requests act on.
+    """State that requests act on.
 
     Parameters
     ----------
     settings
-        How it behaves.
+        Behaviour of the host.
     shared
-        What its pools use.
+        Resources of its pools.
     scripted
-        Stands in for every process; None runs processes.
+        Replacement of all processes; None runs processes.
     """
 
     def __init__(
@@ -172,11 +172,11 @@ class LambdaHost:
         self.functions: dict[str, InstalledFunction] = {}
         self.events = Events(self)
         self.url = ""
-        """Where it listens."""
+        """URL at which it listens."""
         self._scripted = scripted
 
     def statistics(self) -> dict[str, Any]:
-        """Return what happened so far."""
+        """Return the counters so far, and the number of waiting events."""
         return {
             **self.counters.to_json(),
             "queued": len(self.events),
@@ -184,48 +184,48 @@ class LambdaHost:
         }
 
     def install(self, function: LambdaFunction) -> InstalledFunction:
-        """Add a function, or replace the one of its name."""
+        """Add a function, or replace the function of the same name."""
         before = self.functions.get(function.name)
         rules = EventRules(retries=self.settings.event_retries, age_s=self.settings.event_age_s)
-        made = InstalledFunction(
+        installed = InstalledFunction(
             function=function,
             pool=Pool(function, self.shared),
             events=before.events if before else rules,
             created=before.created if before else {},
         )
-        self.functions[function.name] = made
+        self.functions[function.name] = installed
         if before:
             self.shared.begin(before.pool.end())
-        return made
+        return installed
 
     def uninstall(self, name: str) -> None:
-        """Forget a function and end its environments."""
+        """Remove a function and end its environments."""
         gone = self.functions.pop(name)
         self.concurrency.reserved.pop(name, None)
         self.shared.begin(gone.pool.end())
 
     def find(self, named: str, qualifier: str = "") -> InstalledFunction:
-        """Return the function that a name, a partial or a whole address says.
+        """Return the function for a name, or a partial or complete ARN.
 
         Raises
         ------
         ApiError
-            404 if there is none, or no such version of it.
+            404 if the function or its version does not exist.
         """
         words = named.split(":")
-        # A function may have that name, too.
+        # "function" may also be the name of a function.
         if "function" in words[:-1]:
             words = words[words.index("function") + 1 :]
         name, version = words[0], qualifier or (words[1] if len(words) > 1 else "")
-        found = self.functions.get(name)
-        if found is None or version not in {"", LATEST}:
+        installed = self.functions.get(name)
+        if installed is None or version not in {"", LATEST}:
             address = arn(self.settings.region, name)
             missing = f"{address}:{version}" if version else address
             raise ApiError(404, "ResourceNotFoundException", f"Function not found: {missing}")
-        return found
+        return installed
 
     async def deliver(self, name: str, call: InvokeRequest) -> InvokeResponse:
-        """Run a function once; the gate was entered for it, and is left here."""
+        """Run a function once; the caller has occupied its concurrency, which is released here."""
         counters = self.counters
         counters.delivered += 1
         counters.running += 1
@@ -248,13 +248,13 @@ class LambdaHost:
         return response
 
     async def stop(self) -> None:
-        """End every process."""
+        """End all processes."""
         for installed in self.functions.values():
             await installed.pool.kill()
         self.shared.limits.close()
 
     def rules_of(self, name: str) -> EventRules:
-        """Return how long and how often events of a function are delivered."""
+        """Return the maximum age and number of retries for events of a function."""
         installed = self.functions.get(name)
         return installed.events if installed else EventRules(retries=0, age_s=0)
 
@@ -263,14 +263,14 @@ _THREADS: Final = 8
 
 
 class Scripted:
-    """Stands in for every process of the host.
+    """Replacement of all processes of the host.
 
     Parameters
     ----------
     deliver
-        What a function's handler does with an event, in a thread; what it returns is JSON.
+        Handler of events, called in a thread; its result is sent as JSON.
     duration_s
-        How long each invocation keeps its concurrency after that.
+        Additional time for which each invocation occupies its concurrency.
     """
 
     def __init__(self, deliver: Callable[[Mapping[str, Any]], object], duration_s: float) -> None:
@@ -287,7 +287,8 @@ class Scripted:
         if not isinstance(event, dict):
             event = {}
         async with self._turns:
-            # Workers keep connections for one run: what begins another is alone.
+            # Workers keep connections for a single run, so the first event of another run has to be
+            # alone.
             places = 1 if event.get("run_id") == self._run else _THREADS
             for _ in range(places):
                 await self._free.acquire()

@@ -27,17 +27,18 @@ _TOO_LARGE: Final = {
         "Request must be smaller than {1} bytes for the InvokeFunction operation",
     ),
 }
-"""Most bytes of a payload by the type of its invocation, and what refuses more (AWS Lambda
-developer guide, "Lambda quotas", invocation payload)."""
+"""Maximum payload in bytes by type of invocation, and the message for larger payloads (AWS Lambda
+developer guide, "Lambda quotas", invocation payload).
+"""
 
 
 class InvokeApi:
-    """Answers Invoke requests.
+    """Handler of Invoke requests.
 
     Parameters
     ----------
     host
-        Whose functions are meant.
+        Host of the functions.
     """
 
     def __init__(self, host: LambdaHost) -> None:
@@ -58,8 +59,8 @@ class InvokeApi:
         host = self._host
         kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
         body = await request.content.read()
-        found = host.find(request.match_info["name"], request.query.get("Qualifier", ""))
-        name, delivery = found.function.name, None
+        installed = host.find(request.match_info["name"], request.query.get("Qualifier", ""))
+        name, delivery = installed.function.name, None
         call = InvokeRequest(
             request_id=str(uuid.uuid4()),
             payload=_payload(body, kind),
@@ -113,7 +114,7 @@ class InvokeApi:
         transport = request.transport
         if transport is not None:
             connection = transport.get_extra_info("socket")
-            # Closing then sends RST and no FIN.
+            # A close then sends RST instead of FIN.
             linger = struct.pack("ii", 1, 0)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             transport.abort()

@@ -1,8 +1,8 @@
-"""What an execution environment may use: memory and processors.
+"""Limits of an execution environment: memory and processors.
 
-Control groups, version 2 or 1, where this process may make some; it needs the right to,
-as root has it in most containers. Without them the size of a process' data is limited
-(``RLIMIT_DATA``): allocations fail then, where Lambda kills.
+Limits use control groups, version 2 or 1, if this process has the right to create them, as root
+has in most containers. Otherwise the size of a process' data is limited (``RLIMIT_DATA``):
+allocations then fail, whereas Lambda kills the process.
 """
 
 import os
@@ -14,16 +14,16 @@ from serverless_bench.units import MIB
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
-"""The kernel's own default (Documentation/scheduler/sched-bwc.rst)."""
+"""The kernel's default (Documentation/scheduler/sched-bwc.rst)."""
 
 
 class EnvironmentLimits:
-    """Makes a box for every environment.
+    """Creates the limits of each environment.
 
     Parameters
     ----------
     memory, cpu
-        Whether each is limited, as far as this machine can.
+        Whether to limit each resource, as far as this machine can.
     """
 
     def __init__(self, *, memory: bool, cpu: bool) -> None:
@@ -31,38 +31,38 @@ class EnvironmentLimits:
         self._groups = {controller: _group(controller) for controller in wanted}
 
     def describe(self) -> str:
-        """Return one line about what holds here."""
-        without = {"memory": "by RLIMIT_DATA", "cpu": "not here (no cgroup)"}
-        holds = dict.fromkeys(without, "none asked for")
+        """Return one line about the limits in effect."""
+        fallbacks = {"memory": "by RLIMIT_DATA", "cpu": "not here (no cgroup)"}
+        descriptions = dict.fromkeys(fallbacks, "not limited")
         for controller, group in self._groups.items():
             version = "v2" if group and (group / "cgroup.controllers").exists() else "v1"
-            holds[controller] = f"by cgroup {version}" if group else without[controller]
-        return f"limits: memory {holds['memory']}, processors {holds['cpu']}"
+            descriptions[controller] = f"by cgroup {version}" if group else fallbacks[controller]
+        return f"limits: memory {descriptions['memory']}, processors {descriptions['cpu']}"
 
     def new_limits(self, name: str, memory_mib: int, cpus: float) -> dict[str, Any]:
-        """Return a new box that holds ``memory_mib`` and ``cpus`` processors.
+        """Return limits of ``memory_mib`` and ``cpus`` processors for a new environment.
 
-        It is a part of what a fork server is ordered: ``cgroups`` to enter, and ``data_bytes``
-        for RLIMIT_DATA, 0 for none.
+        They are part of an order to a fork server: ``cgroups`` to enter, and ``data_bytes`` for
+        RLIMIT_DATA, 0 for none.
         """
         size, quota_us = memory_mib * MIB, max(round(cpus * _PERIOD_US), 1000)
-        made: dict[Path, None] = {}
+        groups: dict[Path, None] = {}
         for controller, group in self._groups.items():
             if group is not None:
-                made[_made(group / name)] = None
+                groups[_created(group / name)] = None
                 _limit(group / name, controller, size, quota_us)
-        rough = "memory" in self._groups and self._groups["memory"] is None
-        return {"cgroups": [*map(str, made)], "data_bytes": size if rough else 0}
+        needs_rlimit = "memory" in self._groups and self._groups["memory"] is None
+        return {"cgroups": [*map(str, groups)], "data_bytes": size if needs_rlimit else 0}
 
     def close(self) -> None:
-        """Remove the groups; the environments have ended."""
+        """Remove the groups, after the environments have ended."""
         for group in self._groups.values():
             if group is not None:
                 _remove(group)
 
 
 def _limit(group: Path, controller: str, size: int, quota_us: int) -> None:
-    """Write the limits that a group has files for: those of version 2, or of version 1."""
+    """Write the limits for which a group has files, of version 2 or version 1."""
     limits = {
         "memory.max": size,
         "memory.swap.max": 0,
@@ -78,15 +78,15 @@ def _limit(group: Path, controller: str, size: int, quota_us: int) -> None:
 
 
 def _group(controller: str) -> Path | None:
-    """Return a group of ours for ``controller``; None where we may make none."""
+    """Create a group for ``controller`` and return it; None without the right to create it."""
     for top in _tops(controller):
         _remove_leftovers(top)
         group = top / f"sbench-lambda-{os.getpid()}"
         try:
-            _made(group)
+            _created(group)
             with suppress(OSError):
                 (group / "cgroup.subtree_control").write_text(f"+{controller}")
-            trial = _made(group / "trial")
+            trial = _created(group / "trial")
             files = ("memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.cfs_quota_us")
             can = any((trial / f).exists() for f in files if f.startswith(controller))
             _remove(trial)
@@ -99,7 +99,7 @@ def _group(controller: str) -> Path | None:
 
 
 def _tops(controller: str) -> list[Path]:
-    """Return where groups could be made: below our own one, or beside it.
+    """Return directories in which groups could be created: the process' group, or its parent.
 
     Version 2 gives no controllers to the children of a group that has processes.
     """
@@ -108,7 +108,7 @@ def _tops(controller: str) -> list[Path]:
 
 
 def _mine(controller: str) -> Path | None:
-    """Return the group that this process is in; version 2 for no controller."""
+    """Return the group of this process; version 2 for an empty controller."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -117,7 +117,7 @@ def _mine(controller: str) -> Path | None:
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             tops = [_ROOT / controllers] if controllers else [_ROOT, _ROOT / "unified"]
-            # In a container the path may be the one outside.
+            # In a container the path may be that outside of the container.
             for top in (*(t / path.lstrip("/") for t in tops), *tops):
                 if (top / "cgroup.procs").exists():
                     return top
@@ -125,18 +125,18 @@ def _mine(controller: str) -> Path | None:
 
 
 def _remove_leftovers(top: Path) -> None:
-    """Remove what hosts that were killed have left."""
+    """Remove groups left by hosts that were killed."""
     for old in top.glob("sbench-lambda-*/"):
         if not Path("/proc", old.name.rpartition("-")[2]).exists():
             _remove(old)
 
 
-def _made(group: Path) -> Path:
+def _created(group: Path) -> Path:
     group.mkdir(exist_ok=True)
     return group
 
 
 def _remove(group: Path) -> None:
-    for each in (*group.glob("*/"), group):
+    for directory in (*group.glob("*/"), group):
         with suppress(OSError):
-            each.rmdir()
+            directory.rmdir()

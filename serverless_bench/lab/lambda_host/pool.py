@@ -1,4 +1,4 @@
-"""Execution environments of each function: made, reused, replaced."""
+"""Creation, reuse and replacement of the execution environments of each function."""
 
 import asyncio
 import json
@@ -29,16 +29,16 @@ from serverless_bench.lab.lambda_host.settings import MIB_PER_CPU, HostSettings
 
 
 class ForkClient:
-    """Forks processes for one function's code and reports how each of them ended.
+    """Forks processes for a function's code and reports their exit.
 
     Parameters
     ----------
     function
-        Whose code it is.
+        Function whose code is run.
     scratch
         Directory of the host; ``functions.PACKAGES`` in it holds the runtime's packages.
     log
-        Where the fork server writes its own output.
+        Log file of the fork server.
     """
 
     def __init__(self, function: LambdaFunction, scratch: Path, log: Path) -> None:
@@ -64,7 +64,7 @@ class ForkClient:
         Raises
         ------
         InitError
-            If the machine gives no process, or the fork server has died.
+            If the machine provides no process, or the fork server has died.
         """
         await asyncio.shield(self._starting)
         number = next(self._numbers)
@@ -74,7 +74,7 @@ class ForkClient:
         return await started
 
     def kill(self, pid: int) -> None:
-        """End a process and all that it started."""
+        """End a process and all processes started by it."""
         self._send({"kill": pid})
 
     async def stop(self) -> None:
@@ -122,12 +122,12 @@ class ForkClient:
                 else:
                     exited = asyncio.get_running_loop().create_future()
                     self._exits[message["pid"]] = exited
-                    # With it: the next line may already say that it has ended.
+                    # Set both together: the next line may already report the exit.
                     self._starts.pop(message["fork"]).set_result((message["pid"], exited))
         for started in self._starts.values():
             started.set_exception(not_started(f"its parent has ended, see {self._log}"))
         self._starts.clear()
-        # The kernel ends them with their parent.
+        # The kernel ends the processes with their parent.
         for ended in self._exits.values():
             ended.set_result(-9)
         self._exits.clear()
@@ -137,20 +137,20 @@ class ForkClient:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Shared:
-    """What all pools of a host use."""
+    """Resources that all pools of a host use."""
 
     settings: HostSettings
     scratch: Path
-    """Directory that goes with the host."""
+    """Directory that is removed with the host."""
     logs: Path
-    """Has a directory per function, and in it a file per environment."""
+    """Directory with a subdirectory per function, and a file per environment in it."""
     runtime_api: RuntimeApi
     limits: EnvironmentLimits
     counters: HostCounters
     _tasks: set["asyncio.Task[Any]"] = field(default_factory=set)
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Run something that nobody has to await."""
+        """Start a coroutine without a need to await it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -158,14 +158,14 @@ class Shared:
 
 
 class Pool:
-    """Every environment of one function.
+    """All environments of a function.
 
     Parameters
     ----------
     function
-        What runs in them.
+        Function that runs in them.
     host
-        What all pools share.
+        Resources shared between pools.
     """
 
     def __init__(self, function: LambdaFunction, host: Shared) -> None:
@@ -174,9 +174,9 @@ class Pool:
         self._idle: list[Environment] = []
         self._all: set[Environment] = set()
         self.turn = asyncio.Lock()
-        """For who hands over one event at a time."""
+        """Lock for callers that deliver one event at a time."""
         self.logs: list[Path] = []
-        """Of all that came to a first event, in order."""
+        """Logs of all environments that requested a first event, in order."""
         self._parent: ForkClient | None = None
         self._ended = False
 
@@ -184,13 +184,13 @@ class Pool:
         return iter(tuple(self._all))
 
     async def run(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
-        """Have an idle environment handle an event, the last used first, or a new one."""
+        """Have an idle environment handle an event, preferably the last used, or a new one."""
         try:
             if not self._idle:
                 await self.spawn()
         except InitError as exc:
             return exc.response
-        # Nothing else can run, and so take a new one away, before this line.
+        # No other task runs before this line and could take the new environment.
         environment = self._idle.pop()
         response = await environment.invoke(call, timeout_s)
         if environment.alive and self._ended:
@@ -200,12 +200,12 @@ class Pool:
         return response
 
     async def spawn(self) -> None:
-        """Have one more idle environment, which has requested its first event.
+        """Create an idle environment that has requested its first event.
 
         Raises
         ------
         InitError
-            If it does not come to that.
+            If the environment fails to start.
         """
         host = self._host
         if self._parent is None or self._parent.ended:
@@ -244,7 +244,7 @@ class Pool:
         self._idle.append(environment)
 
     async def end(self) -> None:
-        """End every environment, a busy one after its work, and the parent that they came from."""
+        """End all environments, busy ones after their work, and then their parent process."""
         self._ended = True
         for environment in tuple(self._idle):
             await environment.end()
@@ -252,7 +252,7 @@ class Pool:
             await self._parent.stop()
 
     async def kill(self) -> None:
-        """End everything at once."""
+        """End all processes immediately."""
         self._ended = True
         if self._parent is not None:
             await self._parent.stop()

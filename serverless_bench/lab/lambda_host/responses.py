@@ -1,4 +1,4 @@
-"""Answers in the words of AWS' own Lambda."""
+"""Responses in the format of AWS' Lambda."""
 
 import base64
 import json
@@ -12,22 +12,22 @@ from serverless_bench.lab.lambda_host.environment import InvokeRequest, InvokeRe
 from serverless_bench.lab.lambda_host.functions import LATEST
 
 Answer = Callable[[web.Request, dict[str, Any]], Mapping[str, Any] | None]
-"""What an operation does with a request and the JSON object in it; None is no content."""
+"""Handler of an operation, given a request and its JSON object; None means no content."""
 
 
 class ApiError(Exception):
-    """An error as the response to a request.
+    """An error response to a request.
 
     Parameters
     ----------
     status
-        Of HTTP.
+        HTTP status.
     code
         Name of the exception in AWS' API reference.
     message
-        What it says.
+        Message of the error.
     members
-        Further members of the error.
+        Additional members of the error.
     """
 
     def __init__(self, status: int, code: str, message: str, **members: str) -> None:
@@ -46,22 +46,22 @@ class ApiError(Exception):
 
 
 def too_many(reason: str) -> ApiError:
-    """Return the error for a request that may be tried again later."""
+    """Return the error for a request that may be retried later."""
     return ApiError(429, "TooManyRequestsException", "Rate Exceeded.", Reason=reason)
 
 
 def reply(
     status: int, members: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """Return a response with JSON, or with nothing for None."""
-    own = {"x-amzn-RequestId": str(uuid.uuid4()), **(headers or {})}
+    """Return a response with JSON, or an empty response for None."""
+    all_headers = {"x-amzn-RequestId": str(uuid.uuid4()), **(headers or {})}
     if members is None:
-        return web.Response(status=status, headers=own)
-    return web.json_response(members, status=status, headers=own)
+        return web.Response(status=status, headers=all_headers)
+    return web.json_response(members, status=status, headers=all_headers)
 
 
 def outcome(call: InvokeRequest, response: InvokeResponse, *, log: bool) -> web.Response:
-    """Return the response to a request that waited for a function, with its log if wanted."""
+    """Return the response to a synchronous request, with the function's log if wanted."""
     headers = {"x-amzn-RequestId": call.request_id, "X-Amz-Executed-Version": LATEST}
     if response.kind:
         headers["X-Amz-Function-Error"] = "Unhandled"
@@ -71,7 +71,7 @@ def outcome(call: InvokeRequest, response: InvokeResponse, *, log: bool) -> web.
 
 
 def operation(method: str, path: str, status: int, answer: Answer) -> web.RouteDef:
-    """Return the route of an operation that takes JSON, or nothing, and returns JSON."""
+    """Return the route of an operation that takes JSON, or no body, and returns JSON."""
 
     async def handle(request: web.Request) -> web.Response:
         try:

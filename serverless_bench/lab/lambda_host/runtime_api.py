@@ -1,9 +1,8 @@
-"""The Runtime API: where the processes ask for events and post their answers.
+"""The Runtime API, from which processes request events and to which they post responses.
 
-One listener serves all of them. Each has a loopback address of its own
-(``127.1.x.y``), and the address that it connects to says who it is. A path would not do:
-``awslambdaric`` splits ``AWS_LAMBDA_RUNTIME_API`` at the colon when it reports that a
-handler cannot be imported.
+A single listener serves all of them. Each has a separate loopback address (``127.1.x.y``), and
+the address that it connects to identifies it. A path would not work: ``awslambdaric`` splits
+``AWS_LAMBDA_RUNTIME_API`` at the colon when it reports that a handler cannot be imported.
 """
 
 import asyncio
@@ -25,13 +24,13 @@ _ROOT: Final = "/2018-06-01/runtime/"
 _NET: Final = 127 << 24 | 1 << 16
 _ADDRESSES: Final = 1 << 16
 _KEEP_ALIVE_S: Final = 86_400.0
-"""A process keeps its connection while it works."""
+"""Idle time limit of connections: a process keeps its connection while it works."""
 BACKLOG: Final = 4096
 """A thousand processes may connect at once."""
 
 
 class RuntimeApi:
-    """Serves every execution environment of the host."""
+    """Server for all execution environments of the host."""
 
     def __init__(self) -> None:
         self.environments: dict[str, Environment] = {}
@@ -41,7 +40,7 @@ class RuntimeApi:
         self.port = 0
 
     async def start(self) -> None:
-        """Begin to listen.
+        """Start to listen.
 
         Raises
         ------
@@ -51,10 +50,10 @@ class RuntimeApi:
         if not hasattr(socket, "SO_BINDTODEVICE"):
             raise PluginError(
                 "the Lambda host runs functions on Linux only",
-                hint="--scripted answers invocations without functions",
+                hint="use --scripted, which responds to invocations without functions",
             )
         listener = socket.socket()
-        # All of 127/8, and nothing from outside.
+        # Accept connections to all of 127/8, but not from other machines.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
         listener.bind(("0.0.0.0", 0))  # noqa: S104 - see above
         self.port = listener.getsockname()[1]
@@ -64,13 +63,13 @@ class RuntimeApi:
         )
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop to listen."""
         if self._listener is not None and self._server is not None:
             self._listener.close()
             await self._server.shutdown(0.1)
 
     def add(self, environment: Environment) -> str:
-        """Return the address that ``environment`` is known by, until it is taken from the table."""
+        """Return the address that identifies ``environment``, until its removal from the table."""
         for _ in range(_ADDRESSES):
             number = _NET + self._next
             self._next = self._next % (_ADDRESSES - 2) + 1
@@ -81,8 +80,8 @@ class RuntimeApi:
         raise OverflowError("every address of 127.1/16 is taken")
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        own = request.transport.get_extra_info("sockname") if request.transport else None
-        environment = self.environments.get(own[0]) if own else None
+        local_address = request.transport.get_extra_info("sockname") if request.transport else None
+        environment = self.environments.get(local_address[0]) if local_address else None
         if environment is None or is_page(request):
             return web.json_response({}, status=410)
         match request.path.removeprefix(_ROOT).split("/"):
@@ -105,7 +104,7 @@ class RuntimeApi:
 
 
 def is_page(request: web.BaseRequest) -> bool:
-    """Tell whether a web page makes a request."""
+    """Return whether a request comes from a web page."""
     return from_a_page(request.headers.get("Host", ""), request.headers.get("Origin"))
 
 
@@ -121,7 +120,7 @@ async def _next(environment: Environment) -> web.Response:
     }
     if order["client_context"]:
         headers["Lambda-Runtime-Client-Context"] = order["client_context"]
-    # Without a Content-Type, awslambdaric's native client crashes.
+    # awslambdaric's native client crashes without a Content-Type.
     return web.Response(body=order["payload"], headers=headers, content_type="application/json")
 
 

@@ -1,9 +1,9 @@
-"""Listens for Lambda's clients: for those that know the token it made at its start, and no page.
+"""The listener for Lambda's clients, which accepts only callers with its token and no web pages.
 
-Whoever may invoke a function runs code as this user. So the host accepts connections of this
-user alone (``OwnListener``), and a path begins with the token, which only those know who were
-given the host's address. The functions' own requests have no token, because the runtime client
-knows no path: there the kernel's word alone counts, and the address that a connection came to.
+A caller that may invoke a function can run code as this user. Therefore the host accepts only
+connections of the same user (``OwnListener``), and paths begin with a token that is part of the
+host's address. The functions' requests have no token, because the runtime client supports no
+path: there only the kernel's information counts, with the address of the connection.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ from serverless_bench.units import MIB
 _FILES_EACH: Final = 2
 """Open files per invocation: its environment's connection, and its caller's."""
 _SPARE_FILES: Final = 64
-"""Idle it has 10, and twenty that start at once take 20 more for a moment."""
+"""The idle host has 10, and twenty simultaneous starts need 20 more for a moment."""
 _EXPIRY_CHECK_S: Final = 1.0
 _MAX_BODY: Final = 256 * MIB
-"""A function's code in one request; AWS takes 50 MB of it."""
+"""Maximum size of a request with a function's code; AWS accepts 50 MB."""
 
 
 @asynccontextmanager
@@ -52,11 +52,11 @@ async def serving(
     Parameters
     ----------
     settings
-        How it behaves.
+        Behaviour of the host.
     functions
-        What can be invoked from the beginning.
+        Functions installed from the beginning.
     scripted
-        Stands in for every process.
+        Replacement of all processes.
 
     Raises
     ------
@@ -85,10 +85,10 @@ async def serving(
         host = LambdaHost(settings, shared, scripted)
         for function in functions:
             host.install(function)
-        own = AdminApi(host)
+        admin = AdminApi(host)
         layers = Layers(settings.region, Path(scratch, "layers"))
         control = ControlApi(host, layers, Path(scratch))
-        apis = (InvokeApi(host), control, layers, own)
+        apis = (InvokeApi(host), control, layers, admin)
         routes = [route for api in apis for route in api.routes]
         runner = await _listen(settings.port, token, routes)
         host.url = "http://{}:{}/{}".format(*runner.addresses[0], token)
@@ -98,42 +98,44 @@ async def serving(
         finally:
             sweeping.cancel()
             await runner.cleanup()
-            await own.stop()
+            await admin.stop()
             await host.stop()
             await runtime_api.stop()
 
 
 def _guard(token: str) -> Middleware:
-    """Return what refuses pages and requests without the token, and answers in Lambda's words."""
+    """Return the middleware that checks callers, and formats errors like Lambda."""
 
     @web.middleware
-    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def respond(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             _check_caller(request, token)
             return await handler(request)
         except ApiError as exc:
             return exc.response()
         except ConnectionError:
-            # The client went away in the middle of its request; this response is not read.
-            return reply(400, {"Message": "the request came to no end"})
+            # The client disconnected during its request, so this response is not read.
+            return reply(400, {"Message": "the request is incomplete"})
         except web.HTTPException as exc:
             kind = {"x-amzn-ErrorType": "UnknownOperation"}
             return reply(exc.status, {"Message": exc.reason}, kind)
 
-    return answer
+    return respond
 
 
 def _check_caller(request: web.Request, token: str) -> None:
     if is_page(request):
-        raise ApiError(403, "AccessDeniedException", "this host answers no web page")
+        raise ApiError(403, "AccessDeniedException", "this host rejects requests from web pages")
     given = request.path.partition("/")[2].partition("/")[0]
     if not secrets.compare_digest(given.encode(), token.encode()):
-        why = "the token is missing: AWS_ENDPOINT_URL_LAMBDA has to be as the host says it"
-        raise ApiError(403, "AccessDeniedException", why)
+        message = (
+            "the token is missing: set AWS_ENDPOINT_URL_LAMBDA to the URL that the host prints"
+        )
+        raise ApiError(403, "AccessDeniedException", message)
 
 
 async def _drop_expired(host: LambdaHost) -> None:
-    """Drop events that have become too old while nothing else happened."""
+    """Drop events that have exceeded the maximum age without any other activity."""
     while True:
         await asyncio.sleep(_EXPIRY_CHECK_S)
         host.events.pump()
@@ -142,7 +144,8 @@ async def _drop_expired(host: LambdaHost) -> None:
 async def _listen(port: int, token: str, routes: Iterable[web.RouteDef]) -> web.AppRunner:
     app = web.Application(middlewares=[_guard(token)], client_max_size=_MAX_BODY)
     app.add_routes(
-        web.route(one.method, f"/{token}{one.path}", one.handler, **one.kwargs) for one in routes
+        web.route(route.method, f"/{token}{route.path}", route.handler, **route.kwargs)
+        for route in routes
     )
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
     await runner.setup()

@@ -1,7 +1,7 @@
-"""The settings of a Lambda host, and what goes wrong with Invoke requests on purpose.
+"""The settings of a Lambda host, and the faults injected into Invoke requests.
 
-A seed and the invocation decide, not the order in which requests arrive: an event of
-ours says its ``index`` and ``launch``, any other is known by its number.
+Faults depend on a seed and the invocation, not on the order of requests: sbench's events contain
+their ``index`` and ``launch``; other events are identified by their number.
 """
 
 import hashlib
@@ -17,53 +17,53 @@ from serverless_bench.errors import UsageError
 
 
 class InvokeFault(StrEnum):
-    """What can go wrong; the words are flags and keys of the JSON."""
+    """Faults; their names are flags and keys of the JSON."""
 
     THROTTLE = "throttle"
     """429 ``TooManyRequestsException``."""
     CUT = "cut"
-    """Accepted and run, but the connection is reset in place of an answer."""
+    """The invocation is accepted and run, but the connection is reset instead of a response."""
     DUPLICATE = "duplicate"
     """An asynchronous event is delivered twice."""
     LATE = "late"
-    """An asynchronous event is held; of a duplicate, the second delivery is."""
+    """An asynchronous event is held; for a duplicate, only its second delivery is."""
     DROP = "drop"
     """An asynchronous event is accepted and never delivered."""
     KILL = "kill"
-    """The environment is killed as soon as it has the event, as when memory runs out."""
+    """The environment is killed as soon as it has the event, as if memory were exhausted."""
 
 
-_HINT: Final = "a rule is like 0.3 or 'index=3,5 launch=0'"
+_HINT: Final = "write a rule such as 0.3 or 'index=3,5 launch=0'"
 _WORDS: Final = ("share", "index", "launch", "times")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """Which invocations a fault hits."""
+    """Rule that selects the invocations of a fault."""
 
     share: float = 0.0
-    """Of all requests."""
+    """Probability for all requests."""
     index: frozenset[int] = frozenset()
-    """These invocations in any case."""
+    """Invocations that are always selected."""
     launch: int | None = None
-    """Only invocations of this launch; None does not care."""
+    """Launch of the selected invocations; None for any."""
     times: int = 1
-    """How many requests for a listed invocation are hit: what is tried again may pass."""
+    """Number of requests for a listed invocation that are hit: a retry may succeed."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise UsageError(f"the share of a fault is 0 to 1, got {self.share:g}", hint=_HINT)
+            raise UsageError(f"the share of a fault must be 0 to 1, got {self.share:g}", hint=_HINT)
         if self.times < 1:
-            raise UsageError(f"a fault happens at least once, got {self.times}", hint=_HINT)
+            raise UsageError(f"`times` of a fault must be at least 1, got {self.times}", hint=_HINT)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the rule that a flag says.
+        """Return the rule in the text of a flag.
 
         Raises
         ------
         UsageError
-            If it is none.
+            If the text is not a rule.
         """
         given: dict[str, Any] = {}
         for word in text.split():
@@ -74,13 +74,13 @@ class FaultRule:
         return cls.from_json(given)
 
     @classmethod
-    def from_json(cls, value: Any) -> Self:  # noqa: ANN401 - whatever somebody sent
-        """Return the rule that a number, or an object with the fields' names, is.
+    def from_json(cls, value: Any) -> Self:  # noqa: ANN401 - any JSON
+        """Return the rule given by a number, or by an object with the fields' names.
 
         Raises
         ------
         UsageError
-            If it is neither.
+            If the value is neither.
         """
         if not isinstance(value, Mapping):
             value = {"share": value}
@@ -100,14 +100,14 @@ class FaultRule:
 
 
 class InvokeFaultPlan:
-    """Decides for every Invoke request.
+    """Decides the faults of Invoke requests.
 
     Parameters
     ----------
     seed
-        Makes one plan differ from another.
+        Number that distinguishes one plan from another.
     rules
-        Which invocations each fault hits.
+        Rules that select the invocations of each fault.
     """
 
     def __init__(self, seed: int, rules: Mapping[InvokeFault, FaultRule]) -> None:
@@ -118,7 +118,7 @@ class InvokeFaultPlan:
         self._number = 0
 
     def decide(self, payload: bytes) -> frozenset[InvokeFault]:
-        """Return what happens to the next request, which carries ``payload``."""
+        """Return the faults of the next request, which carries ``payload``."""
         if not self._rules:
             return frozenset()
         self._number += 1
@@ -156,7 +156,7 @@ def _uniform(*words: object) -> float:
 
 
 ACCOUNT: Final = "123456789012"
-"""The account number of AWS' own examples."""
+"""Account number in AWS' examples."""
 MAX_TIMEOUT_S: Final = 900.0
 MEMORY_MIB: Final = range(128, 10_241)
 """AWS Lambda developer guide, "Lambda quotas"."""
@@ -174,7 +174,7 @@ _LEAST: Final = {
     "retry_delay_s": ("--retry-delay", 0),
     "late_s": ("--late-s", 0),
 }
-"""The flag of a setting, and the least that it may be."""
+"""Flag and minimum of each setting."""
 _ABOVE_0: Final = {
     "event_age_s": "--event-age",
     "init_s": "--init-timeout",
@@ -186,42 +186,42 @@ _ABOVE_0: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """How a host behaves; by default as an account without faults, limits or a wall."""
+    """Behaviour of a host; the default is an account without faults, limits or a rate limit."""
 
     port: int = 0
-    """0 takes a free one."""
+    """0 picks a free port."""
     region: str = "us-east-1"
     logs: Path | None = None
-    """For what functions print; None for a directory that goes with the host."""
+    """Directory for the output of functions; None for a directory that is removed with the host."""
     fresh: bool = False
-    """A new interpreter for each environment, not a fork."""
+    """Whether each environment gets a new interpreter instead of a fork."""
     preload: tuple[str, ...] = ()
-    """Modules that created functions find imported, besides what the host's own preload."""
+    """Modules preloaded for created functions, in addition to those of the host."""
     share_packages: bool = False
     """Whether created functions see the packages of this installation, last."""
     passed: tuple[str, ...] = ()
-    """Environment variables of the host that functions see besides ``AWS_*``."""
+    """Environment variables of the host that functions see in addition to ``AWS_*``."""
     concurrency: int = 1000
-    """Invocations at once in the account (the default quota)."""
+    """Maximum number of concurrent invocations in the account (the default quota)."""
     request_per_s: float | None = None
     """Invoke requests per second; None has no limit."""
     burst: int = 1000
-    """How many more may come at once."""
+    """Burst of additional requests."""
     launch_per_s: float | None = None
     """New environments of each function per second; None has no limit. AWS: 100."""
     launch_burst: int = 1000
-    """How many more may come at once."""
+    """Burst of additional environments."""
     event_retries: int = 0
-    """How often an asynchronous event that failed is delivered again; AWS: 2."""
+    """Number of additional deliveries of a failed asynchronous event; AWS: 2."""
     event_age_s: float = 60.0
-    """After this long in the queue an event is dropped; AWS: 6 h."""
+    """Maximum age of an event in the queue; older events are dropped. AWS: 6 h."""
     retry_delay_s: float = 1.0
-    """Before the first further delivery, twice that before the second; AWS: 60 s."""
+    """Delay of the first additional delivery, doubled for the second; AWS: 60 s."""
     init_s: float = 60.0
-    """How long an environment may take to start; AWS: 10 s, but not for 1,000 on 2 cores."""
+    """Time limit for the start of an environment; AWS: 10 s, but not for 1,000 on 2 cores."""
     limit_cpu: bool = False
     cpus: float | None = None
-    """Per environment; None is the share that AWS gives for the memory."""
+    """Processors per environment; None for the share that AWS grants for the memory."""
     limit_memory: bool = True
     rules: Mapping[InvokeFault, FaultRule] = field(default_factory=dict)
     seed: int = 0
@@ -229,7 +229,7 @@ class HostSettings:
 
     def __post_init__(self) -> None:
         for name, (flag, least) in _LEAST.items():
-            # What is no number is not at least anything.
+            # This form also rejects NaN, for which all comparisons are false.
             if not getattr(self, name) >= least:
                 raise UsageError(f"{flag} must be at least {least}, got {getattr(self, name):g}")
         for name, flag in _ABOVE_0.items():
@@ -241,5 +241,5 @@ class HostSettings:
 
 
 def arn(region: str, name: str) -> str:
-    """Return the address of a function of this host."""
+    """Return the ARN of a function of this host."""
     return f"arn:aws:lambda:{region}:{ACCOUNT}:function:{name}"

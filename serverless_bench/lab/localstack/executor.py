@@ -1,9 +1,9 @@
 """Run LocalStack's functions as processes of sbench's Lambda host.
 
-This file is copied into LocalStack's environment: it imports nothing of sbench, and
-nothing that LocalStack has not. LocalStack finds it by its entry point (the group
-``localstack.lambda.runtime_executor``) and asks it for execution environments; each one
-is lent by the host at ``SBENCH_LAMBDA_HOST``.
+This file is copied into LocalStack's environment: it imports only modules of LocalStack and of
+the standard library. LocalStack finds it by its entry point (the group
+``localstack.lambda.runtime_executor``) and requests execution environments from it, which the
+host at ``SBENCH_LAMBDA_HOST`` provides.
 """
 
 import base64
@@ -22,8 +22,8 @@ NAME = "sbench"
 _HOST = "SBENCH_LAMBDA_HOST"
 _START_S = 120.0
 _TIMEOUT_S = 30.0
-"""What the host may take longer than the function's own timeout."""
-_OURS = "127.0.0.1"
+"""Time that the host may need in addition to the function's timeout."""
+_LOOPBACK = "127.0.0.1"
 
 
 class HostError(RuntimeError):
@@ -31,12 +31,12 @@ class HostError(RuntimeError):
 
 
 class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has no types here
-    """One execution environment, lent by the host."""
+    """An execution environment provided by the host."""
 
     _path = ""
 
     def start(self, env_vars: dict[str, str]) -> None:
-        """Borrow an environment; it has requested an event when this returns."""
+        """Create an environment, which has requested an event when this returns."""
         config = self.function_version.config
         body = {
             "function": self.function_version.id.function_name,
@@ -49,18 +49,18 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
         }
         response = _request("POST", "/sbench/environments", json.dumps(body).encode())
         if response.status == http.client.BAD_GATEWAY:
-            # It did not come to its first event: its output is the response to the caller.
+            # It never requested its first event: its output is the response to the caller.
             raise StatusErrorException("the environment did not start", payload=response.body)
         self._path = f"/sbench/environments/{json.loads(response.body)['id']}"
 
     def stop(self) -> None:
-        """Give it back, whatever it does."""
+        """End the environment, whatever it is doing."""
         if self._path:
             path, self._path = self._path, ""
             _request("DELETE", path)
 
     def invoke(self, payload: dict[str, str]) -> InvocationResult:
-        """Have it handle one event."""
+        """Have the environment handle an event."""
         timeout_s = float(self.function_version.config.timeout)
         request_id = payload["invoke-id"]
         headers = {"X-Sbench-Timeout-S": f"{timeout_s:g}", "X-Sbench-Request-Id": request_id}
@@ -81,36 +81,36 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
         )
 
     def get_logs(self) -> str:
-        """Return all that it has printed; nothing once it was given back."""
+        """Return the complete output; empty once the environment has been ended."""
         if not self._path:
             return ""
         return _request("GET", f"{self._path}/logs").body.decode(errors="replace")
 
     def get_address(self) -> str:
-        """Return where LocalStack reaches the environment; it never needs to."""
-        return _OURS
+        """Return the address at which LocalStack reaches the environment, which it never needs."""
+        return _LOOPBACK
 
     def get_endpoint_from_executor(self) -> str:
-        """Return where the environment reaches LocalStack."""
-        return _OURS
+        """Return the address at which the environment reaches LocalStack."""
+        return _LOOPBACK
 
     def get_runtime_endpoint(self) -> str:
-        """Return where an environment of Docker would report to; ours does not."""
-        return f"http://{_OURS}/"
+        """Return the URL to which environments in Docker report; these environments do not."""
+        return f"http://{_LOOPBACK}/"
 
     @classmethod
-    def prepare_version(cls, function_version: Any) -> None:  # noqa: ANN401 - LocalStack's own
+    def prepare_version(cls, function_version: Any) -> None:  # noqa: ANN401 - a type of LocalStack
         """Unzip the code."""
         function_version.config.code.prepare_for_execution()
 
     @classmethod
-    def cleanup_version(cls, function_version: Any) -> None:  # noqa: ANN401 - LocalStack's own
+    def cleanup_version(cls, function_version: Any) -> None:  # noqa: ANN401 - a type of LocalStack
         """Delete the unzipped code."""
         function_version.config.code.destroy_cached()
 
 
 class SbenchPlugin(RuntimeExecutorPlugin):  # type: ignore[misc]  # LocalStack has no types here
-    """What the entry point names."""
+    """Plugin that the entry point names."""
 
     name = NAME
 
@@ -133,19 +133,19 @@ def _request(
     headers: dict[str, str] | None = None,
     timeout_s: float = _START_S,
 ) -> _HostResponse:
-    """Send one request to the host.
+    """Send a request to the host.
 
     Raises
     ------
     HostError
-        If it cannot be reached, or refuses; the text is its own.
+        If it cannot be reached, or rejects the request, with its message.
     """
     address = urlsplit(os.environ[_HOST])
     connection = http.client.HTTPConnection(
-        address.hostname or _OURS, address.port, timeout=timeout_s
+        address.hostname or _LOOPBACK, address.port, timeout=timeout_s
     )
     try:
-        # Its address ends in the token without which it takes nothing.
+        # Its address ends in the token that all requests need.
         connection.request(method, address.path + path, body, headers or {})
         response = _HostResponse(connection.getresponse())
     except OSError as exc:
@@ -157,6 +157,6 @@ def _request(
     return response
 
 
-def _layer(layer: Any) -> str:  # noqa: ANN401 - LocalStack's own
+def _layer(layer: Any) -> str:  # noqa: ANN401 - a type of LocalStack
     layer.code.prepare_for_execution()
     return str(layer.code.get_unzipped_code_location())

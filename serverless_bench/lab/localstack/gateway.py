@@ -1,8 +1,8 @@
-"""Have LocalStack answer this user's processes and no web page.
+"""Restrict LocalStack to processes of this user, and exclude web pages.
 
-Whoever may call it can deploy a function, which runs code as this user. Its credentials are
-anybody's, and it has no other lock. This file is copied into LocalStack's environment, with
-``process/callers.py`` beside it; LocalStack finds it by its entry point (the group
+A caller of LocalStack can deploy a function, which runs code as this user. LocalStack accepts
+any credentials, and has no other protection. This file is copied into LocalStack's environment,
+next to ``process/callers.py``; LocalStack finds it by its entry point (the group
 ``localstack.runtime.server``), because ``GATEWAY_SERVER`` names it.
 """
 
@@ -14,31 +14,31 @@ from sbench_callers import OwnListener, from_a_page
 
 
 class _Config(hypercorn.Config):  # type: ignore[misc]  # LocalStack has no types here
-    """The server's settings, with sockets that accept this user's connections only."""
+    """The server's settings, with sockets that accept connections of this user only."""
 
-    def create_sockets(self) -> Any:  # noqa: ANN401 - Hypercorn's own
+    def create_sockets(self) -> Any:  # noqa: ANN401 - a type of Hypercorn
         """Return the sockets to listen on."""
-        made = super().create_sockets()
-        for bound in (made.secure_sockets, made.insecure_sockets):
+        sockets = super().create_sockets()
+        for bound in (sockets.secure_sockets, sockets.insecure_sockets):
             bound[:] = map(OwnListener.of, bound)
-        return made
+        return sockets
 
 
-# `register` makes its settings of what has this name there.
+# `register` creates its settings from the class with this name in the module.
 hypercorn.Config = _Config
 
 
 class SbenchServer(hypercorn.HypercornRuntimeServer):  # type: ignore[misc]  # LocalStack has no types here
-    """LocalStack's server on asyncio, which listens where it is told and nowhere else."""
+    """LocalStack's server on asyncio, which listens only on the configured addresses."""
 
-    def register(self, gateway: Any, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - LocalStack's own
-        """Serve a gateway, behind a handler that comes before all others."""
+    def register(self, gateway: Any, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - a type of LocalStack
+        """Serve a gateway, with a handler in front of all others."""
         gateway.request_handlers.insert(0, _refuse_pages)
         super().register(gateway, *arguments, **options)
 
 
 class SbenchServerPlugin(RuntimeServerPlugin):  # type: ignore[misc]  # LocalStack has no types here
-    """What the entry point names."""
+    """Plugin that the entry point names."""
 
     name = "sbench"
 
@@ -47,9 +47,9 @@ class SbenchServerPlugin(RuntimeServerPlugin):  # type: ignore[misc]  # LocalSta
         return SbenchServer()
 
 
-def _refuse_pages(chain: Any, context: Any, response: Any) -> None:  # noqa: ANN401 - LocalStack's own
+def _refuse_pages(chain: Any, context: Any, response: Any) -> None:  # noqa: ANN401 - a type of LocalStack
     headers = context.request.headers
     if from_a_page(headers.get("Host", ""), headers.get("Origin")):
-        chain.respond(403, "this LocalStack answers no web page")
-        # Nothing of it is counted or logged, and no header lets a page read it.
+        chain.respond(403, "this LocalStack rejects requests from web pages")
+        # The request is neither counted nor logged, and no header lets a page read the response.
         chain.terminate()

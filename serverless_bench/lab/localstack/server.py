@@ -1,8 +1,8 @@
-"""LocalStack in its own Python environment, as a child process on loopback only.
+"""LocalStack in a separate Python environment, as a child process on loopback only.
 
-It pins a hundred packages, and some that sbench needs in other versions, so it never
-goes where sbench is installed. The pins lie next to this file, with hashes: newer
-releases of what LocalStack depends on break it, and newer ones of itself want an account.
+It pins a hundred packages, some of them in versions that conflict with those of sbench, so it is
+never installed in the same environment. The pins are next to this file, with hashes: newer
+releases of LocalStack's dependencies break it, and newer releases of LocalStack need an account.
 """
 
 import fcntl
@@ -31,7 +31,7 @@ from serverless_bench.stores.direct import open_direct
 from serverless_bench.units import NS_PER_S
 
 VERSIONS: Final = {"3.11": "4.13.1", "3.12": "4.13.1", "3.13": "2026.3.0"}
-"""The last LocalStack that runs on each Python without an account; tried on each."""
+"""Last LocalStack that runs on each Python without an account; tested on each of them."""
 _DATA: Final = files("serverless_bench.lab.localstack")
 _PLUGIN: Final = "sbench_executor"
 _COPIED: Final = {
@@ -39,7 +39,7 @@ _COPIED: Final = {
     "sbench_gateway.py": _DATA.joinpath("gateway.py"),
     "sbench_callers.py": files("serverless_bench.process").joinpath("callers.py"),
 }
-"""What LocalStack loads of ours, and where it comes from."""
+"""Modules that LocalStack loads from sbench, and their sources."""
 _ENTRY_POINTS: Final = f"""\
 [localstack.lambda.runtime_executor]
 sbench = {_PLUGIN}:SbenchPlugin
@@ -55,40 +55,40 @@ class LocalStackInstallation:
 
     version: str
     python: Path
-    """The interpreter that has it."""
+    """Interpreter of its environment."""
 
 
 def default_directory() -> Path:
-    """Return where LocalStack is installed: SBENCH_LOCALSTACK_DIR, or the user's cache."""
+    """Return the directory of LocalStack: SBENCH_LOCALSTACK_DIR, or the user's cache."""
     directory = os.environ.get("SBENCH_LOCALSTACK_DIR")
     usual = platformdirs.user_cache_path("sbench") / "localstack"
     return Path(directory).absolute() if directory else usual
 
 
 def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> LocalStackInstallation:
-    """Return the LocalStack in ``root``, and install it there if it is not yet.
+    """Return the LocalStack in ``root``, and install it there if necessary.
 
     Parameters
     ----------
     root
-        Where; ``default_directory`` is the user's.
+        Directory for the installation; the user's is ``default_directory``.
     report
-        Told what takes so long.
+        Function that receives a message before a slow step.
 
     Raises
     ------
     StoreError
-        If there is no Python for it, or it cannot be installed.
+        If there is no suitable Python, or it cannot be installed.
     """
     python, version = _find_python()
     pins = _DATA.joinpath(f"{version}.txt").read_bytes()
     name = hashlib.blake2b(pins + python.encode(), digest_size=6).hexdigest()
     home = root / f"{version}-{name}"
     try:
-        # What another user put there would run as us.
+        # Files of another user in this directory would run as this user.
         own_directory(root)
         with (root / f"{home.name}.lock").open("w") as lock:
-            # Two commands at the same time install it once.
+            # Two simultaneous commands install it only once.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (home / "complete").exists():
                 report(f"installing LocalStack {version} in {home}")
@@ -97,23 +97,23 @@ def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> Local
     except OSError as exc:
         raise StoreError(
             f"cannot keep LocalStack in {root}: {exc.strerror}",
-            hint="set SBENCH_LOCALSTACK_DIR to a directory on a disk with room",
+            hint="set SBENCH_LOCALSTACK_DIR to a directory on a disk with free space",
         ) from exc
     return LocalStackInstallation(version=version, python=home / "bin" / "python")
 
 
 def _find_python() -> tuple[str, str]:
-    """Return a Python that LocalStack runs on, ours if it does, and which LocalStack."""
-    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if ours in VERSIONS:
-        return sys.executable, VERSIONS[ours]
+    """Return a Python supported by LocalStack, preferably this one, and the LocalStack for it."""
+    this_version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if this_version in VERSIONS:
+        return sys.executable, VERSIONS[this_version]
     for python, version in VERSIONS.items():
-        found = shutil.which(f"python{python}")
-        if found is not None and _is_python(found, python):
-            return found, version
+        path = shutil.which(f"python{python}")
+        if path is not None and _is_python(path, python):
+            return path, version
     raise StoreError(
-        f"LocalStack runs on Python {', '.join(VERSIONS)}, and there is none",
-        hint="install one of them; sbench itself may stay where it is",
+        f"LocalStack needs Python {', '.join(VERSIONS)}, and none of them is installed",
+        hint="install one of them; sbench itself does not have to move",
     )
 
 
@@ -121,11 +121,11 @@ def _install(python: str, version: str, home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     pins = str(_DATA.joinpath(f"{version}.txt"))
     inside = str(home / "bin" / "python")
-    beside = shutil.which("uv", path=Path(sys.executable).parent) or shutil.which("uv")
-    if beside:
+    uv = shutil.which("uv", path=Path(sys.executable).parent) or shutil.which("uv")
+    if uv:
         flags = ["--without-pip"]
-        # As pip does it: a thousand modules, of which every start needs most.
-        install = [beside, "pip", "install", "--compile-bytecode", "--python", inside]
+        # Compile the modules like pip: there are a thousand, and each start needs most of them.
+        install = [uv, "pip", "install", "--compile-bytecode", "--python", inside]
     else:
         flags = []
         install = [inside, "-I", "-m", "pip", "install", "--disable-pip-version-check"]
@@ -135,55 +135,58 @@ def _install(python: str, version: str, home: Path) -> None:
 
 
 def _add_plugin(home: Path) -> None:
-    """Have our executor and our server in it, as this sbench has them."""
+    """Install the current versions of the executor and the server."""
     packages = next((home / "lib").glob("python*/site-packages"))
-    about = packages / f"{_PLUGIN}-0.dist-info"
-    about.mkdir(exist_ok=True)
+    metadata_directory = packages / f"{_PLUGIN}-0.dist-info"
+    metadata_directory.mkdir(exist_ok=True)
     for path, text in (
         *((packages / name, source.read_text("utf-8")) for name, source in _COPIED.items()),
-        (about / "METADATA", _METADATA),
-        (about / "entry_points.txt", _ENTRY_POINTS),
+        (metadata_directory / "METADATA", _METADATA),
+        (metadata_directory / "entry_points.txt", _ENTRY_POINTS),
     ):
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
 
 def _do(command: list[str], folder: Path) -> None:
-    done = subprocess.run(  # noqa: S603 - our own commands
+    completed = subprocess.run(  # noqa: S603 - our own commands
         command,
-        # Not where a uv.toml could be another's; and with -I Python takes no module from there.
+        # In this folder, neither a foreign uv.toml nor, with -I, a foreign module is loaded.
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    if completed.returncode:
+        last_line = (
+            completed.stderr.strip().splitlines() or [f"exit code {completed.returncode}"]
+        )[-1]
         raise StoreError(
-            f"LocalStack cannot be installed: {last}",
+            f"LocalStack cannot be installed: {last_line}",
             hint=f"it failed at: {' '.join(command[:5])}",
         )
 
 
 def _is_python(program: str, version: str) -> bool:
-    # A name on PATH may be a stand-in that runs nothing.
+    # A name on PATH may be a placeholder that runs nothing.
     code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
-    done = subprocess.run(  # noqa: S603 - found by its name on PATH
+    completed = subprocess.run(  # noqa: S603 - found by its name on PATH
         [program, "-I", "-c", code], capture_output=True, text=True, check=False
     )
-    return done.stdout.strip() == version
+    return completed.stdout.strip() == version
 
 
 START_S: Final = 120.0
-"""It loads a thousand modules."""
+"""Time limit for the start, in which it loads a thousand modules."""
 CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-"""Any are taken; these are account 000000000000's."""
+"""LocalStack accepts any credentials; these belong to account 000000000000."""
 REGION: Final = "us-east-1"
 _SERVICES: Final = "cloudformation,cloudwatch,ec2,iam,lambda,logs,s3,sqs,sts"
-"""What the template needs, and what those need."""
+"""Services for the template, and their dependencies."""
 _VOLUME: Final = "sbench-localstack-"
-# It dies with us, however we die; nobody but us is to be its parent when it asks for that.
+# The child dies with its parent in all cases. It exits at once if its parent is no longer this
+# process when it requests this.
 _LAUNCH: Final = """\
 import ctypes, os, runpy, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -199,9 +202,9 @@ class LocalStack:
     Parameters
     ----------
     process, port
-        Of it.
+        Its process and port.
     log
-        What it says goes there.
+        File for its output.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
@@ -211,29 +214,29 @@ class LocalStack:
         self._deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
 
     def ready(self) -> bool:
-        """Tell whether it answers.
+        """Return whether it responds.
 
         Raises
         ------
         StoreError
-            If it has ended, or has been silent for too long.
+            If it has exited, or has been silent for too long.
         """
-        answers = _answers(f"{self.endpoint_url}/_localstack/health")
+        is_ready = _responds(f"{self.endpoint_url}/_localstack/health")
         self.check()
-        if not answers and monotonic_ns() > self._deadline_ns:
+        if not is_ready and monotonic_ns() > self._deadline_ns:
             raise StoreError(
-                f"LocalStack does not answer after {START_S:g} s: {self._last_line()}",
+                f"LocalStack does not respond after {START_S:g} s: {self._last_line()}",
                 hint=f"see {self._log}",
             )
-        return answers
+        return is_ready
 
     def check(self) -> None:
-        """Raise if it has ended.
+        """Raise if it has exited.
 
         Raises
         ------
         StoreError
-            With the last line that it wrote.
+            With the last line of its output.
         """
         if self._process.poll() is not None:
             raise StoreError(
@@ -250,23 +253,23 @@ class LocalStack:
 def started(
     installed: LocalStackInstallation, *, port: int, lambda_host: str, log: Path
 ) -> Iterator[LocalStack]:
-    """Run LocalStack for the length of a block; it may not answer yet.
+    """Run LocalStack for the length of a block; at first, it may not respond yet.
 
     Parameters
     ----------
     installed
-        Which one.
+        Installation to run.
     port
-        Where it listens; 0 takes a free one.
+        Port to listen on; 0 picks a free port.
     lambda_host
         URL of the host that runs its functions.
     log
-        File for what it says.
+        File for its output.
 
     Raises
     ------
     UsageError
-        If the port is taken, or the log cannot be written.
+        If the port is in use, or the log cannot be written.
     """
     port = _free(port)
     with _volume() as volume, _opened(log) as out:
@@ -277,37 +280,38 @@ def started(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            # Ctrl-C is for the command: it may want to tidy up with LocalStack still there.
+            # Ctrl-C is for the command, which may need LocalStack to clean up.
             start_new_session=True,
         )
         try:
             yield LocalStack(process, port, log)
         finally:
-            # On SIGTERM it takes five seconds to save what is never loaded.
+            # On SIGTERM it takes five seconds to save state that is never loaded.
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
 def _environment(volume: Path, port: int, lambda_host: str) -> dict[str, str]:
-    """Return its whole environment: nothing of the user's, who may mean AWS with it."""
+    """Return its complete environment, without the user's variables, which may be for AWS."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
         "HOME": str(volume),
         "LOCALSTACK_VOLUME_DIR": str(volume),
-        # Its usual server listens on every address, whatever its settings; ours refuses others.
+        # The default server listens on all addresses, whatever its settings; this one rejects
+        # others.
         "GATEWAY_SERVER": "sbench",
         "GATEWAY_LISTEN": f"127.0.0.1:{port}",
         "LOCALSTACK_HOST": f"127.0.0.1:{port}",
-        # It would fetch a certificate, report us to its makers, and serve names.
+        # LocalStack would otherwise download a certificate, send statistics, and serve DNS.
         "SKIP_SSL_CERT_DOWNLOAD": "1",
         "DISABLE_EVENTS": "1",
         "DNS_ADDRESS": "0",
         "SERVICES": _SERVICES,
         "LAMBDA_RUNTIME_EXECUTOR": "sbench",
         "LAMBDA_SYNCHRONOUS_CREATE": "1",
-        # Fifty cold starts at once, on two processors.
+        # Allow for fifty simultaneous cold starts on two processors.
         "LAMBDA_RUNTIME_ENVIRONMENT_TIMEOUT": "120",
         "SBENCH_LAMBDA_HOST": lambda_host,
     }
@@ -319,7 +323,7 @@ def _free(port: int) -> int:
             return int(held.getsockname()[1])
     except (OSError, OverflowError) as exc:
         raise UsageError(
-            f"port {port} cannot be used: {exc}", hint="name another --port, or none"
+            f"port {port} cannot be used: {exc}", hint="give another --port, or omit it"
         ) from exc
 
 
@@ -332,7 +336,7 @@ def _opened(log: Path) -> IO[bytes]:
 
 @contextmanager
 def _volume() -> Iterator[Path]:
-    """Yield a directory for what it keeps; gone afterwards, or at the next start."""
+    """Yield a directory for its data, deleted afterwards or at the next start."""
     for old in Path(tempfile.gettempdir()).glob(f"{_VOLUME}*"):
         _sweep(old)
     volume = Path(tempfile.mkdtemp(prefix=_VOLUME))
@@ -346,16 +350,16 @@ def _volume() -> Iterator[Path]:
 
 def _sweep(volume: Path) -> None:
     """Delete a directory whose command was killed."""
-    # Not if it is in use, or being made at this moment.
+    # Skip it if it is in use, or is being created at this moment.
     with suppress(OSError):
-        # Nor somebody else's: its lock could be a link to a file of ours.
+        # Skip directories of other users: their lock could be a link to a file of this user.
         if volume.lstat().st_uid == os.getuid():
             with (volume / "lock").open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(volume, ignore_errors=True)
 
 
-def _answers(url: str) -> bool:
+def _responds(url: str) -> bool:
     try:
         with open_direct(url, timeout_s=2) as response:
             return "services" in json.load(response)

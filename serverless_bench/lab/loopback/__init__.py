@@ -1,22 +1,22 @@
-"""An S3-compatible server that keeps no data: for calibration, and for planned faults.
+"""An S3-compatible server that stores no data, for calibration and for planned faults.
 
-What is uploaded is compared with the keystream of its key and forgotten; what is
-downloaded is made anew. So any amount of data fits, and the server knows by itself
-whether a byte is right. From the top down, each module imports only those below it::
+The server compares each upload with the keystream of its key and discards it, and generates
+each download on request. Any amount of data therefore fits, and the server can tell whether
+each byte is right. Listed from the top down; a module imports only modules below it::
 
     server      listens, one thread per connection       LoopbackServer
-    operations  what S3 does on each request             OPERATIONS
-    listings    what S3 lists
-    connection  HTTP, and the faults that are injected   S3Connection
-    state       settings, and what connections share     LoopbackSettings, StoreState
-    objects     which keys and open uploads there are    ObjectTable
-    witness     request by request, in a file            Witness
+    operations  handlers of the S3 requests              OPERATIONS
+    listings    handlers of the list requests
+    connection  HTTP, and injection of faults            S3Connection
+    state       settings, and data that connections share    LoopbackSettings, StoreState
+    objects     table of keys and open uploads           ObjectTable
+    witness     log of all requests, in a file           Witness
     bodies      uploads: unframed, compared              Body, Inspector
-    sessions    of directory buckets, and what these refuse   SessionTable
-    shaping     how long a request waits                 Shaper
-    faults      which request fails, and how             FaultPlan
-    process     the store as a process of its own        served
+    sessions    sessions and limits of directory buckets     SessionTable
+    shaping     delay of each request                    Shaper
+    faults      which requests fail, and how             FaultPlan
+    process     the store as a separate process          served
     s3          requests, errors and documents of S3 and of Google Cloud Storage   S3Request
 
-docs/loopback.md is for users. ``sbench serve`` runs it, tests run it as a thread.
+Users find it in docs/loopback.md. ``sbench serve`` runs it; tests run it in a thread.
 """

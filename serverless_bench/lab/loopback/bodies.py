@@ -1,7 +1,7 @@
-"""Bodies of uploads: from the socket, out of their chunks, compared with the keystream.
+"""Bodies of uploads: read from the socket, unframed, and compared with the keystream.
 
-boto3 over https frames an upload twice: HTTP/1.1 chunks around ``aws-chunked`` ones.
-Both have one grammar, so one class takes either off.
+boto3 over https frames an upload twice: HTTP/1.1 chunks around ``aws-chunked`` chunks.
+Both have the same grammar, so one class decodes both.
 """
 
 import io
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 HEAD: Final = 1 << 13
-"""Bytes read ahead, for heads; bodies go straight to where they belong."""
+"""Bytes read ahead for heads; bodies are read directly into their destination."""
 _MAX_LINE: Final = 1 << 14
 _HEX: Final = re.compile(rb"[0-9a-fA-F]{1,15}")
 
@@ -32,15 +32,15 @@ class _Readable(io.RawIOBase):
 
 
 class SocketReader(_Readable):
-    """What comes in over a connection.
+    """Bytes received on a connection.
 
     Parameters
     ----------
     connection
         A blocking socket.
     whole
-        Whether the kernel may wait until a large buffer is full, which saves calls; TLS
-        sockets cannot.
+        Whether the kernel may wait until a large buffer is full, to save calls; TLS sockets
+        do not support this.
     """
 
     def __init__(self, connection: socket.socket, *, whole: bool) -> None:
@@ -49,29 +49,29 @@ class SocketReader(_Readable):
         self._whole = whole
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Fill ``buffer``, or at least a part of it where it is a head's."""
+        """Fill ``buffer``; a buffer of a head's size may be filled in part."""
         view = memoryview(buffer).cast("B")
-        # Only a body asks for more than a head at once, and only for bytes it will get.
+        # Only a body needs more than a head at once, and only for bytes that will arrive.
         flags = socket.MSG_WAITALL if self._whole and len(view) > HEAD else 0
         return self._connection.recv_into(view, len(view), flags)
 
 
 class Framed(_Readable):
-    """The next ``size`` bytes of ``source``, or what is inside of its chunks.
+    """The next ``size`` bytes of ``source``, or the content of its chunks.
 
     Chunks are ``SIZE[;extension]``, data, and so on; 0, trailers.
 
     Parameters
     ----------
     source
-        Positioned at the first byte, or at the first chunk's size.
+        Source positioned at the first byte, or at the size of the first chunk.
     size
         ``Content-Length``; None for chunks.
 
     Notes
     -----
     RFC 9112, section 7.1, and Amazon S3 API reference, "Signature calculations: transferring
-    payload in multiple chunks". Signatures and checksums in there are not looked at.
+    payload in multiple chunks". Signatures and checksums within the chunks are ignored.
     """
 
     def __init__(self, source: io.BufferedReader, size: int | None) -> None:
@@ -82,14 +82,14 @@ class Framed(_Readable):
         self._ended = size is not None
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Fill ``buffer`` as far as the body, or the present chunk, goes.
+        """Fill ``buffer`` up to the end of the body, or of the present chunk.
 
         Raises
         ------
         S3Error
-            If these are no chunks.
+            If the chunks are malformed.
         ConnectionError
-            If the connection ends before the body does.
+            If the connection is closed before the end of the body.
         """
         if not self._left and not self._ended:
             self._next()
@@ -102,11 +102,11 @@ class Framed(_Readable):
 
     def _next(self) -> None:
         if self._begun and self._line():
-            raise S3Error(400, "IncompleteBody", "a chunk is longer than it says")
+            raise S3Error(400, "IncompleteBody", "a chunk is longer than its declared size")
         self._begun = True
         size = self._line().partition(b";")[0].strip()
         if not _HEX.fullmatch(size):
-            raise S3Error(400, "IncompleteBody", "a chunk does not say its size")
+            raise S3Error(400, "IncompleteBody", "a chunk does not declare its size")
         self._left = int(size, 16)
         if not self._left:
             self._ended = True
@@ -121,28 +121,28 @@ class Framed(_Readable):
 
 
 class Body:
-    """The body of one request.
+    """The body of a request.
 
     Parameters
     ----------
     source
-        Positioned at its first byte.
+        Source positioned at the first byte of the body.
     headers
-        Of the request; names in any case.
+        Headers of the request, with names in any case.
 
     Raises
     ------
     S3Error
-        If the headers do not say how long it is.
+        If the headers do not declare the length.
     """
 
     def __init__(self, source: io.BufferedReader, headers: Mapping[str, str]) -> None:
         length = headers.get("content-length", "0")
         if not length.isdecimal():
-            raise S3Error(400, "InvalidArgument", "Content-Length is no number")
+            raise S3Error(400, "InvalidArgument", "Content-Length is not a number")
         chunked = headers.get("transfer-encoding", "").lower() == "chunked"
         self.size: int | None = None if chunked else int(length)
-        """Bytes of the object; None if the request does not say."""
+        """Bytes of the object; None if the request does not declare them."""
         self._inner = self._outer = Framed(source, self.size)
         if is_aws_chunked(headers):
             self._inner = Framed(io.BufferedReader(self._outer, 1 << 16), None)
@@ -150,7 +150,7 @@ class Body:
             self.size = int(decoded) if decoded.isdecimal() else None
 
     def fill(self, buffer: memoryview) -> int:
-        """Fill ``buffer`` as far as the body goes and return how many bytes that was."""
+        """Fill ``buffer`` up to the end of the body and return the number of bytes read."""
         filled = 0
         while filled < len(buffer):
             count = self._inner.readinto(buffer[filled:])
@@ -160,13 +160,13 @@ class Body:
         return filled
 
     def drain(self, buffer: memoryview) -> None:
-        """Read what is left, so that the next request begins where it should."""
+        """Read the rest, so that the next request starts at the right place."""
         while self._outer.readinto(buffer):
             pass
 
 
 def is_aws_chunked(headers: Mapping[str, str]) -> bool:
-    """Tell whether the body is in chunks of Amazon's own."""
+    """Return whether the body is in Amazon's chunks."""
     encodings = headers.get("content-encoding", "").lower().split(",")
     return "aws-chunked" in [encoding.strip() for encoding in encodings] or headers.get(
         "x-amz-content-sha256", ""
@@ -174,49 +174,49 @@ def is_aws_chunked(headers: Mapping[str, str]) -> bool:
 
 
 KEPT_BYTES: Final = 1 << 16
-"""Objects that sbench did not make, such as markers, are kept up to this size."""
+"""Objects that sbench did not generate, such as markers, are stored up to this size."""
 KEPT_UNDECLARED_BYTES: Final = 1 << 26
-"""The same where the key declares no size: records of functions grow with their operations."""
+"""The same for keys without a size: records of functions grow with the number of operations."""
 TELLING_BYTES: Final = 47
-"""Any 47 bytes hold two whole cipher blocks, which say where they come from."""
+"""Any 47 bytes contain two complete cipher blocks, which identify their origin."""
 _GENERATIONS: Final = 16
-"""Generations that are tried for an object too short to say its own."""
+"""Generations that are tried for an object too short to identify its generation."""
 
 _scratch: Final[deque[bytearray]] = deque()
-"""What compares are made in: as many as compare at once, not one per connection."""
+"""Buffers for comparisons: as many as there are simultaneous comparisons, not connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadCheck:
-    """What one upload was."""
+    """Result of the comparison of an upload."""
 
     size: int
     bad_bytes: int
-    """Bytes that are not the keystream that the upload seems to be."""
+    """Bytes that differ from the keystream that the upload appears to be."""
     generation: int | None
-    """None if the bytes are no keystream of the key, or were not compared."""
+    """Generation; None if the bytes are not a keystream of the key, or were not compared."""
     offset: int | None
-    """Where in the object they begin; None as above."""
+    """Offset of the first byte in the object; None as above."""
     verbatim: bytes | None
-    """The whole upload if it is short and no keystream, or too short to know."""
+    """Complete upload if it is short and not a keystream, or too short to identify."""
 
     @property
     def checked_bytes(self) -> int:
-        """Bytes that are right."""
+        """Bytes that agree with the keystream."""
         return 0 if self.generation is None else self.size - self.bad_bytes
 
 
 class Inspector:
-    """Takes an upload block by block.
+    """Inspects an upload block by block.
 
     Parameters
     ----------
     key
-        Of the object.
+        Key of the object.
     offset
-        Where the upload has to begin; None for a part, which says that by itself.
+        Offset at which the upload has to start; None for a part, whose bytes identify it.
     verifies
-        False counts bytes and does not compare them.
+        False counts bytes without comparing them.
     """
 
     def __init__(self, key: str, *, offset: int | None, verifies: bool) -> None:
@@ -231,7 +231,7 @@ class Inspector:
         self._most = KEPT_BYTES if declared_size(key) is not None else KEPT_UNDECLARED_BYTES
 
     def take(self, block: memoryview) -> None:
-        """Take the next block; the first is of ``KEPT_BYTES`` at least, or the only one."""
+        """Inspect the next block; the first has ``KEPT_BYTES`` unless no other follows."""
         if not self._size and self._verifies:
             self._begin(block)
         if self._keystream is not None or self._size + len(block) > self._most:
@@ -246,20 +246,20 @@ class Inspector:
         self._size += len(block)
 
     def result(self) -> UploadCheck:
-        """Return what came; call it after the last block."""
-        known = self._keystream
+        """Return the result; call this after the last block."""
+        keystream = self._keystream
         return UploadCheck(
             size=self._size,
             bad_bytes=self._bad,
-            generation=None if known is None else known.generation,
-            offset=None if known is None else self._start,
-            verbatim=bytes(self._kept) if known is None and self._kept is not None else None,
+            generation=None if keystream is None else keystream.generation,
+            offset=None if keystream is None else self._start,
+            verbatim=bytes(self._kept) if keystream is None and self._kept is not None else None,
         )
 
     def _begin(self, block: memoryview) -> None:
         origin = identify(block[:TELLING_BYTES])
-        mine = origin is not None and origin.key_hash == hash_key(self._key)
-        if origin is not None and mine and self._offset in {None, origin.offset}:
+        is_of_this_key = origin is not None and origin.key_hash == hash_key(self._key)
+        if origin is not None and is_of_this_key and self._offset in {None, origin.offset}:
             self._keystream = content_of(self._key, origin.generation)
             self._start = origin.offset
         elif self._offset is not None:
@@ -267,12 +267,12 @@ class Inspector:
             if len(block) < TELLING_BYTES:
                 self._keystream = matching(self._key, self._offset, block)
             if self._keystream is None and declared_size(self._key) is not None:
-                # Nothing else can be meant; so the wrong bytes can be counted.
+                # The key permits only a single content, so the wrong bytes can be counted.
                 self._keystream = content_of(self._key)
 
 
 def matching(key: str, offset: int, data: memoryview) -> Keystream | None:
-    """Return the first generation of ``key`` that has ``data`` at ``offset``."""
+    """Return the first generation of ``key`` with ``data`` at ``offset``."""
     candidates = (content_of(key, generation) for generation in range(_GENERATIONS))
     return next((k for k in candidates if k.agrees(offset, data)), None)
 

@@ -1,4 +1,4 @@
-"""HTTP: requests in, responses out, bodies by the block, and the faults that are planned."""
+"""HTTP: requests, responses, transfer of bodies in blocks, and injection of planned faults."""
 
 import socket
 import socketserver
@@ -32,24 +32,24 @@ from serverless_bench.process.threaded_server import FIRST_REQUEST_S
 from serverless_bench.units import NS_PER_S
 
 _MAX_DOCUMENT: Final = 1 << 23
-"""A list of 10,000 parts is 1 MB."""
+"""Limit on the size of a document; a list of 10,000 parts takes 1 MB."""
 _LINGER_S: Final = 2.0
 _XML: Final = "application/xml"
 
 
 class Hangup(ConnectionError):
-    """The connection is over, by our own will."""
+    """The server has closed the connection deliberately."""
 
 
 class HttpConnection(BaseHTTPRequestHandler):
-    """One connection and the requests on it, one after the other.
+    """A connection and its consecutive requests.
 
     Parameters
     ----------
     connection, client_address, server
-        As the standard library hands them over.
+        Arguments that the standard library passes.
     state
-        The store that answers.
+        State of the store.
     """
 
     protocol_version = "HTTP/1.1"
@@ -63,11 +63,11 @@ class HttpConnection(BaseHTTPRequestHandler):
         state: StoreState,
     ) -> None:
         self.state = state
-        # The base class serves the whole connection in here.
+        # The constructor of the base class serves all requests of the connection.
         super().__init__(connection, client_address, server)
 
     def setup(self) -> None:
-        """Speak TLS where the store does, and read with our own reader."""
+        """Wrap the connection in TLS if configured, and install the server's own reader."""
         tls = self.state.tls
         self.request.settimeout(FIRST_REQUEST_S)
         if tls is not None:
@@ -85,45 +85,48 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.state.counters.add(connections=1)
 
     def handle(self) -> None:
-        """Serve requests until one side hangs up."""
+        """Serve requests until the client or the server hangs up."""
         try:
             super().handle()
         except OSError:
-            # Resets, and clients that went away: what happened is in the log.
+            # Resets, and clients that went away: the log has the reason.
             self.close_connection = True
 
     def finish(self) -> None:
-        """Close; what was written goes out first, unless the connection was reset."""
+        """Close; written data is sent first, unless the connection was reset."""
         self.connection.close()
         self.state.witness.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - stdlib's
-        """Say nothing: there is the log of faults, and there are statistics."""
+        """Log nothing: the log of faults and the statistics replace this log."""
 
     def handle_expect_100(self) -> bool:
-        """Wait with ``100 Continue`` until the body is wanted."""
+        """Delay ``100 Continue`` until the body is needed."""
         self._expecting = True
         return True
 
     def parse_request(self) -> bool:
-        """Take the time at which the request came, and read the rest of its head."""
+        """Record the time at which the request arrived, and read the rest of its head."""
         self._expecting = False
         self._received_ns = monotonic_ns()
         is_request = super().parse_request()
-        # Between later requests a client may be silent for as long as it likes.
+        # Between later requests a client may be silent indefinitely.
         self.connection.settimeout(None)
         return is_request
 
     def refused(self) -> bool:
-        """Refuse what a web page sends; then nothing is counted or looked at.
+        """Reject a request from a web page, without counting or examining it.
 
-        Only within this machine: a store that listens to the network was told to let others in.
+        This applies on loopback only: a store that listens on the network is open to others by
+        choice.
         """
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         if not self._within or not from_a_page(host, origin):
             return False
-        why = "this store answers no web page; it is called 127.0.0.1 or localhost"
-        body = error_xml(S3Error(403, "AccessDenied", why), self.path, "")
+        message = (
+            "this store rejects requests from web pages; use 127.0.0.1 or localhost as its host"
+        )
+        body = error_xml(S3Error(403, "AccessDenied", message), self.path, "")
         head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: {_XML}\r\nConnection: close\r\n"
         self.close_connection = True
         self.connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
@@ -132,7 +135,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         return True
 
     def start_request(self) -> S3Request:
-        """Return what the request asks for; call it once per request."""
+        """Parse the request and return it; call this once per request."""
         self.number = next(self.state.request_numbers)
         self.request_id = f"{self.number:016X}"
         self.body: Body | None = None
@@ -156,7 +159,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         Raises
         ------
         S3Error
-            If the request does not say how long it is.
+            If the request does not declare the length of its body.
         """
         if self.body is None:
             self.body = Body(self._source, self.s3_request.headers)
@@ -166,12 +169,12 @@ class HttpConnection(BaseHTTPRequestHandler):
         return self.body
 
     def read_document(self) -> bytes:
-        """Return a short body.
+        """Return a body that is a document.
 
         Raises
         ------
         S3Error
-            If it is long.
+            If the body is too long.
         """
         body, text = self.open_body(), bytearray()
         while count := body.fill(self.buffer):
@@ -181,7 +184,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         return bytes(text)
 
     def receive(self, inspector: Inspector, limit: int | None = None) -> int:
-        """Move the body, or ``limit`` bytes of it, to ``inspector``; return how many came."""
+        """Pass the body, or ``limit`` bytes of it, to ``inspector``; return the number received."""
         body, received = self.open_body(), 0
         try:
             while count := self._fill(body, None if limit is None else limit - received):
@@ -193,7 +196,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         return received
 
     def _fill(self, body: Body, limit: int | None) -> int:
-        """Fill the buffer, and note when the first byte of the body and the last one are there."""
+        """Fill the buffer, and record the arrival of the first and the last byte of the body."""
         buffer, first = self.buffer[:limit], 0
         if self.witnessed.first_in_ns is None:
             first = body.fill(buffer[:1])
@@ -209,7 +212,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.witnessed.out_bytes += len(block)
 
     def throttle(self, count: int, *, upload: bool) -> None:
-        """Wait as long as ``count`` bytes take this connection and its function."""
+        """Wait for as long as ``count`` bytes take on the connection and in the function."""
         shaper, now_ns = self.state.shaper, monotonic_ns()
         wait_ns = 0 if self._pace is None else self._pace.wait_ns(count, now_ns)
         name = self.witnessed.worker or "{}:{}".format(*self.client_address)
@@ -220,28 +223,28 @@ class HttpConnection(BaseHTTPRequestHandler):
             clock.sleep(wait_ns / NS_PER_S)
 
     def drain_body(self) -> None:
-        """Take the request off the line, so that the next one begins where it should.
+        """Read the rest of the request, so that the next request starts at the right place.
 
-        A client that still waits for ``100 Continue`` sends nothing any more, or would
-        send it after our response: that connection is closed.
+        A client still waiting for ``100 Continue`` will either send no body, or send it after the
+        response, so that connection is closed.
         """
         try:
             if not self._expecting:
                 self.open_body().drain(self.buffer)
         except S3Error:
-            # Chunks that are none: it is unknown where the next request begins.
+            # The chunks are malformed, so the start of the next request is unknown.
             self._expecting = True
         self.close_connection = self.close_connection or self._expecting
 
     def reply(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
-        """Send a whole response."""
+        """Send a complete response."""
         self.drain_body()
         self.send_head(status, {"Content-Length": str(len(body)), **(headers or {})}, body)
         if self._expecting:
             self._linger()
 
     def send_head(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
-        """Send the head of a response, and its body where it is short."""
+        """Send the head of a response, with the body if it is short."""
         settings, shaper = self.state.settings, self.state.shaper
         if settings.shape.latency:
             rng = derived_rng(settings.seed, "latency", self.number)
@@ -270,18 +273,18 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.connection.sendall(text if self.command == "HEAD" else text + body)
 
     def reply_error(self, error: S3Error) -> None:
-        """Send an error."""
+        """Send an error response."""
         body = error_xml(error, self.s3_request.path, self.request_id)
         self.reply(error.status, body, {"Content-Type": _XML})
 
     def reply_document(
         self, name: str, children: Sequence[Element], headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send a document."""
+        """Send an XML document."""
         self.reply(200, xml(name, children), {"Content-Type": _XML, **(headers or {})})
 
     def hang_up(self, *, reset: bool) -> None:
-        """End the connection, with RST instead of FIN for a reset.
+        """Close the connection; a reset sends RST instead of FIN.
 
         Raises
         ------
@@ -294,7 +297,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         raise Hangup
 
     def _linger(self) -> None:
-        """Read on for a while: to close on unread bytes would destroy the response."""
+        """Read for a while longer: closing with unread bytes would destroy the response."""
         self.connection.shutdown(socket.SHUT_WR)
         self.connection.settimeout(_LINGER_S)
         while self.connection.recv_into(self.buffer):
@@ -306,19 +309,19 @@ REFUSALS: Final[Mapping[FaultKind, tuple[int, str, str]]] = {
     FaultKind.ERROR: (500, "InternalError", "We encountered an internal error."),
     FaultKind.MISSING: (404, "NoSuchKey", "The specified key does not exist."),
 }
-"""Faults that are a response and nothing more."""
+"""Faults that consist only of an error response."""
 
 
 class S3Connection(HttpConnection):
-    """What every operation works with."""
+    """Connection with the operations that all handlers use."""
 
     def check_limits(self, name: str) -> None:
-        """Refuse a request that is one too many for its prefix.
+        """Reject a request that exceeds the rate limit of its prefix.
 
         Raises
         ------
         S3Error
-            If it is.
+            If it exceeds the limit.
         """
         request = self.s3_request
         prefix = f"{request.bucket}/{request.key.rpartition('/')[0]}"
@@ -330,16 +333,16 @@ class S3Connection(HttpConnection):
             raise S3Error(*REFUSALS[FaultKind.SLOWDOWN])
 
     def plan_fault(self, name: str) -> None:
-        """Find out what is to go wrong with a request.
+        """Choose the fault of a request.
 
         Raises
         ------
         S3Error
-            If that is a response.
+            If the fault is an error response.
         """
         self._name = name
         self.fault: PlannedFault | None = None
-        # Only objects of a benchmark fail; markers and the like are no part of one.
+        # Faults are limited to objects of a benchmark; markers and the like are not part of it.
         key = self.s3_request.key
         if declared_size(key) is None and not is_shared_key(key):
             return
@@ -349,19 +352,19 @@ class S3Connection(HttpConnection):
             self.inject(self.fault)
             raise S3Error(*REFUSALS[self.fault.kind])
 
-    def inject(self, fault: PlannedFault, **more: Any) -> None:  # noqa: ANN401 - anything that JSON has
-        """Write a fault to the log, just before the client meets it."""
+    def inject(self, fault: PlannedFault, **fields: Any) -> None:  # noqa: ANN401 - anything that JSON has
+        """Write a fault to the log, just before it reaches the client."""
         self.state.counters.count("faults", fault.kind)
         self.witnessed.fault = fault.kind
-        self._log_event("fault", fault.kind, self._name, number=fault.number, **more)
+        self._log_event("fault", fault.kind, self._name, number=fault.number, **fields)
 
     def receive_upload(self, *, offset: int | None) -> UploadCheck:
-        """Receive an upload, or the share of it that comes before a reset.
+        """Receive an upload, or the part of it before a reset.
 
         Parameters
         ----------
         offset
-            Where in the object it has to begin; None for a part.
+            Offset in the object at which the upload has to start; None for a part.
 
         Raises
         ------
@@ -380,11 +383,11 @@ class S3Connection(HttpConnection):
         self.witnessed.offset = check.offset
         self.state.counters.add(checked_put_bytes=check.checked_bytes)
         if check.bad_bytes:
-            self.reject(check, f"{check.bad_bytes} bytes are not those of the key")
+            self.reject(check, f"{check.bad_bytes} bytes differ from the content of the key")
         return check
 
     def reject(self, check: UploadCheck, message: str) -> NoReturn:
-        """Refuse an upload for its bytes.
+        """Reject an upload because of its bytes.
 
         Raises
         ------
@@ -394,7 +397,7 @@ class S3Connection(HttpConnection):
         self.state.counters.add(bad_puts=1, bad_put_bytes=check.bad_bytes or check.size)
         raise S3Error(400, "BadDigest", message)
 
-    def _log_event(self, event: str, kind: str, name: str, **more: Any) -> None:  # noqa: ANN401 - as above
+    def _log_event(self, event: str, kind: str, name: str, **fields: Any) -> None:  # noqa: ANN401 - as above
         request = self.s3_request
         self.state.fault_log.add(
             event=event,
@@ -405,5 +408,5 @@ class S3Connection(HttpConnection):
             key=request.key,
             part=request.part,
             range=request.headers.get("range"),
-            **more,
+            **fields,
         )

@@ -1,8 +1,8 @@
-"""Which requests fail, and how: decided by the seed, written to a log.
+"""Planned faults, chosen by the seed and written to a log.
 
-Whether a request fails is a function of the seed, the fault, the operation, the key,
-the part or range, and how often exactly that was requested before. It depends on no
-clock and no thread, so the same requests meet the same faults, in any order.
+Whether a request fails depends on the seed, the fault, the operation, the key, the part or
+range, and the number of identical requests before it. It depends on neither clock nor
+thread, so the same requests get the same faults in any order.
 """
 
 import hashlib
@@ -21,26 +21,26 @@ from serverless_bench.errors import UsageError
 
 
 class FaultKind(StrEnum):
-    """What can go wrong on request; the first of this order that hits is the only one."""
+    """Faults that can be injected; the first in this order that hits a request excludes others."""
 
     SLOWDOWN = "slowdown"
     """503 ``SlowDown``."""
     ERROR = "error"
     """500 ``InternalError``."""
     MISSING = "missing"
-    """404 ``NoSuchKey`` for an object that is there."""
+    """404 ``NoSuchKey`` for an object that exists."""
     RESET_PUT = "reset-put"
-    """The connection is reset (RST) after a share of the upload."""
+    """The connection is reset (RST) in the middle of the upload."""
     RESET_GET = "reset-get"
-    """The connection is reset after a share of the download."""
+    """The connection is reset in the middle of the download."""
     TRUNCATE = "truncate"
-    """The connection ends after a share of the length that was announced."""
+    """The connection is closed before the announced length has been sent."""
     SHORT = "short"
-    """The object is shorter than it was written, and announced so."""
+    """The object is shorter than it was written, and its length is announced accordingly."""
     STALE = "stale"
-    """The bytes of another generation."""
+    """The bytes are from another generation."""
     FLIP = "flip"
-    """Some bits of the download are turned over."""
+    """Some bits of the download are flipped."""
 
 
 _UPLOADS: Final = frozenset({"put", "upload_part"})
@@ -55,21 +55,21 @@ HITS: Final[Mapping[FaultKind, frozenset[str]]] = {
         if kind not in {FaultKind.SLOWDOWN, FaultKind.ERROR, FaultKind.RESET_PUT}
     },
 }
-"""Requests that each fault may hit, in the words of ``record.Attempt.request``."""
+"""Requests that each fault may hit, named like ``record.Attempt.request``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFault:
-    """A fault that is to happen to one request."""
+    """A fault planned for a request."""
 
     kind: FaultKind
     number: int
-    """How often the same was requested before."""
+    """Number of identical earlier requests."""
     rng: random.Random
-    """Decides the rest: where it happens."""
+    """Source of the remaining choices, such as the place of the fault."""
 
     def cut(self, size_bytes: int) -> int:
-        """Return how many of ``size_bytes`` bytes pass; at least one does not."""
+        """Return how many of ``size_bytes`` bytes are transferred; at least the last is not."""
         return self.rng.randrange(size_bytes) if size_bytes else 0
 
     def bits(self, count: int, first: int, end: int) -> list[tuple[int, int]]:
@@ -79,14 +79,14 @@ class PlannedFault:
 
 
 class FaultPlan:
-    """Decides for every request; threads may share it.
+    """Decides which requests fail, safe to share between threads.
 
     Parameters
     ----------
     seed
-        Makes one plan differ from another.
+        Number that distinguishes one plan from another.
     rates
-        Share of the requests that each fault may hit; what came before takes its own first.
+        Probability of each fault; faults earlier in ``FaultKind`` take precedence.
     """
 
     def __init__(self, seed: int, rates: Mapping[FaultKind, float]) -> None:
@@ -96,16 +96,16 @@ class FaultPlan:
         self._lock = threading.Lock()
 
     def decide(self, request: str, key: str, where: str = "") -> PlannedFault | None:
-        """Return the fault of the next such request, if it has one.
+        """Return the fault of the next such request, or None.
 
         Parameters
         ----------
         request
-            As in ``record.Attempt``.
+            Name of the operation, as in ``record.Attempt``.
         key
-            Of the object.
+            Key of the object.
         where
-            Part or range, in any spelling that separates them.
+            Part or range, in any unambiguous spelling.
         """
         if not self._rates:
             return None
@@ -121,19 +121,19 @@ class FaultPlan:
 
 
 def derived_rng(*words: object) -> random.Random:
-    """Return a source of random numbers that ``words`` alone decide."""
+    """Return a random number generator that depends on ``words`` only."""
     digest = hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=16).digest()
     return random.Random(int.from_bytes(digest))  # noqa: S311 - a plan, no secret
 
 
 @dataclass
 class FaultLog:
-    """One JSON line per fault, on disk before the client can know.
+    """Log of faults in JSON Lines, on disk before the client can notice.
 
     Parameters
     ----------
     path
-        The file, which grows; None writes nothing.
+        File to append to; None writes nothing.
 
     Raises
     ------
@@ -151,7 +151,7 @@ class FaultLog:
             raise UsageError(f"cannot write --log {self.path}: {exc.strerror}") from exc
 
     def add(self, **row: Any) -> None:  # noqa: ANN401 - anything that JSON has
-        """Append one line."""
+        """Append a line."""
         if self._file is None:
             return
         line = json.dumps({"time_ns": wall_ns(), **row}) + "\n"

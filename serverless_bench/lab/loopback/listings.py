@@ -1,43 +1,43 @@
-"""What S3 lists: objects, open uploads, buckets."""
+"""Listings of objects, open uploads and buckets."""
 
 from serverless_bench.lab.loopback.connection import S3Connection
 from serverless_bench.lab.loopback.s3 import Element, S3Error, spelled
 
 
 def list_objects(connection: S3Connection) -> None:
-    """Send one page of ``ListObjectsV2``, or of its predecessor."""
+    """Send a page of ``ListObjectsV2``, or of version 1 of it."""
     request, objects = connection.s3_request, connection.state.objects
     query = request.query
     encoding = query.get("encoding-type", "")
     prefix = query.get("prefix", "")
-    second = query.get("list-type") == "2"
-    marker = "start-after" if second else "marker"
+    is_version_2 = query.get("list-type") == "2"
+    marker = "start-after" if is_version_2 else "marker"
     after = query.get("continuation-token", "") or query.get(marker, "")
     limit = _limit(query.get("max-keys", "1000"))
     express = connection.state.sessions.governs(request.bucket)
-    keys, more = objects.page(request.bucket, prefix, after, limit, unordered=express)
-    found = [objects.find(request.bucket, key, written=True) for key in keys]
+    keys, is_truncated = objects.page(request.bucket, prefix, after, limit, unordered=express)
+    listed = [objects.find(request.bucket, key, written=True) for key in keys]
     contents: list[Element] = [
         (
             "Contents",
             [
-                ("Key", spelled(one.key, encoding)),
+                ("Key", spelled(stored.key, encoding)),
                 ("LastModified", connection.state.start_stamp),
-                ("ETag", one.etag),
-                ("Size", str(one.size)),
+                ("ETag", stored.etag),
+                ("Size", str(stored.size)),
                 ("StorageClass", "STANDARD"),
                 *(
-                    [("Generation", str(one.version)), ("MetaGeneration", "1")]
+                    [("Generation", str(stored.version)), ("MetaGeneration", "1")]
                     if request.google
                     else ()
                 ),
             ],
         )
-        for one in found
-        if one is not None
+        for stored in listed
+        if stored is not None
     ]
     rest: list[Element] = [("EncodingType", encoding)] if encoding else []
-    if more and second:
+    if is_truncated and is_version_2:
         rest.append(("NextContinuationToken", keys[-1]))
     connection.reply_document(
         "ListBucketResult",
@@ -45,7 +45,7 @@ def list_objects(connection: S3Connection) -> None:
             ("Name", request.bucket),
             ("Prefix", spelled(prefix, encoding)),
             ("KeyCount", str(len(keys))),
-            ("IsTruncated", str(more).lower()),
+            ("IsTruncated", str(is_truncated).lower()),
             *rest,
             *contents,
         ],
@@ -53,7 +53,7 @@ def list_objects(connection: S3Connection) -> None:
 
 
 def list_uploads(connection: S3Connection) -> None:
-    """Send ``ListMultipartUploads``, all on one page."""
+    """Send ``ListMultipartUploads`` as a single page."""
     request, objects = connection.s3_request, connection.state.objects
     encoding = request.query.get("encoding-type", "")
     listed: list[Element] = [
@@ -73,7 +73,7 @@ def list_uploads(connection: S3Connection) -> None:
 
 
 def list_buckets(connection: S3Connection) -> None:
-    """Send ``ListBuckets``: those that something was written to."""
+    """Send ``ListBuckets``, with the buckets that have been written to."""
     listed: list[Element] = [
         ("Bucket", [("Name", name), ("CreationDate", connection.state.start_stamp)])
         for name in connection.state.objects.buckets()
@@ -83,5 +83,5 @@ def list_buckets(connection: S3Connection) -> None:
 
 def _limit(text: str) -> int:
     if not text.isdecimal():
-        raise S3Error(400, "InvalidArgument", "max-keys is no number")
+        raise S3Error(400, "InvalidArgument", "max-keys is not a number")
     return min(1000, int(text))

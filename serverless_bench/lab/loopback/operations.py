@@ -1,4 +1,4 @@
-"""What S3 does on each request: buckets, objects, uploads in parts."""
+"""Handlers of the S3 requests: buckets, objects, multipart uploads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,16 +22,16 @@ from serverless_bench.lab.loopback.objects import (
 from serverless_bench.lab.loopback.s3 import Element, S3Error, parse_xml, texts
 
 _RACE_S: Final = 0.001
-"""What lies between comparison and write where conditions are racy."""
+"""Time between comparison and write if conditions are racy."""
 
 
 def _create_session(connection: S3Connection) -> None:
-    made = connection.state.sessions.create(connection.s3_request.bucket, wall_ns())
+    session = connection.state.sessions.create(connection.s3_request.bucket, wall_ns())
     credentials: list[Element] = [
-        ("SessionToken", made.token),
-        ("SecretAccessKey", made.secret_key),
-        ("AccessKeyId", made.access_key),
-        ("Expiration", utc_stamp(made.end_ns, separators=True)),
+        ("SessionToken", session.token),
+        ("SecretAccessKey", session.secret_key),
+        ("AccessKeyId", session.access_key),
+        ("Expiration", utc_stamp(session.end_ns, separators=True)),
     ]
     connection.reply_document("CreateSessionResult", [("Credentials", credentials)])
 
@@ -49,15 +49,15 @@ def _delete_objects(connection: S3Connection) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GetResponse:
-    """What one GET sends."""
+    """Response to a GET."""
 
     content: StoredObject
     first: int
     end: int
     total: int
-    """Size of the object, as the response has it."""
+    """Size of the object, as announced in the response."""
     stop: int
-    """The connection ends here, before ``end``; nothing ends it if they are equal."""
+    """Offset at which the connection is closed; ``end`` if it stays open."""
     flips: tuple[tuple[int, int], ...] = ()
 
 
@@ -84,11 +84,11 @@ def _get(connection: S3Connection) -> None:
 def _apply_fault(
     connection: S3Connection, fault: PlannedFault, plan: _GetResponse, *, ranged: bool
 ) -> _GetResponse:
-    """Return a download that goes wrong; what ends its connection is injected at its end."""
+    """Return a faulty download; faults that close the connection are injected at its end."""
     first, size = plan.first, plan.end - plan.first
     match fault.kind:
         case FaultKind.SHORT:
-            # A range keeps a byte: there is no 206 without one.
+            # A range keeps at least one byte: a 206 response cannot be empty.
             end = first + (fault.cut(size) or int(ranged))
             connection.inject(fault, ends_at=end)
             return replace(plan, end=end, total=end, stop=end)
@@ -131,7 +131,7 @@ def _head(connection: S3Connection) -> None:
 def _delete(connection: S3Connection) -> None:
     request, objects = connection.s3_request, connection.state.objects
     if request.google:
-        # S3 deletes what is not there, too, and looks at no condition.
+        # S3 also deletes objects that do not exist, and checks no condition.
         _find(connection)
     required = request.required_version()
     if not objects.delete(request.bucket, request.key, if_version=required):
@@ -140,13 +140,13 @@ def _delete(connection: S3Connection) -> None:
 
 
 def _copy(connection: S3Connection) -> None:
-    """Make an object of another one's bytes; only Google's clients get here."""
+    """Copy an object to another key; only Google's clients send this request."""
     request, objects = connection.s3_request, connection.state.objects
-    found = objects.find(*request.copy_source())
-    if found is None:
+    source = objects.find(*request.copy_source())
+    if source is None:
         raise S3Error(*REFUSALS[FaultKind.MISSING])
-    headers = _commit(connection, found.copy_to(request.key), _required_version(connection))
-    inside = [("ETag", found.etag), ("LastModified", connection.state.start_stamp)]
+    headers = _commit(connection, source.copy_to(request.key), _required_version(connection))
+    inside = [("ETag", source.etag), ("LastModified", connection.state.start_stamp)]
     connection.reply_document("CopyObjectResult", inside, headers)
 
 
@@ -155,7 +155,7 @@ def _put(connection: S3Connection) -> None:
     required = _required_version(connection)
     check = connection.receive_upload(offset=0)
     if declared is not None and check.size != declared:
-        message = f"{check.size} bytes came, the key declares {declared}"
+        message = f"{check.size} bytes were received, the key declares {declared}"
         connection.reject(check, message)
     foreign = connection.state.verifies and check.generation is None
     if foreign and check.verbatim is None:
@@ -170,18 +170,18 @@ def _put(connection: S3Connection) -> None:
 
 
 def _required_version(connection: S3Connection) -> int | None:
-    """Return the version that an object has to have for the request; None for any.
+    """Return the version that the request requires of the object; None for any.
 
     Raises
     ------
     S3Error
-        If it has another one already.
+        If the object already has a different version.
     """
     request, objects = connection.s3_request, connection.state.objects
     required = request.required_version()
     if (wanted := request.headers.get("if-match")) is not None:
-        there = objects.find(request.bucket, request.key, written=True)
-        required = there.version if there is not None and there.etag == wanted else NO_VERSION
+        current = objects.find(request.bucket, request.key, written=True)
+        required = current.version if current is not None and current.etag == wanted else NO_VERSION
     elif request.headers.get("if-none-match") == "*":
         required = ABSENT
     if required is not None and not objects.has_version(request.bucket, request.key, required):
@@ -190,22 +190,22 @@ def _required_version(connection: S3Connection) -> int | None:
 
 
 def _precondition_failed() -> S3Error:
-    return S3Error(412, "PreconditionFailed", "the object exists, or is another one")
+    return S3Error(412, "PreconditionFailed", "the object exists, or has another version")
 
 
 def _commit(
     connection: S3Connection, content: StoredObject, required: int | None
 ) -> dict[str, str]:
-    """Note that an object was written, and return the headers that say which.
+    """Record that an object was written, and return the headers that identify it.
 
     Raises
     ------
     S3Error
-        If another request was faster, and this one is conditional.
+        If the request is conditional and another request was faster.
     """
     bucket, objects = connection.s3_request.bucket, connection.state.objects
     if required is not None and connection.state.settings.racy_conditions:
-        # The one thing that is wrong: between the comparison and the write others may write.
+        # This race is deliberate: others may write between the comparison and the write.
         if not objects.has_version(bucket, content.key, required):
             raise _precondition_failed()
         sleep(_RACE_S)
@@ -217,22 +217,22 @@ def _commit(
 
 
 def _identity(connection: S3Connection, content: StoredObject) -> dict[str, str]:
-    found = {"ETag": content.etag}
+    headers = {"ETag": content.etag}
     if connection.s3_request.google:
-        found["x-goog-generation"] = str(content.version)
-        # Of the metadata, which nobody changes here.
-        found["x-goog-metageneration"] = "1"
-        found["x-goog-stored-content-length"] = str(content.size)
-    return found
+        headers["x-goog-generation"] = str(content.version)
+        # Generation of the metadata, which never changes here.
+        headers["x-goog-metageneration"] = "1"
+        headers["x-goog-stored-content-length"] = str(content.size)
+    return headers
 
 
 def _find(connection: S3Connection) -> StoredObject:
-    """Return the object that the request is about.
+    """Return the object of the request.
 
     Raises
     ------
     S3Error
-        If it is not there, or is not the one that Google's condition wants.
+        If it does not exist, or does not meet Google's condition.
     """
     request = connection.s3_request
     content = connection.state.objects.find(request.bucket, request.key)
@@ -261,14 +261,14 @@ def _create_multipart(connection: S3Connection) -> None:
 
 
 def _upload_part(connection: S3Connection) -> None:
-    upload, number = _open_upload(connection), connection.s3_request.part
-    if number is None or not 1 <= number <= MAX_PARTS:
-        raise S3Error(400, "InvalidArgument", "a part's number is between 1 and 10,000")
+    upload, part_number = _open_upload(connection), connection.s3_request.part
+    if part_number is None or not 1 <= part_number <= MAX_PARTS:
+        raise S3Error(400, "InvalidArgument", "a part number has to be between 1 and 10,000")
     check = connection.receive_upload(offset=None)
     foreign = connection.state.verifies and check.generation is None
     if foreign and check.size >= TELLING_BYTES:
-        connection.reject(check, "these bytes are no part of the object")
-    upload.parts[number] = check
+        connection.reject(check, "these bytes are not part of the object")
+    upload.parts[part_number] = check
     connection.reply(200, headers={"ETag": etag_of(check)})
 
 
@@ -284,7 +284,7 @@ def _complete_multipart(connection: S3Connection) -> None:
     numbers = [number for number, _ in listed]
     in_a_row = [*range(1, len(numbers) + 1)]
     if connection.state.sessions.governs(request.bucket) and numbers != in_a_row:
-        raise S3Error(400, "InvalidPartOrder", "a directory bucket wants parts 1, 2, 3 and so on")
+        raise S3Error(400, "InvalidPartOrder", "a directory bucket needs parts 1, 2, 3 and so on")
     content = assemble(request.key, upload.parts, listed, verifies=connection.state.verifies)
     declared = declared_size(request.key)
     if declared is not None and declared != content.size:
@@ -320,7 +320,7 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "delete_bucket": lambda connection: connection.reply(204),
     "delete_objects": _delete_objects,
     "get": _get,
-    # Empty stands for us-east-1 (Amazon S3 API reference, "GetBucketLocation").
+    # An empty location means us-east-1 (Amazon S3 API reference, "GetBucketLocation").
     "get_location": lambda connection: connection.reply_document("LocationConstraint", []),
     "head": _head,
     "head_bucket": lambda connection: connection.reply(

@@ -1,4 +1,4 @@
-"""A loopback store as a process of its own, ended with whoever started it."""
+"""A loopback store in a separate process that ends with its parent."""
 
 import os
 import subprocess
@@ -25,18 +25,18 @@ def served(*flags: str, credentials: bool = True) -> Iterator[str]:
     Parameters
     ----------
     flags
-        Of the command.
+        Flags of the command.
     credentials
-        Whether the environment holds made-up ones meanwhile: the store takes any, but no
-        client starts without.
+        Whether to put made-up credentials into the environment meanwhile: the store accepts
+        any, but no client starts without.
 
     Raises
     ------
     StoreError
-        If it does not start.
+        If the store does not start.
     """
     with environment(_CREDENTIALS if credentials else {}):
-        # The user's defaults are for their own server, not for this one.
+        # The user's defaults are for servers that the user starts.
         kept = {k: v for k, v in without_credentials().items() if not k.startswith("SBENCH_")}
         process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", "serverless_bench", "serve", *flags],
@@ -45,15 +45,17 @@ def served(*flags: str, credentials: bool = True) -> Iterator[str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C is for who started it.
+            # Ctrl-C is for the parent.
             start_new_session=True,
         )
         try:
-            first = process.stdout.readline() if process.stdout else ""
-            if not first:
-                why = process.stderr.readline().strip() if process.stderr else ""
-                raise StoreError(f"the loopback store does not start: {why}", hint="sbench serve")
-            yield first.split()[-1]
+            first_line = process.stdout.readline() if process.stdout else ""
+            if not first_line:
+                reason = process.stderr.readline().strip() if process.stderr else ""
+                raise StoreError(
+                    f"the loopback store does not start: {reason}", hint="sbench serve"
+                )
+            yield first_line.split()[-1]
         finally:
             process.terminate()
             process.communicate()

@@ -1,9 +1,10 @@
-"""S3's language, and Google Cloud Storage's: requests taken apart, documents in XML, errors.
+"""Requests, XML documents and errors of S3 and of Google Cloud Storage.
 
-Google's XML API has S3's requests, listings and uploads in parts, and headers of its own. Each
-write gives an object another generation, which conditions name: here ``StoredObject.version``, as
-the generation of a keystream is something else (Google Cloud Storage documentation, "XML API
-overview", "HTTP headers and query string parameters for XML API" and "Request preconditions").
+Google's XML API has S3's requests, listings and multipart uploads, and headers in addition. Each
+write gives an object a new generation, which conditions refer to. Here this is
+``StoredObject.version``, because the generation of a keystream is something different (Google
+Cloud Storage documentation, "XML API overview", "HTTP headers and query string parameters for
+XML API" and "Request preconditions").
 """
 
 import re
@@ -18,12 +19,12 @@ NAMESPACE: Final = "http://s3.amazonaws.com/doc/2006-03-01/"
 _DECLARATION: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
 Element = tuple[str, "str | Sequence[Element]"]
-"""A name with a text, or with further elements."""
+"""A name with a text, or with child elements."""
 
 
 @dataclass(eq=False)
 class S3Error(Exception):
-    """A response that is an error, as in the Amazon S3 API reference, "Error responses"."""
+    """An error response, as in the Amazon S3 API reference, "Error responses"."""
 
     status: int
     code: str
@@ -31,7 +32,7 @@ class S3Error(Exception):
 
 
 def xml(name: str, children: Sequence[Element], *, namespace: str = NAMESPACE) -> bytes:
-    """Return a document."""
+    """Return an XML document."""
     root = ET.Element(name, {"xmlns": namespace} if namespace else {})
     _fill(root, children)
     return _DECLARATION + ET.tostring(root)
@@ -47,7 +48,7 @@ def _fill(parent: ET.Element, children: Sequence[Element]) -> None:
 
 
 def error_xml(error: S3Error, resource: str, request_id: str) -> bytes:
-    """Return the body of an error."""
+    """Return the body of an error response."""
     return xml(
         "Error",
         [
@@ -61,26 +62,26 @@ def error_xml(error: S3Error, resource: str, request_id: str) -> bytes:
 
 
 def parse_xml(body: bytes) -> ET.Element:
-    """Return the root of a request's document.
+    """Return the root element of a request's document.
 
     Raises
     ------
     S3Error
-        If it is none.
+        If the body is not XML.
     """
     try:
-        # Expat bounds what a document can cost, and the body's length is bounded, too.
+        # Expat bounds the cost of a document, and the length of the body is bounded, too.
         return ET.fromstring(body)  # noqa: S314
     except ET.ParseError as exc:
-        raise S3Error(400, "MalformedXML", f"the body is no XML: {exc}") from None
+        raise S3Error(400, "MalformedXML", f"the body is not XML: {exc}") from None
 
 
 def texts(root: ET.Element, item: str, *names: str) -> Iterable[tuple[str, ...]]:
     """Yield the texts of the elements ``names`` in each element ``item``, in any namespace."""
     for element in root.iter():
         if _plain(element) == item:
-            found = {_plain(child): child.text or "" for child in element}
-            yield tuple(found.get(name, "") for name in names)
+            text_by_name = {_plain(child): child.text or "" for child in element}
+            yield tuple(text_by_name.get(name, "") for name in names)
 
 
 def _plain(element: ET.Element) -> str:
@@ -88,19 +89,19 @@ def _plain(element: ET.Element) -> str:
 
 
 def spelled(key: str, encoding: str) -> str:
-    """Return a key as a listing spells it: XML cannot hold every character."""
+    """Return a key in the encoding of a listing: XML cannot hold all characters."""
     return quote(key, safe="/") if encoding == "url" else key
 
 
 STATISTICS: Final = "/-/statistics"
-"""A bucket's name has three characters at least, so this is none."""
+"""Path of the statistics: the name of a bucket has at least three characters."""
 
-_KNOWN: Final = frozenset(
+_SUPPORTED: Final = frozenset(
     {"continuation-token", "delete", "encoding-type", "fetch-owner", "key-marker", "list-type"}
     | {"location", "marker", "max-keys", "max-uploads", "partNumber", "prefix", "session"}
     | {"start-after", "upload-id-marker", "uploadId", "uploads", "x-id"}
 )
-"""Query parameters that are understood; those that begin with X-Amz- sign a request."""
+"""Supported query parameters; those that begin with X-Amz- are part of a signature."""
 
 _ON_KEY: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "DELETE": (("uploadId", "abort_multipart"), ("", "delete")),
@@ -121,106 +122,106 @@ _ON_BUCKET: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "POST": (("delete", "delete_objects"),),
     "PUT": (("", "create_bucket"),),
 }
-"""By method, what the first parameter that is there asks for."""
+"""Operations by method; the first parameter that is present selects the operation."""
 
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 
 _IF_GENERATION: Final = "x-goog-if-generation-match"
 _COPY_SOURCE: Final = "x-goog-copy-source"
 _CONDITIONAL: Final = frozenset({"copy", "delete", "get", "head", "put"})
-"""Requests that Google documents this condition for; it has none for uploads in parts."""
+"""Requests with this condition in Google's documentation; multipart uploads do not have it."""
 _CONDITION: Final = re.compile(r"(x-goog-(copy-source-)?)?if-.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Request:
-    """What one request asks for."""
+    """A parsed request."""
 
     method: str
     path: str
     bucket: str
     key: str
-    """'' for a request about a bucket."""
+    """'' for a request to a bucket."""
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Headers by name in lower case."""
     google: bool
-    """Whether it is Google Cloud Storage's language."""
+    """Whether the request is for Google Cloud Storage."""
 
     @property
     def part(self) -> int | None:
-        """Number of the part, from 1; None if there is none."""
+        """Number of the part, from 1; None for other requests."""
         text = self.query.get("partNumber", "")
         return int(text) if text.isdecimal() else None
 
     @property
     def writes(self) -> bool:
-        """Whether the request counts as one of S3's 3,500 writes per second."""
+        """Whether the request counts towards S3's 3,500 writes per second."""
         return self.method not in {"GET", "HEAD"}
 
     @property
     def function(self) -> str | None:
-        """Name of the function that asks, if its client says it."""
-        found = re.search(r"\bsbench-worker/(\S+)", self.headers.get("user-agent", ""))
-        return found[1] if found else None
+        """Name of the requesting function, if its client sends it."""
+        match = re.search(r"\bsbench-worker/(\S+)", self.headers.get("user-agent", ""))
+        return match[1] if match else None
 
     def operation(self) -> str:
-        """Return the operation, in the words of ``record.Attempt.request`` where it has one.
+        """Return the operation, named like ``record.Attempt.request`` if there is such a name.
 
         Raises
         ------
         S3Error
-            If it is one that this server does not know, or has a condition of Google's that it
-            would not check.
+            If this server does not support the operation, or does not check one of Google's
+            conditions.
         """
-        unknown = [name for name in self.query if name not in _KNOWN and name[:6] != "X-Amz-"]
+        unknown = [name for name in self.query if name not in _SUPPORTED and name[:6] != "X-Amz-"]
         if not self.query.get("delimiter"):
-            # minio-py names it in every listing, also when there is none.
+            # minio-py sends the parameter in all listings, even with no value.
             unknown = [name for name in unknown if name != "delimiter"]
         table = _ON_KEY if self.key else _ON_BUCKET
         if not self.bucket:
             table = {"GET": (("session", "create_session"), ("", "list_buckets"))}
         choices = table.get(self.method, ())
-        found = next((name for flag, name in choices if not flag or flag in self.query), "")
+        operation = next((name for flag, name in choices if not flag or flag in self.query), "")
         if self.google:
             if _COPY_SOURCE in self.headers:
-                found = "copy" if found == "put" else ""
-            known = {_IF_GENERATION} if found in _CONDITIONAL else set()
-            unknown += set(filter(_CONDITION.fullmatch, self.headers)) - known
-        if unknown or not found or "x-amz-copy-source" in self.headers:
-            raise S3Error(501, "NotImplemented", "the loopback store does not do this")
-        return found
+                operation = "copy" if operation == "put" else ""
+            supported = {_IF_GENERATION} if operation in _CONDITIONAL else set()
+            unknown += set(filter(_CONDITION.fullmatch, self.headers)) - supported
+        if unknown or not operation or "x-amz-copy-source" in self.headers:
+            raise S3Error(501, "NotImplemented", "the loopback store does not support this request")
+        return operation
 
     def required_version(self) -> int | None:
-        """Return the version that Google's condition wants of the object; None for any.
+        """Return the version that Google's condition requires of the object; None for any.
 
         Raises
         ------
         S3Error
-            If that is no number.
+            If the value is not a number.
         """
         text = self.headers.get(_IF_GENERATION)
         if text is None:
             return None
         if not (text.isascii() and text.isdecimal()):
-            raise S3Error(400, "InvalidArgument", f"{_IF_GENERATION} is no number")
+            raise S3Error(400, "InvalidArgument", f"{_IF_GENERATION} is not a number")
         return int(text)
 
     def copy_source(self) -> tuple[str, str]:
-        """Return the bucket and the key that are to be copied."""
+        """Return the bucket and the key of the object to copy."""
         bucket, _, key = self.headers[_COPY_SOURCE].removeprefix("/").partition("/")
         return unquote(bucket), unquote(key)
 
     def extent(self, size: int) -> tuple[int, int] | None:
-        """Return the range ``[first, end)`` that is requested; None for the whole object.
+        """Return the requested range ``[first, end)``; None for the whole object.
 
         Raises
         ------
         S3Error
-            If the object has no byte in it.
+            If the object has no byte in the range.
         """
         match = _RANGE.fullmatch(self.headers.get("range", "").replace(" ", ""))
-        # Several ranges, or something else: S3 and RFC 9110 then send the whole object.
+        # Multiple ranges, or a malformed header: S3 and RFC 9110 then send the full object.
         if match is None or not (match[1] or match[2]):
             return None
         if match[1]:
@@ -233,10 +234,10 @@ class S3Request:
 
 
 def parse_request(method: str, target: str, headers: Mapping[str, str]) -> S3Request:
-    """Return what a request line and its headers ask for; the bucket stands in the path."""
+    """Parse a request line and its headers; the bucket is the first part of the path."""
     path, _, query = target.partition("?")
     bucket, _, key = path.removeprefix("/").partition("/")
-    # S3 has no tokens, and no such headers.
+    # S3 has neither bearer tokens nor headers with this prefix.
     bearer = headers.get("authorization", "").partition(" ")[0].lower() == "bearer"
     return S3Request(
         method=method,
@@ -250,5 +251,5 @@ def parse_request(method: str, target: str, headers: Mapping[str, str]) -> S3Req
 
 
 def http_date(seconds: float) -> str:
-    """Return an instant as HTTP spells it."""
+    """Return an instant in the format of HTTP."""
     return formatdate(seconds, usegmt=True)

@@ -1,4 +1,4 @@
-"""Listens, and has every request answered by its operation."""
+"""The listening server, which passes each request to the handler of its operation."""
 
 import json
 import resource
@@ -17,14 +17,14 @@ from serverless_bench.lab.loopback.state import SHAPED_BLOCK, LoopbackSettings, 
 from serverless_bench.process.threaded_server import ThreadedServer
 
 _SPARE_FILES: Final = 32
-"""Open files that are no connections: the log, the witness, the standard streams."""
+"""Open files other than connections: the log, the witness, the standard streams."""
 
 
 class LoopbackConnection(S3Connection):
-    """Answers the requests of one connection."""
+    """Handler of the requests on a connection."""
 
     def serve(self) -> None:
-        """Answer one request."""
+        """Handle a request."""
         if self.refused():
             return
         request = self.start_request()
@@ -49,17 +49,17 @@ class LoopbackConnection(S3Connection):
 
 
 class LoopbackServer(ThreadedServer):
-    """The server; ``serve_forever`` runs it, one thread per connection.
+    """Loopback store; ``serve_forever`` runs it, with one thread per connection.
 
     Parameters
     ----------
     settings
-        How it behaves.
+        Behaviour of the store.
 
     Raises
     ------
     UsageError
-        If it cannot listen, or a file that the settings name cannot be used.
+        If it cannot listen, or cannot use a file named in the settings.
     """
 
     def __init__(self, settings: LoopbackSettings) -> None:
@@ -76,31 +76,32 @@ class LoopbackServer(ThreadedServer):
                 connections=max(files - _SPARE_FILES, 1),
             )
         except OSError as exc:
-            where = f"{settings.host}:{settings.port}"
-            raise UsageError(f"cannot listen on {where}: {exc.strerror or exc}") from exc
+            host_and_port = f"{settings.host}:{settings.port}"
+            raise UsageError(f"cannot listen on {host_and_port}: {exc.strerror or exc}") from exc
 
     @property
     def endpoint_url(self) -> str:
-        """Where clients reach it."""
+        """URL that clients connect to."""
         host, port = self.server_address[:2]
         name = f"[{host!s}]" if ":" in str(host) else str(host)
         return f"{'https' if self.state.tls else 'http'}://{name}:{port}"
 
     def server_bind(self) -> None:
-        """Bind, with small buffers where bytes are to be slow."""
-        # Bytes count when our kernel has acknowledged them: where it takes megabytes that we
-        # have not read, a client sees the kernel's rate and not the one that was asked for.
+        """Bind, with small socket buffers if transfers are to be slow."""
+        # A client counts bytes once this kernel has acknowledged them. If the kernel buffers
+        # megabytes that the server has not read, the client measures the kernel's rate and not the
+        # configured one.
         if self.state.settings.shape.slows_bytes:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self.socket.setsockopt(socket.SOL_SOCKET, option, SHAPED_BLOCK)
         super().server_bind()
 
     def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
-        """Close without a FIN of its own: the handler has ended the connection as it should."""
+        """Close without another FIN: the handler has already closed the connection properly."""
         self.close_request(request)
 
     def service_actions(self) -> None:
-        """Have the witness up to date, every half second."""
+        """Bring the witness up to date, every half second."""
         self.state.witness.flush()
 
     def server_close(self) -> None:

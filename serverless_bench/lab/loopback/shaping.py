@@ -1,7 +1,7 @@
-"""How long a request waits: latencies, rates of connections and functions, limits.
+"""Delays of a request: latencies, rates of connections and functions, limits.
 
-Nothing here sleeps or reads a clock: every method is given the present instant and
-returns a wait. Waits are reservations: the next request is served after it.
+This module neither sleeps nor reads a clock: each method takes the present instant and
+returns a delay. Delays are reservations: the next request is served afterwards.
 """
 
 import heapq
@@ -17,30 +17,30 @@ from serverless_bench.token_bucket import TokenBucket
 from serverless_bench.units import NS_PER_S, whole_number
 
 QUANTUM_NS: Final = NS_PER_S // 10
-"""Lambda gives out network in pieces of 100 ms (Skyrise, EDBT 2025, section 4.2)."""
+"""Lambda grants network capacity in quanta of 100 ms (Skyrise, EDBT 2025, section 4.2)."""
 MAX_SERVERS: Final = 10_000
 _SLACK_NS: Final = NS_PER_S // 50
-"""A sleep ends late; this much of it is made up for."""
+"""A sleep is longer than requested; up to this much of the excess is compensated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What makes a store slow; None sets no limit."""
+    """Limits that make a store slow; None sets no limit."""
 
     latency: str | None = None
-    """Before the first byte of an answer, see ``parse_latency``."""
+    """Delay before the first byte of a response, see ``parse_latency``."""
     queue: str | None = None
-    """Who serves requests on objects, which wait for one another, see ``parse_queue``."""
+    """Queue of requests for objects, see ``parse_queue``."""
     connection_bytes_per_s: float | None = None
     function_burst_bytes: float | None = None
-    """What a function moves at once in each direction before its rate holds."""
+    """Burst of a function in each direction before its rate applies."""
     function_bytes_per_s: float | None = None
     put_per_s: float | None = None
     """PUT, POST and DELETE requests per second and prefix."""
     get_per_s: float | None = None
     """GET and HEAD requests per second and prefix."""
     stall: str | None = None
-    """When no answer leaves the store, see ``parse_stall``."""
+    """Time during which the store sends no response, see ``parse_stall``."""
 
     def __post_init__(self) -> None:
         parse_latency(self.latency)
@@ -51,7 +51,7 @@ class Shape:
 
     @property
     def slows_bytes(self) -> bool:
-        """Whether bodies move slower than they could."""
+        """Whether bodies are transferred at a limited rate."""
         return bool(self.connection_bytes_per_s or self.function_bytes_per_s)
 
 
@@ -65,7 +65,7 @@ _DISTRIBUTIONS: Final[dict[str, tuple[int, Callable[..., float]]]] = {
 
 
 def parse_latency(text: str | None) -> Callable[[random.Random], float]:
-    """Return what draws seconds of latency.
+    """Return a function that draws a latency in seconds.
 
     Parameters
     ----------
@@ -77,31 +77,31 @@ def parse_latency(text: str | None) -> Callable[[random.Random], float]:
     Raises
     ------
     UsageError
-        If it is none of these.
+        If the text has a different form.
     """
     return (lambda _: 0.0) if text is None else _distribution("--latency", text)
 
 
 def parse_queue(text: str | None) -> tuple[int, Callable[[random.Random], float]] | None:
-    """Return how many requests are served at once, and what draws the seconds of each.
+    """Return how many requests are served at once, and a function that draws the seconds of each.
 
     Parameters
     ----------
     text
-        ``N:DIST``, with a distribution as of ``parse_latency``; None for no queue.
+        ``N:DIST``, with a distribution as for ``parse_latency``; None for no queue.
 
     Raises
     ------
     UsageError
-        If it is anything else.
+        If the text has a different form.
     """
     if text is None:
         return None
     servers, _, distribution = text.partition(":")
     if not 1 <= (whole_number(servers) or 0) <= MAX_SERVERS:
         raise UsageError(
-            f"--queue {text!r} is no N:DIST",
-            hint=f"as in 4:exponential:20, 4 requests at once; at most {MAX_SERVERS}",
+            f"--queue: {text!r} is not of the form N:DIST",
+            hint=f"4:exponential:20 serves 4 requests at once; N is at most {MAX_SERVERS}",
         )
     return int(servers), _distribution("--queue", distribution)
 
@@ -115,14 +115,14 @@ def _distribution(flag: str, text: str) -> Callable[[random.Random], float]:
         numbers = []
     if sample is None or len(numbers) != count or min(numbers) < 0:
         raise UsageError(
-            f"{flag} {text!r} is no distribution",
-            hint="fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN_MS,SIGMA",
+            f"{flag}: {text!r} is not a distribution",
+            hint="write fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN_MS,SIGMA",
         )
     return lambda rng: sample(rng, *numbers) / 1e3
 
 
 class Pace:
-    """A constant rate, as of one connection.
+    """A constant rate, for example of a connection.
 
     Parameters
     ----------
@@ -135,45 +135,45 @@ class Pace:
         self._free_ns = 0
 
     def wait_ns(self, count: int, now_ns: int) -> int:
-        """Return how long ``count`` bytes take from now on."""
+        """Return the time that ``count`` bytes take, starting now."""
         begin_ns = max(self._free_ns, now_ns - _SLACK_NS)
         self._free_ns = begin_ns + round(count * self._ns_per_byte)
         return max(0, self._free_ns - now_ns)
 
 
 class NetworkBucket:
-    """The network of one function in one direction, as Lambda gives it out.
+    """The network of a function in one direction, as Lambda grants it.
 
-    A full bucket at first; later what was used comes back in quanta of 100 ms, up to half
-    of it: the other half is given once (Skyrise, EDBT 2025, section 4.2: 300 MiB at
-    first, 150 MiB again after a pause, 75 to 78 MiB/s).
+    The bucket is full at first. Later, capacity is restored in quanta of 100 ms up to half of the
+    bucket: the other half is granted only once (Skyrise, EDBT 2025, section 4.2: 300 MiB at
+    first, 150 MiB after a pause, 75 to 78 MiB/s).
 
     Parameters
     ----------
     burst_bytes
-        In the bucket at first.
+        Initial content of the bucket.
     bytes_per_s
-        What comes in.
+        Refill rate.
     now_ns
-        When the first quantum begins.
+        Start of the first quantum.
     """
 
     def __init__(self, burst_bytes: float, bytes_per_s: float, now_ns: int) -> None:
         self._tokens = burst_bytes
         self._quantum = bytes_per_s * QUANTUM_NS / NS_PER_S
-        # A bucket smaller than a quantum would never give out its rate.
+        # A bucket smaller than a quantum would never reach its rate.
         self._room = max(burst_bytes / 2, self._quantum)
         self._start_ns = now_ns
         self._given = 0
         self._lock = threading.Lock()
 
     def wait_ns(self, count: int, now_ns: int) -> int:
-        """Take ``count`` bytes and return how long until they may have moved."""
+        """Take ``count`` bytes and return the time until their transfer may be complete."""
         with self._lock:
             quanta = (now_ns - self._start_ns) // QUANTUM_NS
             if quanta > self._given:
-                more = self._tokens + (quanta - self._given) * self._quantum
-                self._tokens = max(self._tokens, min(more, self._room))
+                refilled = self._tokens + (quanta - self._given) * self._quantum
+                self._tokens = max(self._tokens, min(refilled, self._room))
                 self._given = quanta
             self._tokens -= count
             if self._tokens >= 0:
@@ -183,17 +183,17 @@ class NetworkBucket:
 
 
 def parse_stall(text: str | None) -> tuple[float, float] | None:
-    """Return when a stall begins and how long it lasts, both in seconds.
+    """Return the start and the duration of a stall, both in seconds.
 
     Parameters
     ----------
     text
-        ``AT:FOR``, counted from the first answer about an object; None for no stall.
+        ``AT:FOR``, counted from the first response about an object; None for no stall.
 
     Raises
     ------
     UsageError
-        If it is anything else.
+        If the text has a different form.
     """
     if text is None:
         return None
@@ -202,18 +202,20 @@ def parse_stall(text: str | None) -> tuple[float, float] | None:
     except ValueError:
         at_s = for_s = math.nan
     if not (0 <= at_s < math.inf and 0 < for_s < math.inf):
-        raise UsageError(f"--stall {text!r} is no AT:FOR", hint="seconds, as in 2:1.5")
+        raise UsageError(
+            f"--stall: {text!r} is not of the form AT:FOR", hint="write seconds, as in 2:1.5"
+        )
     return at_s, for_s
 
 
 @dataclass
 class Shaper:
-    """All waits of one server; threads may share it.
+    """All delays of a server, safe to share between threads.
 
     Parameters
     ----------
     shape
-        What makes the store slow.
+        Limits that make the store slow.
     """
 
     shape: Shape
@@ -223,14 +225,14 @@ class Shaper:
 
     def __post_init__(self) -> None:
         self.latency_s = parse_latency(self.shape.latency)
-        """Draws what one answer waits before its first byte."""
+        """Draws the delay of a response before its first byte."""
         self._stall = parse_stall(self.shape.stall)
         self._first_ns: int | None = None
         self._queue = parse_queue(self.shape.queue)
         self._free_ns = [0] * (self._queue[0] if self._queue else 0)
 
     def stall_ns(self, now_ns: int) -> int:
-        """Return how long nothing leaves the store any more, when an answer is due now."""
+        """Return how long the store will send nothing, for a response that is due now."""
         if self._stall is None:
             return 0
         with self._lock:
@@ -242,12 +244,12 @@ class Shaper:
         return end_ns - now_ns if begin_ns <= now_ns < end_ns else 0
 
     def queue_ns(self, rng: random.Random, received_ns: int, now_ns: int) -> int:
-        """Return how long from now on until a request that came then is served."""
+        """Return the time from now until a request received at ``received_ns`` has been served."""
         if self._queue is None:
             return 0
         service_ns = round(self._queue[1](rng) * NS_PER_S)
         with self._lock:
-            # First come, first served, by whoever is free first.
+            # First come, first served, by the server that is free first.
             end_ns = max(self._free_ns[0], received_ns) + service_ns
             heapq.heapreplace(self._free_ns, end_ns)
         return max(0, end_ns - now_ns)
@@ -264,7 +266,7 @@ class Shaper:
             return self._functions[name, upload]
 
     def admits(self, prefix: str, *, write: bool, now_ns: int) -> bool:
-        """Tell whether one more request on ``prefix`` is within the store's limits."""
+        """Return whether another request on ``prefix`` is within the store's limits."""
         limit = self.shape.put_per_s if write else self.shape.get_per_s
         if limit is None:
             return True

@@ -1,4 +1,4 @@
-"""How a loopback store behaves, and what all of its connections share."""
+"""Settings of a loopback store, and the state that all of its connections share."""
 
 import resource
 import ssl
@@ -23,49 +23,49 @@ from serverless_bench.process import peak_rss_bytes
 from serverless_bench.units import KIB, NS_PER_S
 
 BLOCK: Final = 256 * KIB
-"""What is moved at a time; as much of the keystream stays in a core's cache."""
+"""Bytes transferred at a time: this much of the keystream stays in a core's cache."""
 SHAPED_BLOCK: Final = 64 * KIB
-"""The same, where bytes are to be slow."""
+"""Bytes transferred at a time if transfers are to be slow."""
 
 
 class CheckMode(StrEnum):
-    """What happens to the bytes of an upload."""
+    """Treatment of uploaded bytes."""
 
     FULL = "full"
-    """All are compared with the keystream of their key."""
+    """All bytes are compared with the keystream of their key."""
     NONE = "none"
-    """They are read and forgotten."""
+    """The bytes are read and discarded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopbackSettings:
-    """How a loopback store behaves; by default as a store without faults or limits."""
+    """Behaviour of a loopback store; the default has no faults and no limits."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free one."""
+    """0 picks a free port."""
     tls: Path | None = None
-    """Certificate and key in one PEM file; None speaks plain HTTP."""
+    """Certificate and key in a single PEM file; None speaks plain HTTP."""
     check: CheckMode = CheckMode.FULL
     strict: bool = False
-    """Whether only keys exist that were written to this server."""
+    """Whether only keys written to this server exist."""
     seed: int = 0
-    """Decides which request fails, how, and how long each one waits."""
+    """Seed of the choice of failing requests, of their faults and of the delays."""
     rates: Mapping[FaultKind, float] = field(default_factory=dict)
-    """Share of the requests that each fault may hit, 0 to 1."""
+    """Probability of each fault, 0 to 1."""
     flip_bits: int = 3
-    """Bits in different bytes that ``FaultKind.FLIP`` turns over."""
+    """Number of bits that ``FaultKind.FLIP`` inverts, in different bytes."""
     log: Path | None = None
-    """Where injected faults are written, one JSON line each."""
+    """Log of injected faults, in JSON Lines."""
     witness: Path | None = None
-    """Where every request is written, one JSON line each."""
+    """Log of all requests, in JSON Lines."""
     shape: Shape = field(default_factory=Shape)
     express_s: float | None = None
-    """How long sessions of directory buckets last; None treats these like other buckets."""
+    """Lifetime of sessions of directory buckets; None treats these like other buckets."""
     racy_conditions: bool = False
     """Whether a conditional write compares, waits a millisecond, and then writes."""
     clock_skew_s: float = 0.0
-    """Added to the time of day in every answer."""
+    """Seconds added to the time of day in each response."""
 
     def __post_init__(self) -> None:
         for kind, rate in self.rates.items():
@@ -84,7 +84,7 @@ _COUNTERS: Final = (
     "bad_puts",
     "limited",
 )
-"""Bodies of objects alone count as bytes; a limited request met a limit per prefix."""
+"""Only bodies of objects count as bytes; a limited request exceeded the limit of its prefix."""
 
 
 class Counters:
@@ -96,7 +96,7 @@ class Counters:
         self._kinds = {"requests": Counter[str](), "faults": Counter[str]()}
 
     def count(self, kind: Literal["requests", "faults"], name: str) -> None:
-        """Count one request (get, put, list_objects, ...), or one injected fault."""
+        """Count a request (get, put, list_objects, ...), or an injected fault."""
         with self._lock:
             self._kinds[kind][name] += 1
 
@@ -106,7 +106,7 @@ class Counters:
             self._numbers.update(numbers)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as a JSON-able value."""
+        """Return all counters as a JSON-able value."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         with self._lock:
             return {
@@ -120,17 +120,17 @@ class Counters:
 
 
 class StoreState:
-    """One store: its objects, its plans and its counters, shared by all connections.
+    """State of a store: its objects, its plans and its counters, shared by all connections.
 
     Parameters
     ----------
     settings
-        How it behaves.
+        Behaviour of the store.
 
     Raises
     ------
     UsageError
-        If a file that it names cannot be used.
+        If a file named in the settings cannot be used.
     """
 
     def __init__(self, settings: LoopbackSettings) -> None:
@@ -151,7 +151,7 @@ class StoreState:
         self.start_stamp = utc_stamp(separators=True)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what happened so far."""
+        """Return the counters so far and the number of objects."""
         return {**self.counters.to_json(), "objects": self.objects.count()}
 
     def close(self) -> None:
@@ -169,6 +169,6 @@ def _tls_context(certificate: Path | None) -> ssl.SSLContext | None:
     except OSError as exc:
         raise UsageError(
             f"cannot use --tls {certificate}: {exc.strerror or exc}",
-            hint="one PEM file with a certificate and its key",
+            hint="give one PEM file with a certificate and its key",
         ) from exc
     return context

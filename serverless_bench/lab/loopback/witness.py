@@ -1,7 +1,7 @@
-"""What the store saw, request by request, in a file that only grows.
+"""The store's log of requests, in a file that only grows.
 
-One JSON line each: what the file is, what time it is, a name that comes again and again,
-or a request. docs/witness.md describes them, ``check`` holds a run against them.
+Each line is JSON: the header, a clock reading, a repeated name, or a request. The format is in
+docs/witness.md; ``check`` compares a run with it.
 """
 
 import json
@@ -19,17 +19,17 @@ from serverless_bench.version import __version__
 
 FORMAT: Final = 1
 INSTANTS: Final = ("first_in_ns", "last_in_ns", "answered_ns", "first_out_ns", "last_out_ns")
-"""Columns that are nanoseconds after ``head_ns``."""
+"""Columns in nanoseconds after ``head_ns``."""
 COLUMNS: Final = (
     *("request", "connection", "worker", "operation", "bucket", "front", "tail", "part"),
     *("size", "offset", "length", "in_bytes", "out_bytes"),
     *("head_ns", *INSTANTS),
     *("status", "fault", "keys"),
 )
-"""Of a request's line, in this order."""
+"""Columns of a request's line, in this order."""
 _encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _TAIL: Final = 48
-"""Characters of a key that differ from request to request; what is before them has a name."""
+"""Characters of a key that are written in full; the part before them is written as a name."""
 _KEPT: Final = 256
 _CLOCK_EVERY_NS: Final = NS_PER_S
 _TIMEOUT_S: Final = 2.0
@@ -37,61 +37,61 @@ _TIMEOUT_S: Final = 2.0
 
 @dataclass(slots=True, kw_only=True)
 class StoreRequest:
-    """One request as the store sees it; instants are nanoseconds, None for never."""
+    """A request as the store sees it; instants are in nanoseconds, None if they did not occur."""
 
     request: int
-    """The store's number of it, which clients see as the request id, in hexadecimal."""
+    """The store's number of the request; clients see it in hexadecimal as the request id."""
     connection: int
     worker: str | None
-    """Who sent it, if the user agent names it."""
+    """Function that sent the request, if the user agent names it."""
     operation: str | None = None
-    """In the words of ``S3Request.operation``; None for what the store does not know."""
+    """Name from ``S3Request.operation``; None for an operation unknown to the store."""
     bucket: str
     key: str
-    """Of the object; the prefix of a listing."""
+    """Key of the object, or prefix of a listing."""
     part: int | None
     size: int | None = None
-    """Of the object that was requested."""
+    """Size of the requested object."""
     offset: int | None = None
-    """In the object, of the first byte that was requested, or that came."""
+    """Offset in the object of the first byte that was requested or received."""
     length: int | None = None
     """Bytes of the object that were requested."""
     in_bytes: int = 0
     out_bytes: int = 0
-    """Bytes of the object that came and went."""
+    """Bytes of the object that were received and sent."""
     head_ns: int
-    """When its first line was there."""
+    """When the request line was there."""
     first_in_ns: int | None = None
     last_in_ns: int | None = None
-    """When the store had its first byte, and all that came."""
+    """When the store had the first byte, and the last byte received."""
     answered_ns: int | None = None
-    """When the head of the response was about to leave; so are the next two."""
+    """When the head of the response was about to be sent; the next two are also before sending."""
     first_out_ns: int | None = None
     last_out_ns: int | None = None
     status: int | None = None
     """None if there was no response."""
     fault: str | None = None
     keys: Sequence[str] = ()
-    """What was deleted, of many."""
+    """Keys deleted by a request for many."""
 
     @property
     def ok(self) -> bool:
-        """Whether the store did what was requested, as far as it can tell."""
+        """Whether the store did what was requested, as far as it knows."""
         return self.status is not None and self.status < 300
 
     @property
     def sent_range(self) -> tuple[int, int]:
-        """Which bytes of the object went out: from the first to before the last."""
+        """Range of bytes of the object that was sent, without its end."""
         begin = self.offset or 0
         return begin, begin + self.out_bytes
 
     @property
     def request_id(self) -> str:
-        """What clients know it by."""
+        """Request id that clients see."""
         return f"{self.request:016X}"
 
     def received(self, count: int) -> None:
-        """Note that bytes of the object came just now."""
+        """Record that bytes of the object have just been received."""
         if not count:
             return
         self.last_in_ns = monotonic_ns()
@@ -100,19 +100,19 @@ class StoreRequest:
         self.in_bytes += count
 
     def sending(self) -> None:
-        """Note that bytes of the object are about to leave."""
+        """Record that bytes of the object are about to be sent."""
         self.last_out_ns = monotonic_ns()
         if self.first_out_ns is None:
             self.first_out_ns = self.last_out_ns
 
 
 class Witness:
-    """Writes what was seen; threads share it.
+    """Writer of the log, safe to share between threads.
 
     Parameters
     ----------
     path
-        The file, which grows; None writes nothing.
+        File to append to; None writes nothing.
 
     Raises
     ------
@@ -123,7 +123,7 @@ class Witness:
     def __init__(self, path: Path | None) -> None:
         self._lock = threading.Lock()
         self._finished: deque[StoreRequest] = deque()
-        """Requests that wait to be written, which is cheaper for many at once."""
+        """Requests waiting to be written: writing many at once is cheaper."""
         self._open: set[int] = set()
         self._settled: threading.Event | None = None
         self._lines: list[str] = []
@@ -142,26 +142,26 @@ class Witness:
         self.flush()
 
     def start(self, witnessed: StoreRequest) -> None:
-        """Take note of a request that is under way."""
+        """Record the start of a request."""
         if self._file is not None:
             self._open.add(witnessed.request)
 
     def finish(self, witnessed: StoreRequest) -> None:
-        """Take note of a request that is over."""
+        """Record the end of a request."""
         if self._file is None:
             return
-        # Both are atomic, and in this order nothing is forgotten.
+        # Both operations are atomic, and in this order no request is lost.
         self._finished.append(witnessed)
         self._open.discard(witnessed.request)
         if len(self._finished) >= _KEPT:
             self.flush()
-        # Read once: whoever settles may have had enough meanwhile.
+        # Read the attribute only once: ``settle`` may time out and reset it meanwhile.
         settled = self._settled
         if settled is not None and not self._open:
             settled.set()
 
     def flush(self) -> None:
-        """Have in the file what was noted so far."""
+        """Write all finished requests to the file."""
         with self._lock:
             if self._file is None:
                 return
@@ -171,7 +171,7 @@ class Witness:
                 return
             now_ns = monotonic_ns()
             if now_ns - self._clock_ns >= _CLOCK_EVERY_NS:
-                # The wall clock may be set; these lines say when, within seconds.
+                # The wall clock may be set; these lines show when, to within seconds.
                 self._clock_ns = now_ns
                 self._lines.append(_encode({"clock": [now_ns - self._origin_ns, wall_ns()]}))
             self._file.write("\n".join(self._lines) + "\n")
@@ -179,9 +179,9 @@ class Witness:
             self._lines.clear()
 
     def settle(self) -> None:
-        """Flush once nothing is under way: a client may have its answer before it is noted.
+        """Flush once no request is in progress, as clients may have responses not yet recorded.
 
-        It does not wait forever for a request that hangs.
+        A request that hangs is given up after a timeout.
         """
         self._settled = settled = threading.Event()
         if self._open:
@@ -190,7 +190,7 @@ class Witness:
         self.flush()
 
     def close(self) -> None:
-        """Write the rest and close the file; what comes later is not seen."""
+        """Write the remaining requests and close the file; later ones are not recorded."""
         self.settle()
         with self._lock:
             if self._file is not None:

@@ -1,7 +1,7 @@
-"""What a job would do at any number of functions: a run directory from a model, no store asked.
+"""Simulation of a job with any number of functions: a run directory from a model, without a store.
 
-``model`` has the parameters and their sources, ``demand`` what is to be moved, ``launch`` when
-functions start, ``store`` what is admitted and how fast; ``engine`` moves time forward, in the
-``steps`` that it needs; ``records`` makes of it what workers would have left, and
-``simulated_run`` does all of this.
+``model`` has the parameters and their sources, ``demand`` the bytes to transfer, ``launch`` the
+start of functions, ``store`` the admission and the rates of requests. ``engine`` advances time
+in steps; ``records`` converts the result into the records of workers, and ``simulated_run``
+combines all of this.
 """

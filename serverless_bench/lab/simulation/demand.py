@@ -1,4 +1,4 @@
-"""What is to be moved: the operations of a job as arrays, and the requests that they are."""
+"""Demand of a job: its operations as arrays, and the requests that they consist of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from serverless_bench.job.workload import moving_kind, open_workload
 from serverless_bench.rundir.tables import Ints, Mask
 
 MOST_REQUESTS: Final = 4_000_000
-"""Of a simulation, without those that are refused: 300 bytes of memory each."""
+"""Maximum number of requests in a simulation, without rejected ones: 300 bytes of memory each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,24 +26,24 @@ class Demand:
     functions: int
     threads: int
     lanes: int
-    """Requests of one group in flight at once, at most."""
+    """Maximum number of requests of a group in flight at once."""
     keys: Sequence[str]
     size: Ints
-    """Shape ``(operations,)``, as the next two."""
+    """Bytes of each operation; shape ``(operations,)``, like the next two."""
     part_bytes: Ints
     parts: Ints
-    """Requests that carry the bytes of an operation."""
+    """Number of requests for the bytes of an operation."""
     first: Ints
-    """The first operation of each group, and one past the last, shape ``(groups + 1,)``."""
+    """First operation of each group, and one past the last, shape ``(groups + 1,)``."""
 
     @property
     def in_parts(self) -> Mask:
-        """Which operations are uploads in parts: these are also created and completed."""
+        """Mask of the multipart uploads, with two more requests: to create and to complete."""
         return np.asarray((self.parts > 1) & (self.kind is OperationKind.PUT))
 
 
 def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int) -> Demand:
-    """Return what a job is to move.
+    """Return the demand of a job.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
     keys
         Objects that it reads.
     run_id, created_ns
-        As in ``invocation_specs``: keys derive from the first.
+        Arguments as in ``invocation_specs``: keys derive from the first.
 
     Raises
     ------
@@ -65,22 +65,24 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
     names: list[str] = []
     sizes: list[int] = []
     counts: list[int] = []
-    for one in invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys):
+    for spec in invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys):
         for thread in range(threads):
             before = len(names)
-            for operation in workload.operations(one, thread):
+            for operation in workload.operations(spec, thread):
                 if operation.size is None:
                     raise UsageError(
-                        f"nobody knows the size of {operation.key!r:.80}, and none is simulated",
-                        hint="read objects that sbench wrote, or that a simulated write did",
+                        f"the size of {operation.key!r:.80} is unknown, so it cannot be simulated",
+                        hint="read objects that sbench wrote, or that a simulated write created",
                     )
                 names.append(operation.key)
                 sizes.append(operation.size)
             counts.append(len(names) - before)
     size = np.array(sizes, dtype=np.int64)
-    different, which = np.unique(size, return_inverse=True)
-    part_of = [job.transfer.part_length(kind, int(one)) or max(1, int(one)) for one in different]
-    part_bytes = np.array(part_of, dtype=np.int64)[which]
+    sizes_in_use, size_index = np.unique(size, return_inverse=True)
+    part_of = [
+        job.transfer.part_length(kind, int(spec)) or max(1, int(spec)) for spec in sizes_in_use
+    ]
+    part_bytes = np.array(part_of, dtype=np.int64)[size_index]
     parts = np.maximum(1, -(-size // part_bytes))
     if parts.sum() > MOST_REQUESTS:
         raise _too_many(int(parts.sum()))
@@ -98,17 +100,17 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
 
 
 def refuse_unknown(job: JobSpec) -> OperationKind:
-    """Refuse what the model knows nothing of; return the kind of all operations.
+    """Reject a job that the model cannot simulate; return the kind of all operations.
 
     Raises
     ------
     UsageError
-        If the job has it; the message says what.
+        If the job is not simulated; the message names the setting.
     """
     kind = moving_kind(job)
     if kind is None:
         raise UsageError(
-            f"a {job.workload} is not simulated", hint="sbench plan --simulate write, or read"
+            f"a {job.workload} is not simulated", hint="use sbench plan --simulate write, or read"
         )
     settings = {
         "duration": job.duration,
@@ -129,6 +131,6 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
 
 def _too_many(count: int) -> UsageError:
     return UsageError(
-        f"at least {count:,} requests are more than a simulation takes ({MOST_REQUESTS:,})",
-        hint="fewer functions or objects, or larger parts: --number, --objects, --part-size",
+        f"the job has at least {count:,} requests; a simulation takes {MOST_REQUESTS:,} at most",
+        hint="use fewer functions or objects, or larger parts: --number, --objects, --part-size",
     )

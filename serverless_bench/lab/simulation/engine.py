@@ -1,8 +1,8 @@
-"""Move time forward: a fluid of bytes, in steps, with requests at their exact instants.
+"""The engine, which advances time: bytes flow like a fluid in steps, requests have exact instants.
 
-In a step the rates of all lanes are constant but for what each lane does itself: it moves on at
-its own pace, from one request to the next, until the step's end. What is shared is settled for
-each step: the store's ceiling, the requests that it admits, the network of each function.
+Within a step all rates are constant, and each lane advances from request to request at a separate
+pace until the end of the step. Shared resources are settled once per step: the store's ceiling,
+the requests that it admits, the network of each function.
 """
 
 from typing import Final
@@ -35,15 +35,15 @@ from serverless_bench.lab.simulation.store import (
 from serverless_bench.rundir.tables import Floats, Ints
 
 _PIECES: Final = 16
-"""Stretches of a request's curve, at most; as many points show a bucket."""
+"""Maximum number of pieces of a request's curve: enough to show a token bucket."""
 _LEAST_PIECES: Final = 4
-"""The same where others of its operation are beside it, which have theirs."""
+"""The same if other requests of the operation run in parallel."""
 _PIECE_S: Final = 0.2
-"""Shorter ones are not noted: so it is in a worker."""
+"""Minimum length of a recorded piece, as in a worker."""
 _LONGEST_S: Final = 86_400.0
-"""Of a run; instants have to fit into 64 bits, too."""
+"""Maximum length of a run; instants have to fit into 64 bits, too."""
 _REST: Final = 0.5
-"""Bytes below which nothing is left: instants are rounded."""
+"""Bytes below which a request is complete: instants are rounded."""
 
 
 class Engine:
@@ -52,11 +52,11 @@ class Engine:
     Parameters
     ----------
     demand, model, limits, launcher
-        What is to be moved, under which conditions.
+        Bytes to transfer, and the conditions of the transfer.
     retries
-        Until when a refused request is tried again, and after which waits.
+        Waits and time limit of the retries of rejected requests.
     deadline_s
-        After this long a function begins nothing more.
+        Time after which a function starts no more operations.
     rng
         Source of latencies.
     """
@@ -98,7 +98,7 @@ class Engine:
         self._to_s = 0.0
 
     def run(self) -> SimulationState:
-        """Return what happens until the last function has ended."""
+        """Simulate until the last function has ended, and return the result."""
         store = self._model.store
         usual_s = usual_step_s(self._limits.function_s)
         short_s = short_step_s(store.put_s if self._is_put else store.get_s, usual_s)
@@ -111,7 +111,7 @@ class Engine:
             if at_s > _LONGEST_S:
                 raise UsageError(
                     "the simulated run takes more than a day",
-                    hint="fewer functions or objects, or a model with higher rates",
+                    hint="use fewer functions or objects, or a model with higher rates",
                 )
             step_s = short_s if self._store.is_refusing else usual_s
             passed_s = at_s + step_s - self._to_s
@@ -131,30 +131,30 @@ class Engine:
         )
 
     def _refill(self, passed_s: float, step_s: float) -> None:
-        """Give running functions the network of the step, too: it may be used in it."""
+        """Refill the network of running functions, for the step ahead too, which may use it."""
         limits = self._limits
         if not np.isfinite(limits.bytes_per_s):
             return
         running = self._function(self._active)
         if self._width > 1:
             running = np.unique(running)
-        tokens, came = self._tokens[running], limits.bytes_per_s * passed_s
-        # Half of the burst comes back, and what a step brings always does.
+        tokens, earned = self._tokens[running], limits.bytes_per_s * passed_s
+        # Half of the burst is restored, and the amount earned in a step always is.
         room = max(limits.burst_bytes / 2, limits.bytes_per_s * max(MOST_S, step_s))
-        self._tokens[running] = np.maximum(tokens, np.minimum(tokens + came, room))
+        self._tokens[running] = np.maximum(tokens, np.minimum(tokens + earned, room))
 
-    def _start_functions(self, found: Ints) -> None:
-        if not len(found):
+    def _start_functions(self, functions: Ints) -> None:
+        if not len(functions):
             return
         demand = self._demand
-        groups = (found[:, None] * demand.threads + np.arange(demand.threads)).ravel()
+        groups = (functions[:, None] * demand.threads + np.arange(demand.threads)).ravel()
         lanes = (groups[:, None] * demand.lanes + np.arange(demand.lanes)).ravel()
         self._active = np.concatenate((self._active, lanes))
-        begin = self._launcher.start_s[found] + self._model.launch.setup_s
+        begin = self._launcher.start_s[functions] + self._model.launch.setup_s
         self._begin_operations(groups, np.repeat(begin, demand.threads))
 
     def _rounds(self, step_s: float) -> None:
-        """Let every lane come to the end of the step."""
+        """Advance every lane to the end of the step."""
         lanes, first = self._lanes, True
         while True:
             active = self._active[lanes.now_s[self._active] < self._to_s]
@@ -167,15 +167,15 @@ class Engine:
                 most = self._most(active)
                 claim = self._limits.claim[self._function(active)]
                 if first:
-                    there = (self._to_s - lanes.now_s[active]) / step_s
-                    self._share, first = self._store.share(most, claim, there), False
+                    presence = (self._to_s - lanes.now_s[active]) / step_s
+                    self._share, first = self._store.share(most, claim, presence), False
                 self._move(active, np.minimum(most, self._share * claim))
         ended = self._open_groups[self._function(self._active)] == 0
         if ended.any():
             self._active = self._active[~ended]
 
     def _most(self, lanes: Ints) -> Floats:
-        """Return what moving lanes could move by themselves, in bytes per second."""
+        """Return the maximum rate of moving lanes by themselves, in bytes per second."""
         function, limits = self._function(lanes), self._limits
         sharing: Ints | int = 1
         if self._width > 1:
@@ -186,34 +186,34 @@ class Engine:
             most = np.minimum(most, np.maximum(self._tokens[function], 0) / left_s / sharing)
         return np.asarray(most)
 
-    def _request(self, found: Ints) -> None:
+    def _request(self, due: Ints) -> None:
         """Send the requests that are due, in the order of their instants."""
-        if not len(found):
+        if not len(due):
             return
         lanes = self._lanes
-        found = found[np.argsort(lanes.now_s[found], kind="stable")]
-        admitted = self._store.admit(len(found))
-        self._refuse(found[admitted:])
-        found = found[:admitted]
-        group = found // self._demand.lanes
+        due = due[np.argsort(lanes.now_s[due], kind="stable")]
+        admitted = self._store.admit(len(due))
+        self._refuse(due[admitted:])
+        due = due[:admitted]
+        group = due // self._demand.lanes
         is_body = self._groups.doing[group] == BODY
-        latency = self._latency(len(found))
-        now = lanes.now_s[found]
-        lanes.began_s[found] = now
-        # A put is answered after its body, everything else before.
+        latency = self._latency(len(due))
+        now = lanes.now_s[due]
+        lanes.began_s[due] = now
+        # The response to a put follows its body; all other responses precede it.
         late = is_body & self._is_put
         after = np.where(late, now, now + latency)
-        lanes.answered_s[found] = np.where(late, np.nan, after)
-        lanes.post_s[found] = np.where(late, latency, 0)
+        lanes.answered_s[due] = np.where(late, np.nan, after)
+        lanes.post_s[due] = np.where(late, latency, 0)
         operation = self._groups.operation[group]
-        begin = lanes.part[found] * self._demand.part_bytes[operation]
+        begin = lanes.part[due] * self._demand.part_bytes[operation]
         size = np.minimum(self._demand.part_bytes[operation], self._demand.size[operation] - begin)
         size = np.where(is_body, np.maximum(size, 0), 0).astype(np.float64)
         for name, values in (("now_s", after), ("piece_s", after), ("size", size), ("left", size)):
-            getattr(lanes, name)[found] = values
-        lanes.piece[found] = 0
-        lanes.moving[found] = True
-        self._finish(found[size == 0])
+            getattr(lanes, name)[due] = values
+        lanes.piece[due] = 0
+        lanes.moving[due] = True
+        self._finish(due[size == 0])
 
     def _latency(self, count: int) -> Floats:
         store = self._model.store
@@ -222,163 +222,163 @@ class Engine:
         )
         return np.asarray(median * np.exp(sigma * self._rng.standard_normal(count)))
 
-    def _refuse(self, found: Ints) -> None:
-        """Answer 503; the client waits as its law says, and gives up when its time is over."""
-        if not len(found):
+    def _refuse(self, refused: Ints) -> None:
+        """Respond with 503; the client waits according to its policy, and gives up in the end."""
+        if not len(refused):
             return
         lanes = self._lanes
-        now = lanes.now_s[found]
-        end = now + self._latency(len(found))
-        lanes.began_s[found] = now
-        lanes.answered_s[found] = end
-        lanes.post_s[found] = 0
-        self._note(found, end, np.zeros(len(found)), refused=True)
-        fresh = np.isinf(lanes.until_s[found])
-        until = np.where(fresh, end + self._retries.budget_s, lanes.until_s[found])
-        lanes.until_s[found] = until
-        lanes.number[found] += 1
-        lanes.now_s[found] = end
-        over, group = end >= until, found // self._demand.lanes
+        now = lanes.now_s[refused]
+        end = now + self._latency(len(refused))
+        lanes.began_s[refused] = now
+        lanes.answered_s[refused] = end
+        lanes.post_s[refused] = 0
+        self._note(refused, end, np.zeros(len(refused)), refused=True)
+        fresh = np.isinf(lanes.until_s[refused])
+        until = np.where(fresh, end + self._retries.budget_s, lanes.until_s[refused])
+        lanes.until_s[refused] = until
+        lanes.number[refused] += 1
+        lanes.now_s[refused] = end
+        over, group = end >= until, refused // self._demand.lanes
         self._groups.failed[group[over]] = True
-        again = found[~over]
-        lanes.wait_s[again] = wait = self._retries.waits_s(group[~over], lanes.number[again])
-        lanes.now_s[again] += wait
-        self._through(found[over])
+        retried = refused[~over]
+        lanes.wait_s[retried] = wait = self._retries.waits_s(group[~over], lanes.number[retried])
+        lanes.now_s[retried] += wait
+        self._through(refused[over])
 
-    def _move(self, found: Ints, rate: Floats) -> None:
-        """Move bytes until the request is through, or the step."""
+    def _move(self, moving: Ints, rate: Floats) -> None:
+        """Transfer bytes until the end of the request or of the step."""
         lanes = self._lanes
-        now, left = lanes.now_s[found], lanes.left[found]
+        now, left = lanes.now_s[moving], lanes.left[moving]
         possible = rate * (self._to_s - now)
-        through = left - possible <= _REST
-        moved = np.where(through, left, possible)
-        took = np.where(through, left / np.maximum(rate, 1e-9), self._to_s - now)
-        at = np.where(through, np.minimum(now + took, self._to_s), self._to_s)
-        lanes.now_s[found] = at
-        lanes.left[found] = left - moved
-        lanes.piece[found] += moved
-        np.subtract.at(self._tokens, self._function(found), moved)
-        share = lanes.piece[found] >= lanes.size[found] / self._cuts
-        ready = through | (share & (at - lanes.piece_s[found] >= _PIECE_S))
-        noted = found[ready]
+        is_complete = left - possible <= _REST
+        moved = np.where(is_complete, left, possible)
+        took = np.where(is_complete, left / np.maximum(rate, 1e-9), self._to_s - now)
+        at = np.where(is_complete, np.minimum(now + took, self._to_s), self._to_s)
+        lanes.now_s[moving] = at
+        lanes.left[moving] = left - moved
+        lanes.piece[moving] += moved
+        np.subtract.at(self._tokens, self._function(moving), moved)
+        share = lanes.piece[moving] >= lanes.size[moving] / self._cuts
+        ready = is_complete | (share & (at - lanes.piece_s[moving] >= _PIECE_S))
+        noted = moving[ready]
         operation = self._groups.operation[noted // self._demand.lanes]
         self._pieces.add(noted, operation, lanes.piece_s[noted], at[ready], lanes.piece[noted])
         lanes.piece_s[noted], lanes.piece[noted] = at[ready], 0
-        self._finish(found[through])
+        self._finish(moving[is_complete])
 
-    def _finish(self, found: Ints) -> None:
-        """End requests that have moved all their bytes."""
-        if not len(found):
+    def _finish(self, completed: Ints) -> None:
+        """End requests whose bytes have all been transferred."""
+        if not len(completed):
             return
         lanes = self._lanes
-        end = lanes.now_s[found] + lanes.post_s[found]
-        late = np.isnan(lanes.answered_s[found])
-        lanes.answered_s[found[late]] = end[late]
-        self._note(found, end, lanes.size[found], refused=False)
-        lanes.now_s[found] = end
-        self._through(found)
+        end = lanes.now_s[completed] + lanes.post_s[completed]
+        late = np.isnan(lanes.answered_s[completed])
+        lanes.answered_s[completed[late]] = end[late]
+        self._note(completed, end, lanes.size[completed], refused=False)
+        lanes.now_s[completed] = end
+        self._through(completed)
 
-    def _note(self, found: Ints, end: Floats, moved: Floats, *, refused: bool) -> None:
-        lanes, group = self._lanes, found // self._demand.lanes
+    def _note(self, noted: Ints, end: Floats, moved: Floats, *, refused: bool) -> None:
+        lanes, group = self._lanes, noted // self._demand.lanes
         self._attempts.add(
-            found,
+            noted,
             self._groups.operation[group],
             self._groups.doing[group],
-            lanes.part[found],
-            lanes.number[found],
-            lanes.began_s[found],
+            lanes.part[noted],
+            lanes.number[noted],
+            lanes.began_s[noted],
             end,
-            lanes.wait_s[found],
-            lanes.answered_s[found],
+            lanes.wait_s[noted],
+            lanes.answered_s[noted],
             moved,
-            np.full(len(found), float(refused)),
+            np.full(len(noted), float(refused)),
         )
 
-    def _through(self, found: Ints) -> None:
-        """Give lanes whose request is over the next one, or let their group go on."""
-        if not len(found):
+    def _through(self, released: Ints) -> None:
+        """Give lanes that have ended a request the next part, or let their group continue."""
+        if not len(released):
             return
         lanes, groups, width = self._lanes, self._groups, self._demand.lanes
-        group = found // width
-        lanes.moving[found] = False
-        lanes.number[found], lanes.wait_s[found], lanes.until_s[found] = 0, 0, np.inf
-        following = lanes.part[found] + width
+        group = released // width
+        lanes.moving[released] = False
+        lanes.number[released], lanes.wait_s[released], lanes.until_s[released] = 0, 0, np.inf
+        following = lanes.part[released] + width
         parts = self._demand.parts[groups.operation[group]]
-        more = (groups.doing[group] == BODY) & ~groups.failed[group] & (following < parts)
-        lanes.part[found[more]] = following[more]
-        resting, its = found[~more], group[~more]
-        np.maximum.at(groups.end_s, its, lanes.now_s[resting])
-        np.subtract.at(groups.pending, its, 1)
+        has_next = (groups.doing[group] == BODY) & ~groups.failed[group] & (following < parts)
+        lanes.part[released[has_next]] = following[has_next]
+        resting, resting_groups = released[~has_next], group[~has_next]
+        np.maximum.at(groups.end_s, resting_groups, lanes.now_s[resting])
+        np.subtract.at(groups.pending, resting_groups, 1)
         lanes.now_s[resting] = np.inf
-        waiting = np.unique(its)
+        waiting = np.unique(resting_groups)
         self._go_on(waiting[groups.pending[waiting] == 0])
 
-    def _go_on(self, found: Ints) -> None:
-        """Let groups go on whose lanes are all through."""
-        if not len(found):
+    def _go_on(self, idle: Ints) -> None:
+        """Let groups continue whose lanes have all ended."""
+        if not len(idle):
             return
         groups = self._groups
-        doing, failed = groups.doing[found], groups.failed[found]
-        upload = self._in_parts[groups.operation[found]]
-        self._begin_parts(found[(doing == CREATE) & ~failed])
-        closing = found[(doing == BODY) & upload & ~failed]
+        doing, failed = groups.doing[idle], groups.failed[idle]
+        upload = self._in_parts[groups.operation[idle]]
+        self._begin_parts(idle[(doing == CREATE) & ~failed])
+        closing = idle[(doing == BODY) & upload & ~failed]
         groups.doing[closing] = COMPLETE
         self._use_one(closing)
-        self._end_operations(found[failed | (doing == COMPLETE) | ((doing == BODY) & ~upload)])
+        self._end_operations(idle[failed | (doing == COMPLETE) | ((doing == BODY) & ~upload)])
 
-    def _begin_operations(self, found: Ints, at: Floats) -> None:
-        """Begin the next operation of groups, or end them."""
+    def _begin_operations(self, ready: Ints, at: Floats) -> None:
+        """Start the next operation of groups, or end the groups."""
         demand, groups = self._demand, self._groups
-        groups.end_s[found] = at
-        function = found // demand.threads
-        more = groups.operation[found] < demand.first[found + 1]
+        groups.end_s[ready] = at
+        function = ready // demand.threads
+        has_next = groups.operation[ready] < demand.first[ready + 1]
         late = at - self._launcher.start_s[function] > self._deadline_s
-        self._stopped[function[more & late]] = True
-        self._end_groups(found[~more | late])
-        found, at = found[more & ~late], at[more & ~late]
-        operation = groups.operation[found]
+        self._stopped[function[has_next & late]] = True
+        self._end_groups(ready[~has_next | late])
+        ready, at = ready[has_next & ~late], at[has_next & ~late]
+        operation = groups.operation[ready]
         self._done.start_s[operation] = at
-        groups.failed[found] = False
+        groups.failed[ready] = False
         upload = self._in_parts[operation]
-        groups.doing[found] = np.where(upload, CREATE, BODY)
-        self._use_one(found[upload])
-        self._begin_parts(found[~upload])
+        groups.doing[ready] = np.where(upload, CREATE, BODY)
+        self._use_one(ready[upload])
+        self._begin_parts(ready[~upload])
 
-    def _use_one(self, found: Ints) -> None:
-        """Have the first lane of groups make a request without a body."""
-        lane = found * self._demand.lanes
-        self._groups.pending[found] = 1
+    def _use_one(self, groups: Ints) -> None:
+        """Have the first lane of groups send a request without a body."""
+        lane = groups * self._demand.lanes
+        self._groups.pending[groups] = 1
         self._lanes.part[lane] = 0
-        self._lanes.now_s[lane] = self._groups.end_s[found]
+        self._lanes.now_s[lane] = self._groups.end_s[groups]
 
-    def _begin_parts(self, found: Ints) -> None:
+    def _begin_parts(self, starting: Ints) -> None:
         demand, groups, lanes = self._demand, self._groups, self._lanes
-        groups.doing[found] = BODY
-        used = np.minimum(demand.lanes, demand.parts[groups.operation[found]])
-        groups.pending[found] = used
+        groups.doing[starting] = BODY
+        used = np.minimum(demand.lanes, demand.parts[groups.operation[starting]])
+        groups.pending[starting] = used
         for number in range(int(used.max(initial=0))):
-            some = found[used > number]
+            some = starting[used > number]
             lane = some * demand.lanes + number
             lanes.part[lane] = number
             lanes.now_s[lane] = groups.end_s[some]
 
-    def _end_operations(self, found: Ints) -> None:
-        if not len(found):
+    def _end_operations(self, finished: Ints) -> None:
+        if not len(finished):
             return
         groups = self._groups
-        operation = groups.operation[found]
-        self._done.end_s[operation] = groups.end_s[found]
-        self._done.failed[operation] = groups.failed[found]
-        groups.operation[found] += 1
-        self._begin_operations(found, groups.end_s[found].copy())
+        operation = groups.operation[finished]
+        self._done.end_s[operation] = groups.end_s[finished]
+        self._done.failed[operation] = groups.failed[finished]
+        groups.operation[finished] += 1
+        self._begin_operations(finished, groups.end_s[finished].copy())
 
-    def _end_groups(self, found: Ints) -> None:
-        function = found // self._demand.threads
-        np.maximum.at(self._end_s, function, self._groups.end_s[found])
+    def _end_groups(self, finished: Ints) -> None:
+        function = finished // self._demand.threads
+        np.maximum.at(self._end_s, function, self._groups.end_s[finished])
         np.subtract.at(self._open_groups, function, 1)
-        for one in np.unique(function[self._open_groups[function] == 0]).tolist():
-            self._end_s[one] += self._model.launch.finish_s
-            self._launcher.ended(one, float(self._end_s[one]))
+        for ended in np.unique(function[self._open_groups[function] == 0]).tolist():
+            self._end_s[ended] += self._model.launch.finish_s
+            self._launcher.ended(ended, float(self._end_s[ended]))
 
     def _function(self, lanes: Ints) -> Ints:
         return np.asarray(lanes // self._width)

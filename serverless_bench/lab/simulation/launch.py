@@ -1,4 +1,4 @@
-"""When functions start: the driver's pace, the cloud's launch rate, and how long a start takes."""
+"""Start of functions: the driver's pace, the cloud's launch rate, and the start-up time."""
 
 from heapq import heappop, heappush
 
@@ -14,13 +14,13 @@ class SimulatedLauncher:
     Parameters
     ----------
     model
-        What decides when.
+        Parameters of the start.
     count
-        Invocations.
+        Number of invocations.
     at_once
-        Alive at once, at most.
+        Maximum number of functions alive at the same time.
     names
-        Lambda functions that share them; each has the launch rate for itself.
+        Lambda functions that share the invocations; each has a separate launch rate.
     rng
         Source of start-up times.
     """
@@ -48,24 +48,24 @@ class SimulatedLauncher:
 
     @property
     def is_done(self) -> bool:
-        """Whether all were launched."""
+        """Whether all invocations have been launched."""
         return self.launched >= self.count
 
     def earliest_s(self) -> float:
-        """Return before which instant nothing more is launched."""
+        """Return the earliest instant of the next launch."""
         if self.is_done or not (self._room or self._freed):
             return np.inf
         room = 0.0 if self._room else self._freed[0]
         missing = max(0.0, 1 - self._tokens)
-        found = self._filled_s + missing / self._per_s if missing else 0.0
+        token_s = self._filled_s + missing / self._per_s if missing else 0.0
         if self._ready:
-            found = 0.0
+            token_s = 0.0
         elif self._idle:
-            found = min(found, self._idle[0][0])
-        return max(room, found, self._next_s)
+            token_s = min(token_s, self._idle[0][0])
+        return max(room, token_s, self._next_s)
 
     def launch(self, begin_s: float, end_s: float) -> Ints:
-        """Launch what can be launched before ``end_s``, and return the indices."""
+        """Launch as many functions as possible before ``end_s``, and return their indices."""
         while self._freed and self._freed[0] <= begin_s:
             heappop(self._freed)
             self._room += 1
@@ -77,16 +77,16 @@ class SimulatedLauncher:
             self._filled_s = max(begin_s, self._filled_s)
         most = min(self._room, self.count - self.launched)
         warm = min(most, len(self._ready))
-        at = self._times(most, warm, begin_s)
-        at = at[at < end_s]
-        if not len(at):
+        at_s = self._times(most, warm, begin_s)
+        at_s = at_s[at_s < end_s]
+        if not len(at_s):
             return np.zeros(0, dtype=np.int64)
-        found = np.arange(self.launched, self.launched + len(at))
-        self._begin(found, at, min(warm, len(at)))
-        return found
+        indices = np.arange(self.launched, self.launched + len(at_s))
+        self._begin(indices, at_s, min(warm, len(at_s)))
+        return indices
 
     def _times(self, most: int, warm: int, begin_s: float) -> Floats:
-        """Return when the next ``most`` are accepted, of which the first find an environment."""
+        """Return when the next ``most`` are accepted; the first ``warm`` reuse an environment."""
         pace = self._model.submit_per_s
         number = np.arange(most)
         sent = np.full(most, begin_s)
@@ -97,28 +97,28 @@ class SimulatedLauncher:
             sent = np.maximum(sent, begin_s + missing / self._per_s)
         return sent
 
-    def _begin(self, found: Ints, at: Floats, warm: int) -> None:
-        model, cold = self._model, len(found) - warm
-        self.is_cold[found[warm:]] = True
+    def _begin(self, indices: Ints, at: Floats, warm: int) -> None:
+        model, cold = self._model, len(indices) - warm
+        self.is_cold[indices[warm:]] = True
         reused = [self._ready.pop() for _ in range(warm)]
-        made = range(self.environments, self.environments + cold)
-        self.environment[found] = [*reused, *made]
+        new_environments = range(self.environments, self.environments + cold)
+        self.environment[indices] = [*reused, *new_environments]
         self.environments += cold
-        median = np.where(self.is_cold[found], model.cold_s, model.warm_s)
-        sigma = np.where(self.is_cold[found], model.cold_sigma, model.warm_sigma)
-        self.submitted_s[found] = at
-        drawn = self._rng.standard_normal(len(found))
-        self.start_s[found] = at + median * np.exp(sigma * drawn)
+        median = np.where(self.is_cold[indices], model.cold_s, model.warm_s)
+        sigma = np.where(self.is_cold[indices], model.cold_sigma, model.warm_sigma)
+        self.submitted_s[indices] = at
+        deviations = self._rng.standard_normal(len(indices))
+        self.start_s[indices] = at + median * np.exp(sigma * deviations)
         if np.isfinite(self._depth):
-            # What was accepted within the step has used tokens that came within it.
+            # Launches within the step have used tokens that were added within it.
             self._tokens += (float(at[-1]) - self._filled_s) * self._per_s - cold
             self._filled_s = float(at[-1])
         if model.submit_per_s is not None:
             self._next_s = float(at[-1]) + 1 / model.submit_per_s
-        self._room -= len(found)
-        self.launched += len(found)
+        self._room -= len(indices)
+        self.launched += len(indices)
 
     def ended(self, index: int, end_s: float) -> None:
-        """Note the end of a function: its environment is idle, and later its place free."""
+        """Record the end of a function, which frees its environment at once and its slot later."""
         heappush(self._idle, (end_s, int(self.environment[index])))
         heappush(self._freed, end_s + self._model.collect_s)

@@ -1,4 +1,4 @@
-"""What each function could do by itself, from a model, a job and a deployed function."""
+"""Limits of each function by itself, from a model, a job and a deployed function."""
 
 from dataclasses import dataclass
 
@@ -15,33 +15,33 @@ from serverless_bench.units import GIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """What an account gives, where functions are on Lambda."""
+    """Limits of an account for functions on Lambda."""
 
     memory_mib: int = VCPU_MIB
     architecture: str = "arm64"
     quota: int | None = None
-    """Functions at once; None for as many as the job asks for."""
+    """Quota of concurrent functions; None for as many as the job requests."""
     network_mbps: float = BASE_MBPS
     names: int = 1
-    """Lambda functions that the invocations are spread over."""
+    """Number of Lambda functions that share the invocations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FunctionLimits:
-    """Of each function, in the direction that the job moves bytes."""
+    """Limits of the functions, in the direction of the job's transfer."""
 
     burst_bytes: float
     bytes_per_s: float
-    """Of its network after the burst; infinite for no limit, as the others."""
+    """Rate of the network after the burst; infinite for no limit, like the rates below."""
     line: float
-    """Of its network, and of its processor, at any time."""
+    """Rate of the network, and of the processor, at any time."""
     connection: Floats
-    """Of each of its connections; shape ``(functions,)``."""
+    """Rate of a connection of each function; shape ``(functions,)``."""
     claim: Floats
-    """Its weight among those that share the store; shape ``(functions,)``."""
+    """Weight among the functions that share the store; shape ``(functions,)``."""
     core_s_per_gib: float
     function_s: float
-    """How long a function takes, about."""
+    """Approximate duration of a function."""
 
 
 def limits_of(
@@ -58,16 +58,16 @@ def limits_of(
     Parameters
     ----------
     model, demand, deployed
-        What decides them.
+        Sources of the limits.
     at_once
-        Functions alive at once, at most.
+        Maximum number of functions alive at the same time.
     client
-        Library that moves the bytes: its processor time is known.
+        Client library, which determines the processor time.
     rng
-        Source of how connections differ.
+        Source of the differences between connections.
     """
     function, put = model.function, demand.kind is OperationKind.PUT
-    line, each, sigma = (
+    line, rate_of_connection, sigma = (
         (
             function.line_put_bytes_per_s,
             function.connection_put_bytes_per_s,
@@ -81,7 +81,11 @@ def limits_of(
         )
     )
     spread = np.exp(sigma * rng.standard_normal(demand.functions))
-    connection = np.full(demand.functions, np.inf) if each is None else each * spread
+    connection = (
+        np.full(demand.functions, np.inf)
+        if rate_of_connection is None
+        else rate_of_connection * spread
+    )
     core_s = function.core_s_per_gib
     if core_s is None:
         core_s = core_s_per_gib(client, demand.kind)
@@ -106,18 +110,18 @@ def limits_of(
 
 
 def _shared_s(model: Model, demand: Demand, at_once: int) -> float:
-    """Return how long the store keeps one function waiting, about: a step is a share of it."""
+    """Return how long the store delays a function, approximately: steps are a fraction of it."""
     store, put = model.store, demand.kind is OperationKind.PUT
     latency_s, per_s = (store.put_s, store.put_per_s) if put else (store.get_s, store.get_per_s)
     requests = float(demand.parts.sum()) / demand.functions
-    found = requests * latency_s / demand.lanes / demand.threads
+    delay_s = requests * latency_s / demand.lanes / demand.threads
     together = min(at_once, demand.functions)
     if store.bytes_per_s is not None:
         moved = float(demand.size.sum()) / demand.functions
-        found = max(found, together * moved / store.bytes_per_s)
+        delay_s = max(delay_s, together * moved / store.bytes_per_s)
     if per_s is not None:
-        found = max(found, together * requests / (per_s * store.partitions))
-    return found
+        delay_s = max(delay_s, together * requests / (per_s * store.partitions))
+    return delay_s
 
 
 def _network(model: Model, deployed: Deployed) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What a simulation assumes: every parameter, where it comes from, and how a file changes it."""
+"""Parameters of a simulation, their sources, and their changes by a file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -31,73 +31,73 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How functions come to work; times are log-normal, by median and sigma."""
+    """Start of functions; times are log-normal, given by median and sigma."""
 
     submit_per_s: _Rate | None = None
-    """Invocations that the driver sends in a second; None for all at once."""
+    """Invocations that the driver sends per second; None for all at once."""
     at_once: _Count | None = None
-    """New environments that are there at once; None for as many as are asked for."""
+    """Burst of new environments; None for as many as are requested."""
     per_s: _Rate | None = None
-    """More of them per second, once these are used up."""
+    """Additional environments per second, once the burst is used up."""
     cold_s: _S = 0.0
     cold_sigma: _Sigma = 0.0
-    """From the invocation to the handler, in a new environment."""
+    """Time from the invocation to the handler, in a new environment."""
     warm_s: _S = 0.0
     warm_sigma: _Sigma = 0.0
-    """The same in an environment that another invocation has left."""
+    """The same in an environment used by an earlier invocation."""
     setup_s: _S = 0.0
-    """From the handler to the first operation."""
+    """Time from the handler to the first operation."""
     finish_s: _S = 0.0
-    """From the last operation to the end of the function."""
+    """Time from the last operation to the end of the function."""
     collect_s: _S = 0.0
-    """From there until the driver has the record, and may launch another one."""
+    """Time from there until the driver has the record, and may launch another function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionModel:
-    """What one function can do."""
+    """Limits of one function."""
 
     burst_bytes: _Amount | None = None
-    """In its network's bucket at first; half of it comes back. None: as Lambda's."""
+    """Initial content of the network's bucket; half of it is restored. None: as in Lambda."""
     bytes_per_s: _Rate | None = None
-    """Of its network after the burst; None: as Lambda's, by memory and quota."""
+    """Rate of the network after the burst; None: as in Lambda, by memory and quota."""
     line_put_bytes_per_s: _Rate | None = None
     line_get_bytes_per_s: _Rate | None = None
-    """Of its network at any time; None for no limit."""
+    """Rate of the network at any time; None for no limit."""
     connection_put_bytes_per_s: _Rate | None = None
     connection_get_bytes_per_s: _Rate | None = None
-    """Of one connection; None for no limit."""
+    """Rate of a connection; None for no limit."""
     connection_put_sigma: _Sigma = 0.0
     connection_get_sigma: _Sigma = 0.0
-    """How much connections of different functions differ (log-normal)."""
+    """Differences between connections of different functions (log-normal)."""
     core_s_per_gib: _Amount | None = None
-    """Processor time; None: as measured of the client over https."""
+    """Processor time; None: as measured for the client over https."""
     on_lambda: bool = False
-    """Whether it has a memory size, which gives it its processor, its network and a bill."""
+    """Whether it has a memory size, which determines its processor, its network and its bill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """What the store gives to all functions together; latencies are log-normal."""
+    """Limits of the store for all functions together; latencies are log-normal."""
 
     put_s: _S = 0.0
     put_sigma: _Sigma = 0.0
-    """From the last byte of a put to its acknowledgement; requests without a body take it, too."""
+    """Time from the last byte of a put to its acknowledgement; also of requests without a body."""
     get_s: _S = 0.0
     get_sigma: _Sigma = 0.0
-    """From a get to its first byte."""
+    """Time from a get to its first byte."""
     put_per_s: _Rate | None = None
     get_per_s: _Rate | None = None
-    """Requests of one partition; what is beyond that is answered with 503. None for no limit."""
+    """Requests per second of one partition; the excess gets 503. None for no limit."""
     partitions: _Count = 1
-    """At first: random keys go to each alike."""
+    """Number of partitions at first: random keys are spread over them evenly."""
     split_s: _Rate | None = None
-    """Seconds with refused requests after which there is one more; None for never."""
+    """Seconds with rejected requests until another partition is added; None for never."""
     most_partitions: _Count = 1
     bytes_per_s: _Rate | None = None
-    """Of all functions together; None for no limit."""
+    """Rate of all functions together; None for no limit."""
     share_sigma: _Sigma = 0.0
-    """How unequally functions share it (log-normal weights of max-min fairness)."""
+    """Inequality of the functions' shares (log-normal weights of max-min fairness)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,27 +145,28 @@ AWS_LAMBDA: Final = Model(
 """AWS Lambda and Amazon S3 in one region.
 
 launch
-    1,000 environments at once and 100 more a second for each function's name (AWS Lambda
+    1,000 environments at once and another 100 per second for each function's name (AWS Lambda
     developer guide, "Lambda function scaling"). Start-up: fitted to Lithops' published records of
     2022 (applications/benchmarks/object_storage), from ``host_submit_tstamp`` to
-    ``worker_start_tstamp``: warm the median of 193 warm calls of its 100 functions, write and
-    read, and the standard deviation of their logarithms; cold the median of its write by 1,000
+    ``worker_start_tstamp``: warm, the median of 193 warm calls of its 100 functions, write and
+    read, and the standard deviation of their logarithms; cold, the median of its write by 1,000
     functions, most of them cold, and the logarithm of p99 to median over 2.33 (1.5 s, 2.6 s).
     ``setup_s`` and ``finish_s`` are medians of the 200 records. ``submit_per_s`` and
     ``collect_s`` are assumptions about the driver.
 function
     Network by memory and quota as in ``aws.lambda_network``; line rates and core-seconds as in
-    ``aws.cost.forecast``. Connections: medians of the same records; reads are alike to 0.1 %
+    ``aws.cost.forecast``. Connections: medians of the same records; reads agree to 0.1 %
     (99.8 MB/s), writes have 85 MB/s at 100 and 94 MB/s at 1,000 functions, sigma 0.12 by the
     quartiles of the logarithms.
 store
     3,500 PUT and 5,500 GET per second and partition (Amazon S3 user guide, "Best practices
     design patterns"). Latency: median of 27 ms for a get and 40 ms for a put of 1 KiB, 95 % below
     75 ms (hpides/skyrise, EDBT 2025, section 4.3.3): sigma is the logarithm of 75 ms to the
-    median, over 1.645. Partitions do not split by themselves here: Skyrise saw reads go from one
-    to five in 26 minutes, which is ``split_s = 390`` and ``most_partitions = 5``, and writes not
-    at all in two hours. No ceiling of the store is known: 250 GiB/s were reached. That functions
-    would share one unequally, by 10 %, is an assumption.
+    median, over 1.645. Partitions do not split in this model: Skyrise measured a growth of reads
+    from one partition to five in 26 minutes, equivalent to ``split_s = 390`` and
+    ``most_partitions = 5``, and no growth of writes in two hours. No ceiling of the store is
+    documented: 250 GiB/s have been reached. The inequality of 10 % between functions is an
+    assumption.
 """
 LOOPBACK: Final = Model(
     name="loopback",
@@ -173,43 +174,43 @@ LOOPBACK: Final = Model(
     function=FunctionModel(core_s_per_gib=0.5),
     store=Store(put_s=0.0015, put_sigma=0.3, get_s=0.0015, get_sigma=0.3, share_sigma=0.1),
 )
-"""Functions and ``sbench serve`` on one machine, where nothing is limited but what a file says.
+"""Functions and ``sbench serve`` on a single machine, limited only by parameters of a file.
 
-All workers stand before the first one begins, so launching takes no time. Latency, set-up and
-core-seconds are rounded figures of single functions on a machine with two processors.
+All workers are ready before the first of them starts, so launching takes no time. Latency, set-up
+and core-seconds are rounded measurements of single functions on a machine with two processors.
 """
-MODELS: Final[Mapping[str, Model]] = {one.name: one for one in (AWS_LAMBDA, LOOPBACK)}
+MODELS: Final[Mapping[str, Model]] = {model.name: model for model in (AWS_LAMBDA, LOOPBACK)}
 _PARTS: Final = ("launch", "function", "store")
 
 
 def load_model(name: str) -> Model:
-    """Return a model that sbench has, or the one of a file.
+    """Return a built-in model, or the model in a file.
 
     Parameters
     ----------
     name
-        ``aws-lambda``, ``loopback``, or a TOML file: ``base`` is the model that it changes, the
-        tables ``launch``, ``function`` and ``store`` say in what.
+        ``aws-lambda``, ``loopback``, or a TOML file: ``base`` is the model to change, and the
+        tables ``launch``, ``function`` and ``store`` hold the changes.
 
     Raises
     ------
     UsageError
-        If there is neither, or the file says what no model has; the message names the field.
+        If neither exists, or the file has an unknown parameter; the message names it.
     """
     if name in MODELS:
         return MODELS[name]
     path = Path(name)
     if not path.is_file():
         raise UsageError(
-            f"there is no model {name!r}: neither a file nor one of {', '.join(MODELS)}",
-            hint="--model FILE.toml; docs/simulate.md shows one",
+            f"there is no model {name!r}: it is neither a file nor one of {', '.join(MODELS)}",
+            hint="give --model FILE.toml; docs/simulate.md has an example",
         )
     try:
         data = tomllib.loads(read_text(path))
         return _changed(path.stem, data)
     except (OSError, ValueError) as exc:
         raise UsageError(
-            f"{path} is no model: {exc}", hint="docs/simulate.md has all parameters"
+            f"{path} is not a model: {exc}", hint="docs/simulate.md lists all parameters"
         ) from exc
 
 
@@ -219,38 +220,38 @@ def _changed(name: str, data: Mapping[str, Any]) -> Model:
         raise ValueError(f"`base` must be one of {', '.join(MODELS)}")
     unknown = sorted(data.keys() - {"base", *_PARTS})
     if unknown:
-        raise ValueError(f"`{unknown[0]}` is unknown, there are base, {', '.join(_PARTS)}")
-    made = Model(
+        raise ValueError(f"`{unknown[0]}` is unknown; use base, {', '.join(_PARTS)}")
+    model = Model(
         name=name[:60],
         launch=_part(Launch, "launch", MODELS[base], data),
         function=_part(FunctionModel, "function", MODELS[base], data),
         store=_part(Store, "store", MODELS[base], data),
     )
-    _check(made)
-    return made
+    _check(model)
+    return model
 
 
 def _part(kind: type[T], part: str, base: Model, data: Mapping[str, Any]) -> T:
     given = data.get(part, {})
     if not isinstance(given, dict):
         raise ValueError(f"`{part}` must be a table")  # noqa: TRY004 - one error for a bad file
-    known = {each.name for each in fields(kind)}  # type: ignore[arg-type] # a dataclass
-    for field_name in sorted(given.keys() - known):
+    field_names = {parameter.name for parameter in fields(kind)}  # type: ignore[arg-type] # a dataclass
+    for field_name in sorted(given.keys() - field_names):
         raise ValueError(f"`{part}.{field_name}` is unknown")
-    # "none" takes a limit of the base away: TOML has no null.
-    own = {n: None if value == "none" else value for n, value in given.items()}
+    # "none" removes a limit of the base: TOML has no null.
+    changes = {n: None if value == "none" else value for n, value in given.items()}
     try:
-        return msgspec.convert({**asdict(getattr(base, part)), **own}, kind)
+        return msgspec.convert({**asdict(getattr(base, part)), **changes}, kind)
     except msgspec.ValidationError as exc:
-        text, _, where = str(exc).partition(" - at ")
-        raise ValueError(f"`{part}{where.strip('`').removeprefix('$')}`: {text}") from None
+        text, _, location = str(exc).partition(" - at ")
+        raise ValueError(f"`{part}{location.strip('`').removeprefix('$')}`: {text}") from None
 
 
 def _check(model: Model) -> None:
-    """Refuse parameters that contradict each other."""
+    """Reject parameters that contradict each other."""
     launch, function, store = model.launch, model.function, model.store
     if (launch.at_once is None) != (launch.per_s is None):
-        raise ValueError("`launch.at_once` and `launch.per_s` need each other")
+        raise ValueError("`launch.at_once` and `launch.per_s` have to be set together")
     if function.burst_bytes is not None and function.bytes_per_s is None:
         raise ValueError("`function.burst_bytes` needs `function.bytes_per_s`")
     if store.most_partitions < store.partitions:

@@ -1,4 +1,4 @@
-"""From a job and a model to a run directory that is marked as simulated."""
+"""Run directory, marked as simulated, from a job and a model."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,26 +40,26 @@ def simulate(
     keys: Sequence[str] = (),
     deployed: Deployed | None = None,
 ) -> Run:
-    """Write what a model says that a job would do as a run directory; no store is asked.
+    """Simulate a job with a model and write a run directory, without any store.
 
     Parameters
     ----------
     job
-        A write or a read; its seed decides everything that is drawn.
+        A write or a read; all random numbers derive from its seed.
     directory
         The new run directory.
     model
         A model, its name (aws-lambda or loopback), or a file that changes one.
     keys
-        Objects that it reads, as of a simulated write.
+        Objects that it reads, for example of a simulated write.
     deployed
         Memory, quota and network of functions on Lambda; None for the defaults.
 
     Raises
     ------
     UsageError
-        If the job makes no sense, has something that is not simulated, or takes above a day, or
-        a function on Lambda longer than Lambda lets it.
+        If the job is inconsistent, has a setting that is not simulated, or takes more than a day,
+        or a function exceeds Lambda's limit on its duration.
     ArchiveError
         If the directory holds a run, or cannot be written.
 
@@ -101,7 +101,7 @@ def simulate(
     simulated = engine.run()
     if model.function.on_lambda:
         _check_times(simulated)
-    found = outcomes(demand, simulated, run_id, model, deployed, limits.core_s_per_gib)
+    results = outcomes(demand, simulated, run_id, model, deployed, limits.core_s_per_gib)
     header = {
         "run_id": run_id,
         "created_ns": CREATED_NS,
@@ -109,52 +109,52 @@ def simulate(
         "provenance": _provenance(_model_json(model, deployed)),
         "simulated": model.name,
     }
-    return _saved(Path(directory), header, keys, found)
+    return _saved(Path(directory), header, keys, results)
 
 
-def _check_times(found: SimulationState) -> None:
-    """Refuse functions that Lambda would end: the model lets an operation come to its end.
+def _check_times(simulated: SimulationState) -> None:
+    """Reject functions that Lambda would end, although the model lets their operations finish.
 
     Raises
     ------
     UsageError
-        If there is one.
+        If any function is longer than Lambda's limit.
     """
-    took_s = found.end_s - found.launcher.start_s
+    took_s = simulated.end_s - simulated.launcher.start_s
     late = int(np.count_nonzero(took_s > MAX_FUNCTION_S))
     if late:
         raise UsageError(
-            f"{late:,} of {format_count(len(took_s), 'function')} would run above the"
-            f" {MAX_FUNCTION_S} s that Lambda gives them, up to {took_s.max():,.0f} s",
-            hint="move less in each: --size, --objects; or give it more --memory",
+            f"{late:,} of {format_count(len(took_s), 'function')} would run longer than the"
+            f" {MAX_FUNCTION_S} s that Lambda allows, up to {took_s.max():,.0f} s",
+            hint="move less in each function: --size, --objects; or give it more --memory",
         )
 
 
 def _saved(
-    directory: Path, header: Mapping[str, Any], keys: Sequence[str], found: Iterator[Outcome]
+    directory: Path, header: Mapping[str, Any], keys: Sequence[str], results: Iterator[Outcome]
 ) -> Run:
     with Archive(directory, header=header, keys=keys) as archive:
         last_ns = CREATED_NS
-        for outcome in found:
+        for outcome in results:
             archive.append(outcome)
             last_ns = max(last_ns, outcome.collected_ns)
         archive.closing["ended_ns"] = last_ns
     if archive.failure is not None:
-        raise ArchiveError(archive.shortfall, hint="make room, and simulate again")
+        raise ArchiveError(archive.shortfall, hint="free space on the disk, and simulate again")
     return load_run(directory, detail=False)
 
 
 def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
-    """Return the job as the run directory has it: nothing was compared, nobody was launched."""
+    """Return the job as the run directory records it: without verification or launching."""
     at_once = min(job.at_once, deployed.quota or job.number)
-    given = {one.name: getattr(job, one.name) for one in fields(JobSpec)}
-    given |= {
+    settings = {setting.name: getattr(job, setting.name) for setting in fields(JobSpec)}
+    settings |= {
         "executor": EXECUTOR,
         "concurrency": at_once,
         "control": None,
         "transfer": replace(job.transfer, verify=Verify.NONE),
     }
-    return DescribedJob(**given)
+    return DescribedJob(**settings)
 
 
 def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
@@ -165,10 +165,10 @@ def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
 
 
 def _run_id(job: JobSpec, model: Model, deployed: Deployed, keys: Sequence[str]) -> str:
-    """Return an id that depends on all that the records depend on, and on nothing else."""
-    about = {**asdict(job), "name": "", "model": _model_json(model, deployed), "keys": list(keys)}
-    digest = hashlib.blake2b(orjson.dumps(about, option=orjson.OPT_SORT_KEYS), digest_size=6)
-    # Exporters and keys have it: the mark goes where nothing else would.
+    """Return an id that depends on everything that the records depend on, and on nothing more."""
+    inputs = {**asdict(job), "name": "", "model": _model_json(model, deployed), "keys": list(keys)}
+    digest = hashlib.blake2b(orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS), digest_size=6)
+    # Exporters and keys include the id, so it marks the run as simulated everywhere.
     return f"simulated-{digest.hexdigest()}"
 
 

@@ -1,8 +1,8 @@
-"""Where every function, group and request of a simulation stands, as arrays.
+"""State of all functions, groups and requests of a simulation, as arrays.
 
-A *group* is one thread of one function, which makes one operation after the other; its *lanes*
-are the requests that it may have in flight at once. Instants are seconds since the run began,
-and each lane has its own: within a step they move on independently.
+A *group* is one thread of one function, which runs its operations in sequence; its *lanes* are
+the requests that it may have in flight at once. Instants are seconds since the start of the run,
+and each lane has a separate clock: within a step, lanes advance independently.
 """
 
 from dataclasses import dataclass, field
@@ -14,40 +14,40 @@ from serverless_bench.lab.simulation.launch import SimulatedLauncher
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 
 BODY, CREATE, COMPLETE = range(3)
-"""What a group is doing: moving bytes, or opening or closing an upload in parts."""
+"""Activities of a group: transferring bytes, or opening or completing a multipart upload."""
 
 
 @dataclass(slots=True, eq=False)
 class Lanes:
-    """One request in flight each; shape ``(functions * threads * lanes,)``."""
+    """Lanes, each for a request in flight; shape ``(functions * threads * lanes,)``."""
 
     now_s: Floats
-    """How far it has come; infinite if it has nothing to do."""
+    """Present instant of the lane; infinite if it is idle."""
     moving: Mask
     """Whether its request was admitted and bytes flow."""
     part: Ints
-    """Which part of its operation, from 0."""
+    """Index of the part in the operation, from 0."""
     left: Floats
-    """Bytes of the request that have not moved."""
+    """Bytes of the request that remain to be transferred."""
     size: Floats
     post_s: Floats
-    """How long the acknowledgement takes, once they have."""
+    """Time of the acknowledgement after the last byte."""
     began_s: Floats
     answered_s: Floats
     wait_s: Floats
-    """Before this attempt."""
+    """Wait before this attempt."""
     number: Ints
-    """Attempts of this request that failed."""
+    """Failed attempts of this request."""
     until_s: Floats
-    """Until when it is tried again; infinite as long as nothing was refused."""
+    """Deadline for retries; infinite unless an attempt was rejected."""
     piece_s: Floats
-    """Where the stretch of its curve began that is not noted yet."""
+    """Start of the piece of the curve that has not been recorded yet."""
     piece: Floats
-    """Bytes of that stretch."""
+    """Bytes of that piece."""
 
     @classmethod
     def of(cls, count: int) -> "Lanes":
-        """Return lanes with nothing to do."""
+        """Return idle lanes."""
         zeros = [np.zeros(count) for _ in range(8)]
         return cls(
             now_s=np.full(count, np.inf),
@@ -71,19 +71,19 @@ class Groups:
     """Threads of functions; shape ``(functions * threads,)``."""
 
     operation: Ints
-    """The one that it is at, or one past its last."""
+    """Index of the current operation, or one past the last of the group."""
     doing: Ints
     pending: Ints
-    """Lanes that are still busy with it."""
+    """Lanes that are still busy with the operation."""
     end_s: Floats
-    """The latest that its lanes have come to."""
+    """Latest end of the group's lanes."""
     failed: Mask
     """Whether a request of the operation was given up."""
 
 
 @dataclass(slots=True, eq=False)
 class Done:
-    """What became of operations; shape ``(operations,)``, NaN if they were not begun."""
+    """Outcomes of operations; shape ``(operations,)``, NaN for operations that were not started."""
 
     start_s: Floats
     end_s: Floats
@@ -92,45 +92,47 @@ class Done:
 
 @dataclass(slots=True, eq=False)
 class Log:
-    """Rows that grow a chunk of columns at a time."""
+    """Rows that grow by a chunk of columns at a time."""
 
     columns: int
     _chunks: list[tuple[Floats, ...]] = field(default_factory=list)
 
     def add(self, *columns: Floats | Ints) -> None:
-        """Append rows; all columns are of one length."""
+        """Append rows; all columns have the same length."""
         if len(columns[0]):
             self._chunks.append(tuple(np.asarray(column, dtype=np.float64) for column in columns))
 
     def table(self) -> list[Floats]:
-        """Return the columns; the chunks are gone."""
-        found = [
+        """Return the columns, and discard the chunks."""
+        columns = [
             np.concatenate([chunk[number] for chunk in self._chunks] or [np.zeros(0)])
             for number in range(self.columns)
         ]
         self._chunks = []
-        return found
+        return columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationState:
-    """What happened; instants are seconds since the run began."""
+    """Outcome of a simulation; instants are seconds since the start of the run."""
 
     launcher: SimulatedLauncher
     done: Done
     end_s: Floats
-    """Of each function."""
+    """End of each function."""
     stopped: Mask
-    """Which functions came to their deadline before their last operation."""
+    """Mask of functions that reached their deadline before their last operation."""
     attempts: list[Floats]
-    """Columns: lane, operation, what its group is doing, part, number, start, end, wait, answered,
-    bytes, whether it was refused."""
+    """Columns: lane, operation, activity of its group, part, number, start, end, wait, answered,
+    bytes,
+    whether it was rejected.
+    """
     pieces: list[Floats]
     """Columns: lane, operation, start, end, bytes."""
 
 
 def groups_of(demand: Demand) -> Groups:
-    """Return groups that have not begun."""
+    """Return groups that have not started."""
     count = demand.functions * demand.threads
     return Groups(
         operation=demand.first[:-1].copy(),

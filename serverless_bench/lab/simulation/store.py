@@ -1,7 +1,8 @@
-"""What the store gives to all functions together, and how long clients wait that it refuses.
+"""Capacity of the store for all functions together, and waits of clients after a rejection.
 
 A worker draws its jitter from its seed, so a job that runs twice draws the same waits twice, and
-the longest of them ends the run. A simulation that drew others would be of another job.
+the longest of them determines the end of the run. A simulation with other waits would describe
+another job.
 """
 
 import random
@@ -17,23 +18,23 @@ from serverless_bench.worker.retry import THROTTLED_S, drawn_wait_s, jitter_of
 
 LEAST_S, MOST_S = 0.001, 0.1
 _STEPS: Final = 20
-"""In the time that a function takes."""
+"""Steps in the duration of a function."""
 _MOST_STEPS: Final = 2000
-"""The same where it takes long."""
+"""Maximum number of steps in the duration of a function, if that is long."""
 _IN_TURN: Final = 8
-"""In the time of a request, where requests compete."""
+"""Steps in the duration of a request, if requests compete."""
 
 
 def usual_step_s(function_s: float) -> float:
-    """Return how long a step is as long as the store refuses nothing."""
+    """Return the length of a step during which the store rejects nothing."""
     most_s = max(MOST_S, function_s / _MOST_STEPS)
     return float(np.clip(function_s / _STEPS, LEAST_S, most_s))
 
 
 def short_step_s(latency_s: float, usual_s: float) -> float:
-    """Return how long a step is while it does.
+    """Return the length of a step during which the store rejects requests.
 
-    Requests come in the order of their instants from step to step, and not within one.
+    Requests are in the order of their instants from step to step, but not within a step.
     """
     return float(np.clip(latency_s / _IN_TURN, LEAST_S, usual_s))
 
@@ -48,16 +49,16 @@ class SharedStore:
     Parameters
     ----------
     model
-        Its limits.
+        Limits of the store.
     kind
-        What the job does: all its requests count against one limit.
+        Kind of the job's operations: all its requests count against a single limit.
     """
 
     def __init__(self, model: Store, kind: OperationKind) -> None:
         self._model = model
         self._per_s = model.put_per_s if kind is OperationKind.PUT else model.get_per_s
         self._partitions = model.partitions
-        # As with sbench serve, what a second allows may come at once.
+        # As in sbench serve, a burst of one second's requests is allowed.
         self._tokens = self._depth
         self._refusing_s = 0.0
         self._refused = False
@@ -69,11 +70,11 @@ class SharedStore:
 
     @property
     def is_refusing(self) -> bool:
-        """Whether it lately refused requests: whose turn it is depends on their order then."""
+        """Whether it has recently rejected requests, so that their order decides who is served."""
         return self._refused or self._calm_s < _CALM_S
 
     def begin_step(self, passed_s: float) -> None:
-        """Let time pass: tokens come back, and partitions split."""
+        """Advance time, which restores tokens and splits partitions."""
         model = self._model
         if self._refused and model.split_s is not None:
             self._refusing_s += passed_s
@@ -84,7 +85,7 @@ class SharedStore:
         self._tokens = min(self._depth, self._tokens + self._depth * passed_s)
 
     def admit(self, count: int) -> int:
-        """Return how many of so many requests are admitted; the others get 503."""
+        """Return how many of ``count`` requests are admitted; the rest get 503."""
         if self._per_s is None:
             return count
         admitted = min(count, int(self._tokens))
@@ -92,29 +93,29 @@ class SharedStore:
         self._refused |= admitted < count
         return admitted
 
-    def share(self, most: Floats, claim: Floats, there: Floats) -> float:
-        """Return what a request of weight 1 gets at most, so that all keep below the ceiling.
+    def share(self, most: Floats, claim: Floats, presence: Floats) -> float:
+        """Return the rate limit of a function of weight 1 that keeps the total below the ceiling.
 
         Parameters
         ----------
         most
-            What each could move by itself, in bytes per second.
+            Maximum rate of each function by itself, in bytes per second.
         claim
-            The weight of each among the others.
-        there
-            For which share of the step each is moving.
+            Weight of each function.
+        presence
+            Fraction of the step during which each function transfers bytes.
         """
         ceiling = self._model.bytes_per_s
-        if ceiling is None or float(most @ there) <= ceiling:
+        if ceiling is None or float(most @ presence) <= ceiling:
             return np.inf
-        # Max-min fairness: who wants less than its share leaves the rest to the others.
-        share = ceiling / float(claim @ there)
+        # Max-min fairness: functions that need less than their share leave the rest to the others.
+        share = ceiling / float(claim @ presence)
         for _ in range(_ROUNDS):
             below = most < share * claim
-            rest = float(claim[~below] @ there[~below])
+            rest = float(claim[~below] @ presence[~below])
             if not rest:
                 break
-            raised = (ceiling - float(most[below] @ there[below])) / rest
+            raised = (ceiling - float(most[below] @ presence[below])) / rest
             if raised <= share * (1 + 1e-9):
                 break
             share = raised
@@ -122,32 +123,32 @@ class SharedStore:
 
 
 class Retries:
-    """The waits of all groups; each has a source of its own, once it needs one.
+    """Waits of all groups; each has a random source, created on first use.
 
     Parameters
     ----------
     seed
-        Of the job.
+        Seed of the job.
     threads
-        Of each function.
+        Threads of each function.
     retries
-        As in ``Transfer``.
+        Number of retries, as in ``Transfer``.
     """
 
     def __init__(self, seed: int, threads: int, retries: int) -> None:
         self.budget_s = retries * THROTTLED_S
-        """For how long a request is tried again, from its first refusal on."""
+        """Time for retries of a request, starting with its first rejection."""
         self._seed, self._threads = seed, threads
         self._of: dict[int, random.Random] = {}
 
     def waits_s(self, groups: Ints, failed: Ints) -> Floats:
-        """Draw a wait for each request of these groups, of which so many attempts failed."""
+        """Draw a wait for each request of these groups, given the number of failed attempts."""
         pairs = zip(groups.tolist(), failed.tolist(), strict=True)
         return np.array([drawn_wait_s(self._source(group), number) for group, number in pairs])
 
     def _source(self, group: int) -> random.Random:
-        found = self._of.get(group)
-        if found is None:
+        source = self._of.get(group)
+        if source is None:
             function, thread = divmod(group, self._threads)
-            found = self._of[group] = jitter_of(derive_seed(self._seed, function), thread)
-        return found
+            source = self._of[group] = jitter_of(derive_seed(self._seed, function), thread)
+        return source

@@ -1,10 +1,10 @@
-"""Commands of the studies: the help line and the place of each."""
+"""Help line and module of the commands for studies."""
 
 from typing import Final
 
 COMMANDS: Final = {
     "exp": (
-        "Run a published study again, and show measured next to published.",
+        "Repeat a published study, and show measured next to published values.",
         "serverless_bench.studies.commands.exp:command",
     ),
 }

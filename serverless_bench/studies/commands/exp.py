@@ -1,4 +1,4 @@
-"""``sbench exp``: published studies, run again."""
+"""``sbench exp``, which repeats published studies."""
 
 import secrets
 import sys
@@ -37,46 +37,44 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = ("text", "markdown", "json")
 _AS_THE_FILE: Final = {"bucket": None, "repeats": None, "seconds": None, "seed": 0}
-"""Flags of a run that what is only shown does not have."""
+"""Defaults for flags of a run that `show` does not have."""
 
 _format_option = choose_format(*_FORMATS)
 _result_option = choose_format(*_FORMATS, PAGE)
 _plot_option = click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also draw it into this file.",
+    help="Also draw the results into this file.",
 )
 
 
 @click.group("exp", cls=Group)
 def command() -> None:
-    """Run published studies again, and show measured next to published.
+    """Repeat published studies, and show measured next to published values.
 
-    NAME is one of `sbench exp list`, or a TOML file; docs/experiments/README.md.
+    NAME is a name from `sbench exp list`, or a TOML file; see docs/experiments/README.md.
     """
 
 
 @command.command("list")
 def list_command() -> int:
-    """List the experiments that come with sbench."""
+    """List the experiments included in sbench."""
     from serverless_bench.studies.loading import load_experiment, names
 
-    known = names()
-    width = max(map(len, known), default=0)
-    for name in known:
+    experiment_names = names()
+    width = max(map(len, experiment_names), default=0)
+    for name in experiment_names:
         say(f"{name:<{width}}  {load_experiment(name).title}")
     return ExitCode.OK
 
 
 @command.command("show")
 @click.argument("name")
-@click.option(
-    "--reference", is_flag=True, cls=HarmlessOption, help="The published rows, and nothing else."
-)
+@click.option("--reference", is_flag=True, cls=HarmlessOption, help="Show only the published rows.")
 @cell_options
 @_format_option
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
-    """Show what an experiment asks and would run, or what was published; runs nothing."""
+    """Show the question and the cells of an experiment, or the published rows; run nothing."""
     from serverless_bench.studies.loading import load_experiment
     from serverless_bench.studies.table import Writer
 
@@ -87,7 +85,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
         show_reference(experiment, sys.stdout, format)
         return ExitCode.OK
     if format == "json":
-        raise UsageError("what would be run has no JSON", hint="--reference has, and `run` has")
+        raise UsageError("a plan has no JSON format", hint="give --reference, or use `run`")
     plan = make_plan(experiment, {**flags, **_AS_THE_FILE})
     write = Writer(sys.stdout, markdown=False)
     write.title(f"{experiment.name}: {experiment.title}", top=True)
@@ -106,29 +104,29 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     help="Runs of each cell.  [default: the file's, or 5]",
 )
 @harmless(
-    "--seconds", type=Duration(), help="Longest run; 0: until it is through.  [default: the file's]"
+    "--seconds",
+    type=Duration(),
+    help="Longest run; 0: until all objects are done.  [default: the file's]",
 )
-@harmless("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
+@harmless("--seed", type=int, default=0, show_default=True, help="Seed of the order of the runs.")
 @harmless("--keep", is_flag=True, help="Leave the objects in the store.")
 @harmless(
     "--max-cost",
     type=float,
-    help="Dollars; an experiment whose runs, pilots and preparations would cost more is refused.",
+    help="Reject an experiment whose runs, pilots and preparations would cost more dollars.",
 )
-@click.option(
-    "--dry-run", is_flag=True, cls=HarmlessOption, help="Say what would be run, and run nothing."
-)
+@click.option("--dry-run", is_flag=True, cls=HarmlessOption, help="Show the plan, and run nothing.")
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Go on with the experiment in this directory.",
+    help="Resume the experiment in this directory.",
 )
 @run_dir_option
 @click.option(
     "--name",
     "label",
     cls=HarmlessOption,
-    help="Name of the directory; NAME and a time stamp without it.",
+    help="Name of the directory; by default NAME and a time stamp.",
 )
 @where_options
 @_result_option
@@ -144,9 +142,9 @@ def run_command(
     dry_run: bool,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
-    """Run all cells in turns, each several times, and report.
+    """Run all cells in rounds, and report the results.
 
-    Every run has a run directory, and its objects are deleted after it.
+    Each run has a run directory, and its objects are deleted afterwards.
     """
     from serverless_bench.studies.loading import load_experiment
     from serverless_bench.studies.plan import load_plan, save_plan
@@ -154,7 +152,7 @@ def run_command(
 
     require_scipy()
     if (name is None) == (resume is None):
-        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list")
+        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list shows the names")
     quiet = format != "text"
     if resume is not None:
         plan, root = load_plan(resume), resume
@@ -194,7 +192,7 @@ def run_command(
 @_result_option
 @_plot_option
 def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
-    """Report on an experiment, finished or not: a directory, a --name, or the last of a kind."""
+    """Report on an experiment, complete or not, by directory, --name, or name of the study."""
     from serverless_bench.studies.plan import load_plan
 
     require_scipy()
@@ -203,12 +201,12 @@ def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> 
 
 
 def _find(name: str, run_dir: Path) -> Path:
-    """Return the directory of an experiment: itself, of that name, or the last one of a kind.
+    """Return the directory of an experiment: given itself, by its --name, or the last of a study.
 
     Raises
     ------
     UsageError
-        If there is none.
+        If there is no such experiment.
     """
     from serverless_bench.studies.loading import load_experiment
     from serverless_bench.studies.plan import STATE, load_plan
@@ -225,7 +223,7 @@ def _find(name: str, run_dir: Path) -> Path:
     load_experiment(name)
     raise UsageError(
         f"{run_dir} has no experiment {name!r}",
-        hint="sbench exp report DIR, or --run-dir for where it lies; sbench exp list has the names",
+        hint="give a directory, or its --run-dir; sbench exp list shows the names",
     )
 
 
@@ -251,5 +249,5 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
         say(f"plot: {plot}", err=style != "text")
     if report.complete:
         return ExitCode.OK
-    say(f"hint: sbench exp run --resume {root} makes the runs that are missing", err=True)
+    say(f"hint: sbench exp run --resume {root} adds the missing runs", err=True)
     return ExitCode.INCOMPLETE

@@ -1,4 +1,4 @@
-"""From the flags of ``sbench exp`` to a plan, and a plan for people."""
+"""Conversion of the flags of ``sbench exp`` into a plan, and display of a plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,17 +23,25 @@ if TYPE_CHECKING:
 
 cell_options = group(
     harmless(
-        "--scale", type=click.Choice(SCALES), default="small", show_default=True, help="How large."
+        "--scale",
+        type=click.Choice(SCALES),
+        default="small",
+        show_default=True,
+        help="Size of the experiment.",
     ),
-    harmless("--design", type=click.Choice(DESIGNS), help="Which cells.  [default: the file's]"),
+    harmless(
+        "--design", type=click.Choice(DESIGNS), help="Selection of cells.  [default: the file's]"
+    ),
     click.option(
         "--only",
         multiple=True,
         metavar="AXIS=VALUE[,...]",
         cls=HarmlessOption,
-        help="Only these cells.",
+        help="Run only these cells.",
     ),
-    click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="In every cell."),
+    click.option(
+        "--set", "changes", multiple=True, metavar="NAME=VALUE", help="Setting of all cells."
+    ),
 )
 where_options = group(
     settings(
@@ -45,25 +53,25 @@ where_options = group(
     option(
         "--executor",
         type=executor_type,
-        help="Where functions run.  [default: the file's, or local]",
+        help="Executor of the functions.  [default: the file's, or local]",
     ),
 )
 
 
 def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
-    """Return what the flags say of an experiment.
+    """Return the plan of an experiment with the user's flags.
 
     Parameters
     ----------
     experiment
-        Which.
+        The experiment.
     flags
-        Of ``cell_options``, and ``repeats``, ``seconds`` and ``seed``.
+        Flags of ``cell_options``, and ``repeats``, ``seconds`` and ``seed``.
 
     Raises
     ------
     UsageError
-        If one is wrong.
+        If a flag is invalid.
     """
     from serverless_bench.studies.plan import Plan
 
@@ -88,39 +96,41 @@ def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
 
 
 def _only(texts: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values_by_axis: dict[str, list[str]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
         if not equals or not values:
-            raise UsageError(f"--only {text!r} is not AXIS=VALUE", hint="--only threads=8,16")
-        found.setdefault(name, []).extend(values.split(","))
-    return found
+            raise UsageError(
+                f"--only: {text!r} is not AXIS=VALUE", hint="write --only threads=8,16"
+            )
+        values_by_axis.setdefault(name, []).extend(values.split(","))
+    return values_by_axis
 
 
 def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
     from serverless_bench.settings.schema import located
     from serverless_bench.studies.loading import as_settings
 
-    found: dict[str, Setting] = {}
+    changes: dict[str, Setting] = {}
     for text in flags["changes"]:
         name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"--set {text!r} is not NAME=VALUE", hint="--set objects=10")
+            raise UsageError(f"--set: {text!r} is not NAME=VALUE", hint="write --set objects=10")
         try:
             data = {name: parse_toml(f"value = {value}")["value"]}
         except ValueError:
-            # A text without quotes, as the shell leaves it.
+            # The value is a text without quotes, which the shell has removed.
             data = {name: value}
         with located("--set"):
-            found |= as_settings(data)
+            changes |= as_settings(data)
     for name in ("executor", "memory", "arch"):
         if flags.get(name):
-            found[name] = flags[name]
-    return found
+            changes[name] = flags[name]
+    return changes
 
 
 def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
-    """Write the cells of a plan, and what functions of AWS Lambda would cost if they run there."""
+    """Write the cells of a plan, and the cost of functions on AWS Lambda if requested."""
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats
     about = plan.experiment.scales[plan.scale].about
@@ -144,8 +154,8 @@ def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
     }
     write.line(f"all: {_shown(common)}", deep=1)
     for cell in cells:
-        own = {name: value for name, value in cell.settings.items() if name not in common}
-        write.line(f"{cell.label}: {cell.skipped or _shown(own)}", deep=1)
+        own_settings = {name: value for name, value in cell.settings.items() if name not in common}
+        write.line(f"{cell.label}: {cell.skipped or _shown(own_settings)}", deep=1)
 
 
 def _shown(settings: "Mapping[str, Setting]") -> str:
@@ -160,7 +170,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     UsageError
         If the flags do not fit each other or the cells.
     StoreError
-        If the store does not answer.
+        If the store does not respond.
     """
     from serverless_bench.driver.remote import endpoints_of, locate
     from serverless_bench.driver.target import resolve
@@ -168,7 +178,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
 
     executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
     if len(executors) > 1:
-        raise UsageError("the cells have different executors", hint="--executor NAME")
+        raise UsageError("the cells have different executors", hint="give --executor NAME")
     names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")
     settings = JobSettings(
         workload="write",
@@ -180,7 +190,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     if (endpoints := len(endpoints_of(settings))) > 1:
         raise UsageError(
             f"an experiment has one endpoint, got {endpoints}",
-            hint="--endpoint-url URL; sbench write and read take several",
+            hint="give a single --endpoint-url; only sbench write and read accept more",
         )
     changes = {**plan.changes}
     if remote.functions:

@@ -39,7 +39,7 @@ BAD = [
     (2, "has no weight above 0", ("mixed", "--operations", "1", "--mix", "get=0")),
     (2, "--threads 99 need as many", ("mixed", "--operations", "1", "--threads", "99")),
     (2, "is not a URL", ("write", "--bucket", "b", "--endpoint-url", "http://a,b")),
-    (2, "--stall 'now' is no AT:FOR", ("serve", "--stall", "now")),
+    (2, "--stall: 'now' is not of the form AT:FOR", ("serve", "--stall", "now")),
     (2, "--mb and --size give the size", ("write", "--mb", "1", "--size", "1MB")),
     (2, "--objects must be at least 1", ("write", "--objects", "0")),
     (2, "--concurrency must be at least 1", ("write", "--concurrency", "0")),

@@ -53,7 +53,7 @@ def test_what_was_lost_there_is_lost_here(sbench: Sbench) -> None:
     assert done.code == 6
     assert (done.json["requested"], done.json["ok"], done.json["lost"]) == (1000, 992, 8)
     assert done.err.startswith("run directory: ")
-    assert "note: 1000 functions were asked for and 992 have a result" in done.err
+    assert "note: 1000 functions were requested and 992 have a result" in done.err
 
 
 def test_the_link_is_in_the_run(sbench: Sbench) -> None:
@@ -73,7 +73,7 @@ def test_other_operations_are_named(sbench: Sbench) -> None:
     )
     done = give(sbench, log)
     assert done.code == 0
-    assert done.err == "note: left out, being of no kind that is known: 1 MULTIPART\n"
+    assert done.err == "note: dropped, as their kind is unknown: 1 MULTIPART\n"
 
 
 class Runs:
@@ -109,7 +109,7 @@ def test_nonsense_is_one_line_and_leaves_nothing(
 def test_a_pickle_that_runs_code_has_not_run(sbench: Sbench) -> None:
     done = give(sbench, pickle.dumps([Runs(sbench.directory / "made")]))
     assert done.code == 2
-    assert "is refused: it is not plain data" in done.err
+    assert "is rejected: it is not plain data" in done.err
     assert [path.name for path in sbench.directory.iterdir()] == ["theirs"]
 
 

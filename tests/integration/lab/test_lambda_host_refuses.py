@@ -111,7 +111,7 @@ def test_a_web_page_runs_nothing(host: LambdaHost, header: tuple[str, str]) -> N
         DIRECT.open(asked)
     with refused.value as answer:
         assert answer.status == 403
-        assert b"no web page" in answer.read()
+        assert b"from web pages" in answer.read()
 
 
 def test_no_event_is_taken_and_no_answer_given_by_others(

@@ -209,7 +209,10 @@ def test_another_user_and_a_web_page_deploy_nothing(client: Any) -> None:
         with pytest.raises(urllib.error.HTTPError) as refused:
             DIRECT.open(page)
         with refused.value as answer:
-            assert (answer.status, answer.read()) == (403, b"this LocalStack answers no web page")
+            assert (answer.status, answer.read()) == (
+                403,
+                b"this LocalStack rejects requests from web pages",
+            )
 
 
 def test_functions_run_and_stay_warm(client: Any) -> None:

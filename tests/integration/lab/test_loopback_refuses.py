@@ -62,7 +62,7 @@ def test_a_web_page_is_refused(header: tuple[str, str]) -> None:
                 DIRECT.open(asked)
             with refused.value as answer:
                 assert answer.status == 403
-                assert method == "HEAD" or b"no web page" in answer.read()
+                assert method == "HEAD" or b"from web pages" in answer.read()
         assert store.state.statistics()["requests"] == {}
 
 

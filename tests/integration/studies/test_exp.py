@@ -231,7 +231,7 @@ def test_a_store_that_ends_costs_no_report(
     cleaned = Sbench(tmp_path, {})("clean", "sbench-runs/e/prepare/1")
     assert cleaned.code == 0, cleaned.err
     assert (not_deleted in done.out) is ("deleted 0 objects" not in cleaned.out)
-    hint = "hint: sbench exp run --resume sbench-runs/e makes the runs that are missing"
+    hint = "hint: sbench exp run --resume sbench-runs/e adds the missing runs"
     assert (hint in done.err) is (code == 6)
     again = exp("run", "--resume", "sbench-runs/e")
     assert again.code == 0, again.err
@@ -309,7 +309,7 @@ def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path
         (["run"], 2, "give a NAME, or --resume DIR"),
         (["run", "nope.toml"], 2, "cannot read the experiment nope.toml"),
         (["run", "s3-client-threads", "--only", "threads"], 2, "is not AXIS=VALUE"),
-        (["run", "s3-client-threads", "--only", "threads=3"], 2, "no cell has that"),
+        (["run", "s3-client-threads", "--only", "threads=3"], 2, "no cell has this value"),
         (["run", "s3-client-threads", "--only", "colour=3"], 2, "there is no axis 'colour'"),
         (["run", "s3-client-threads", "--set", "bogus=1"], 2, "no setting 'bogus'"),
         (["run", "s3-client-threads", "--set", "threads"], 2, "is not NAME=VALUE"),
@@ -322,10 +322,10 @@ def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path
         (["run", "s3-client-threads", "--scale", "huge"], 2, "'huge' is not one of"),
         (["run", "s3-client-threads", "--executor", "nope"], 3, "nope"),
         (["run", "zarr-writers-write", "--endpoint-url", TWO, "--bucket", "b"], 2, "one endpoint"),
-        (["run", "--resume", "nowhere"], 8, "no directory of an experiment"),
+        (["run", "--resume", "nowhere"], 8, "not the directory of an experiment"),
         (["report", "s3-client-threads"], 2, "has no experiment"),
         (["report", "nope"], 2, "there is no experiment 'nope'"),
-        (["report", "."], 8, "no directory of an experiment"),
+        (["report", "."], 8, "not the directory of an experiment"),
     ],
 )
 def test_bad_input_is_one_line(exp: Exp, arguments: list[str], code: int, says: str) -> None:

@@ -264,7 +264,7 @@ def test_endpoints_of_sai3_bench_take_turns(tmp_path: Path) -> None:
         ("warp", "a: [", "is not YAML"),
         ("warp", "a: 1\n---\nb: 2\n", "holds 2 documents"),
         ("warp", "- 1\n", "holds no mapping"),
-        ("warp", "x: 1\n", "no 'warp' at its top"),
+        ("warp", "x: 1\n", "no 'warp' at the top"),
         ("warp", "warp: {api: v2}\n", "warp.api must be v1"),
         ("warp", "warp: {api: v1, benchmark: snowball}\n", "'snowball' has no equivalent"),
         (

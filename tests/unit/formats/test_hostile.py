@@ -33,7 +33,7 @@ def test_a_decompression_bomb(tmp_path: Path, piece: bytes) -> None:
     block = piece * ((1 << 20) // len(piece))
     data = packer.compress(f"{HEAD}\n".encode())
     data += b"".join(packer.compress(block) for _ in range(64)) + packer.flush()
-    with pytest.raises(UsageError, match=r"lines are empty|times larger|cannot be understood"):
+    with pytest.raises(UsageError, match=r"lines are empty|times larger|is invalid"):
         imported(tmp_path, data)
 
 
@@ -54,13 +54,13 @@ def test_a_pickle_in_a_bomb(tmp_path: Path) -> None:
     ],
 )
 def test_lines_of_an_op_log_that_nobody_wrote(tmp_path: Path, row: str) -> None:
-    with pytest.raises(UsageError, match="line 2 cannot be understood"):
+    with pytest.raises(UsageError, match="line 2 is invalid"):
         imported(tmp_path, f"{HEAD}\n{row}\n")
 
 
 def test_kinds_without_end(tmp_path: Path) -> None:
     rows = "\n".join(ROW.replace("\tGET\t", f"\tKIND{n}\t") for n in range(100))
-    with pytest.raises(UsageError, match="line 66 cannot be understood"):
+    with pytest.raises(UsageError, match="line 66 is invalid"):
         imported(tmp_path, f"{HEAD}\n{rows}\n")
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_shown_is_left_out_of_a_pickle(tmp_path: Path) -> None:
 
 def test_a_pickle_that_says_the_same_again_and_again(tmp_path: Path) -> None:
     one = pickles.tuples(1)[0]
-    with pytest.raises(UsageError, match="the very same result"):
+    with pytest.raises(UsageError, match="the same result object"):
         imported(tmp_path, pickle.dumps([one] * 1000))
 
 
@@ -102,7 +102,7 @@ def test_functions_without_end(tmp_path: Path) -> None:
     ids=["frame", "text", "bytes", "integer", "marks", "digits"],
 )
 def test_a_pickle_that_promises_more_than_it_has(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(UsageError, match="no whole pickle"):
+    with pytest.raises(UsageError, match="not a complete pickle"):
         imported(tmp_path, data)
 
 
@@ -126,14 +126,14 @@ MERGES = "\n".join(
     [
         (LAUGHS, "more than a million values"),
         (MERGES, "more than a million values"),
-        ("a: &a [*a]", "stand in one another"),
-        ("a: &a {b: *a}", "stand in one another"),
-        (f"a: {'[' * 900}", "stand in one another"),
+        ("a: &a [*a]", "are nested more than"),
+        ("a: &a {b: *a}", "are nested more than"),
+        (f"a: {'[' * 900}", "are nested more than"),
         (f"a: {'9' * 5000}", "a number has 5000 characters"),
-        ("a: 2001-99-99", "a value that cannot be"),
-        ("a: !!timestamp x", "a value that cannot be"),
-        ("a: !!bool x", "a value that cannot be"),
-        ("? [a]\n: b", "a key is no text"),
+        ("a: 2001-99-99", "an invalid value"),
+        ("a: !!timestamp x", "an invalid value"),
+        ("a: !!bool x", "an invalid value"),
+        ("? [a]\n: b", "a key is not a text"),
         ("a" * 40_000, "more than 32 KiB"),
         ("a: !!python/object:os.system x", "could not determine a constructor"),
     ],

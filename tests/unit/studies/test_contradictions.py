@@ -215,8 +215,8 @@ def test_figures_that_are_no_numbers_contradict_nothing(value: str) -> None:
         ('kind = "repeats"\nmetrics = ["took"]\nalong = "size"', "two or more"),
         ('kind = "repeats"\nmetrics = ["took", "ops"]\nothers = ["rate"]', "two or more"),
         ('kind = "repeats"\nmetrics = ["took", "ops"]', "two or more"),
-        ('kind = "link"\nmetric = "ops"\nmost = 1\nunit = "Gbps"', "is no rate of bytes"),
-        ('kind = "link"\nmetric = "rate"\nmost = 1\nunit = "s"', "one of bytes per second"),
+        ('kind = "link"\nmetric = "ops"\nmost = 1\nunit = "Gbps"', "is not a rate of bytes"),
+        ('kind = "link"\nmetric = "rate"\nmost = 1\nunit = "s"', "a unit of bytes per second"),
         ('kind = "order"\nmetrics = ["took", "ops"]\nmore = 1', "unknown field 'more'"),
     ],
 )

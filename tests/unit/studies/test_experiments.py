@@ -194,8 +194,8 @@ def test_small_experiments_are_jobs() -> None:
     [
         ("bogus = 1", "contains unknown field 'bogus'"),
         ("[prepare]\nbogus = 1", "no setting 'bogus'"),
-        ("[[axes]]\nname = 'threads'\nvalues = [1]", "'threads' stands there twice"),
-        ("[[axes]]\nname = 'colour'\nvalues = ['red']", "'red' is no level"),
+        ("[[axes]]\nname = 'threads'\nvalues = [1]", "'threads' is there twice"),
+        ("[[axes]]\nname = 'colour'\nvalues = ['red']", "'red' is not a level"),
         ("[[axes]]\nname = 'objects'", "has no values for small"),
         ("[[metrics]]\nname = 'x'", "missing required field 'of'"),
         ("[[metrics]]\nname = 'x'\nof = 'y'\nunit = 'furlong'", "unit: there is no 'furlong'"),
@@ -952,7 +952,7 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
     assert load_plan(tmp_path / "e") == plan
     with pytest.raises(ArchiveError, match="holds an experiment already"):
         save_plan(plan, tmp_path / "e")
-    with pytest.raises(ArchiveError, match="no directory of an experiment"):
+    with pytest.raises(ArchiveError, match="not the directory of an experiment"):
         load_plan(tmp_path)
     state = tmp_path / "e" / "experiment.json"
     state.write_text(re.sub(r'("repeats": ?)7', r"\g<1>2147483648", state.read_text()))

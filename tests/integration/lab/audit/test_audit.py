@@ -155,8 +155,8 @@ def begin_late(record: dict[str, Any]) -> None:
         ("read", answer_at_once, "times", "first byte after 0.000 ms, the store sent it"),
         ("write", acknowledge, "times", "acknowledged too soon: one 0.000 ms after"),
         ("ranges", shift("attempts", "end_ns", -50 * MS), "times", "its clock would have to be"),
-        ("open", shift("operations", "intended_ns", 5 * MS), "schedule", "distances between"),
-        ("open", put("operations", "intended_ns", None), "schedule", "1 were due at no time"),
+        ("open", shift("operations", "intended_ns", 5 * MS), "schedule", "intervals between"),
+        ("open", put("operations", "intended_ns", None), "schedule", "1 have no due time"),
         ("mixed", copy_last, "asked", "1 operations of kind copy, which is not in the mix"),
     ],
 )
@@ -172,12 +172,12 @@ def test_what_a_record_says_wrongly_is_named(
     [
         ("read", {"read_times": 1}, "bytes 0 to 9999 read 2 times instead of 1"),
         ("read", {"read_times": 3}, "bytes 0 to 9999 read 2 times instead of 3"),
-        ("write", {"size": 20_000}, "20000 bytes were to be written"),
+        ("write", {"size": 20_000}, "20000 bytes should have been written"),
         ("write", {"objects": 3}, "4 objects were written instead of 6"),
         ("write", {"warm_up": 0}, "written 2 times instead of 1"),
         ("mixed", {"load": {"operations": 20}}, "30 operations were performed instead of 40"),
-        ("open", {"duration": 0.6}, "30 were asked for"),
-        ("open", {"load": {"rate": 100}}, "distances between what was due are not 10.000"),
+        ("open", {"duration": 0.6}, "30 were requested"),
+        ("open", {"load": {"rate": 100}}, "intervals between due times are not 10.000"),
     ],
 )
 def test_what_was_asked_otherwise_is_named(
@@ -216,7 +216,7 @@ def test_what_the_store_saw_otherwise_is_named(saved: Saved) -> None:
     twice = replace(one, request=10**6)
     assert any("is in no record" in text for text in texts(one, twice))
     elsewhere = replace(twice, key="somebody/elses")
-    assert texts(one, elsewhere) == ["get of a key that nobody asked for"]
+    assert texts(one, elsewhere) == ["get of a key that is not part of the job"]
     # What others do at the same time is theirs.
     assert texts(one, replace(elsewhere, worker="another")) == []
     assert texts(one, replace(twice, bucket="another")) == []

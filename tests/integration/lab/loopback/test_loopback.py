@@ -304,4 +304,4 @@ def test_a_rate_that_is_none_is_refused(sbench: Sbench) -> None:
     alone = sbench("serve", "--network-quota", "3000")
     assert (alone.code, "needs --function-memory" in alone.err) == (2, True)
     both = sbench("serve", "--function-memory", "4096", "--function-rate", "5")
-    assert (both.code, "says burst and rate already" in both.err) == (2, True)
+    assert (both.code, "already determines burst and rate" in both.err) == (2, True)

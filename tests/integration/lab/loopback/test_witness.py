@@ -174,7 +174,7 @@ def test_half_a_line_is_no_request_yet(tmp_path: Path) -> None:
 def test_what_is_no_witness_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "witness"
     path.write_text(text)
-    with pytest.raises(UsageError, match="no witness"):
+    with pytest.raises(UsageError, match="not the witness"):
         read_witness(path)
     with pytest.raises(UsageError, match="cannot read --witness"):
         read_witness(tmp_path / "absent")

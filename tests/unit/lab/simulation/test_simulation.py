@@ -202,9 +202,9 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
         ("--warm-up is not simulated", {"warm_up": 1}),
         ("--gate is not simulated", {"gate": 1.0}),
         ("--stat is not simulated", {"transfer": Transfer(stat=Stat.EACH)}),
-        ("more than a simulation takes", {"objects": 1_000_000, "functions": 400}),
+        ("a simulation takes", {"objects": 1_000_000, "functions": 400}),
         (
-            "nobody knows the size of 'foreign'",
+            "the size of 'foreign' is unknown",
             {"workload": "read", "size": None, "keys": ["foreign"]},
         ),
     ],
@@ -229,7 +229,7 @@ def test_a_run_of_more_than_a_day_is_refused_and_any_seed_will_do(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("bases = 'x'", "`bases` is unknown, there are base, launch, function, store"),
+        ("bases = 'x'", "`bases` is unknown; use base, launch, function, store"),
         ("base = 'x'", "`base` must be one of aws-lambda, loopback"),
         ("store = 3", "`store` must be a table"),
         ("[store]\nputs = 3", "`store.puts` is unknown"),
@@ -238,9 +238,9 @@ def test_a_run_of_more_than_a_day_is_refused_and_any_seed_will_do(tmp_path: Path
         ("[store]\nput_s = nan", "`store.put_s`"),
         ("[store]\nbytes_per_s = 0", "`store.bytes_per_s`"),
         ("[store]\npartitions = 3", "`store.most_partitions` is below"),
-        ("[launch]\nat_once = 'none'", "need each other"),
+        ("[launch]\nat_once = 'none'", "have to be set together"),
         ("[function]\nburst_bytes = 5", "needs `function.bytes_per_s`"),
-        ("[store", "is no model"),
+        ("[store", "is not a model"),
     ],
 )
 def test_a_file_that_is_no_model_is_refused_by_the_field(
