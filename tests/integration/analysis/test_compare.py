@@ -146,9 +146,9 @@ def refusals(tmp_path: Path) -> None:
     ("code", "words", "arguments"),
     [
         (2, "not do the same work: number is 1 or 2", ("a", "more")),
-        (2, "mixed are not of one configuration: executor is local or inline", ("a", "mixed")),
+        (2, "mixed differ in their configuration: executor is local or inline", ("a", "mixed")),
         (2, "broken/9 cannot be compared: 1 function lost", ("a", "broken")),
-        (2, "open/2 cannot be compared: its driver has not come to an end", ("a", "open")),
+        (2, "open/2 cannot be compared: its driver did not exit normally", ("a", "open")),
         (2, "are the same run", ("a", "a")),
         (2, "1 side cannot be compared", ("a",)),
         (2, "'speed' is not a metric", ("a", "more", "--metric", "speed")),

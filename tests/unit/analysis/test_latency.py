@@ -245,16 +245,16 @@ def test_a_run_is_merged_once(tmp_path: Path) -> None:
         merge_reports([told, other, told])
     except UsageError as exc:
         refused = str(exc)
-    assert refused == "number 3 is of the run run, as one before it"
+    assert refused == "number 3 is a second report of the run run"
     (row,) = [row for row in merge_reports([told, other]).by_kind if row.size_class is None]
     assert row.ok == 2
 
 
 def test_only_reports_can_be_merged() -> None:
-    with pytest.raises(UsageError, match="number 1 is no report"):
+    with pytest.raises(UsageError, match="number 1 is not a report"):
         merge_reports([{"report_schema": 1}])
     told = {"span_s": 1.0, "open_loop": True, "by_kind": [], "due": None}
-    with pytest.raises(UsageError, match="number 1 is no report"):
+    with pytest.raises(UsageError, match="number 1 is not a report"):
         merge_reports([{"latencies": told, "run_id": "run"}])
 
 
