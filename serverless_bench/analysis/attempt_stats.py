@@ -155,7 +155,7 @@ def _amplification(run: Run, good: Mask, unseen: Mask) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaunchWave:
-    """Functions that were relaunched at the same time."""
+    """Functions relaunched at the same time."""
 
     number: int
     count: int

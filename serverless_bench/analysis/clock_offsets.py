@@ -141,12 +141,12 @@ def aligned(run: Run, offsets: Offsets) -> Run:
     )
 
 
-def _shared(functions: Table, known: Mask, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def _shared(functions: Table, is_usable: Mask, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """Intersect the intervals of all invocations of a worker, which share a clock.
 
     If the intersection is empty, the clock drifted or was set; the intervals remain unchanged then.
     """
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero(is_usable)
     names, worker = np.unique(functions["worker_id"][rows].astype(str), return_inverse=True)
     lows, highs = np.full(len(names), -_UNKNOWN), np.full(len(names), _UNKNOWN)
     np.maximum.at(lows, worker, low[rows])
@@ -158,7 +158,7 @@ def _shared(functions: Table, known: Mask, low: Ints, high: Ints) -> tuple[Ints,
 
 
 def stepped(functions: Table) -> Mask:
-    """Return a mask of invocations whose wall clock did not advance by the elapsed time."""
+    """Return a mask of invocations with a step in their wall clock."""
     wall = functions["wall_end_ns"] - functions["wall_start_ns"]
     passed = functions["end_ns"] - functions["start_ns"]
     return np.asarray((functions["wall_start_ns"] > 0) & (np.abs(wall - passed) > _STEP_NS))

@@ -11,7 +11,7 @@ fewer requests during the stall, so the latencies hide most of it ("coordinated 
 Tene). In an open loop (``--rate``), operations have an intended start, and the response time
 starts there. Service is latency without the backoff between the attempts of an operation.
 
-An operation that was due but did not start has waited at least until the end of the measurement.
+An overdue operation, which never started, has waited at least until the end of the measurement.
 It is included in response and queueing with this time, because otherwise the worst cases would be
 excluded. Latency only covers operations that started.
 
@@ -59,9 +59,9 @@ SIZE_CLASSES: Final = (
 )
 """Size classes of sai3-bench (docs/PERF_LOG_FORMAT.md), including the upper bound."""
 _NO_SIZE: Final = frozenset({"call", "delete", "delete_many", "head", "list"})
-"""Operation kinds whose duration does not depend on the size of the object."""
+"""Operation kinds with durations independent of the size of the object."""
 _SERVER_SIDE: Final = frozenset({"copy"})
-"""Operation kinds without local transfer whose duration depends on the size of the object."""
+"""Operation kinds without local transfer, with durations that depend on the size of the object."""
 _PLAIN: Final = frozenset({"get", "put"})
 _FROM_DUE: Final = frozenset({"response", "queueing"})
 """Durations that start when an operation is due."""

@@ -36,7 +36,7 @@ class Fault(StrEnum):
     FORKED = "forked"
     """A version was replaced twice, so one of the updates is lost."""
     PHANTOM = "phantom"
-    """A version was read that was not written, or whose write was rejected."""
+    """A version was read without a successful write."""
     STALE = "stale"
     """A version was read or replaced after a later version had been visible."""
     UNCLAIMED = "unclaimed"
@@ -218,7 +218,7 @@ def _widened(event: Event, clocks: Mapping[int, Bounds]) -> Event:
 
 
 def _by_function(stages: Sequence[_Stage]) -> Iterator[Sequence[_Stage]]:
-    """Yield the stages of each function, whose own clock determines their order."""
+    """Yield the stages of each function, in the order of its clock."""
     stages_by_function: dict[int, list[_Stage]] = defaultdict(list)
     for stage in stages:
         events_by_function: dict[int, list[Event]] = defaultdict(list)
@@ -230,7 +230,7 @@ def _by_function(stages: Sequence[_Stage]) -> Iterator[Sequence[_Stage]]:
 
 
 def _contradiction(stages: Sequence[_Stage]) -> tuple[Event, Event] | None:
-    """Return two events in logical order whose first event started after the end of the second."""
+    """Return two events in logical order, the first of which started after the second ended."""
     latest: Event | None = None
     for stage in stages:
         for event in stage:

@@ -24,7 +24,7 @@ Cell = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OverdueOperations:
-    """Operations that were due but did not start; arrays have a value for each operation."""
+    """Overdue operations; arrays have a value for each of them."""
 
     due_ns: Ints
     waited_ns: Ints
@@ -41,7 +41,7 @@ class OverdueOperations:
 
 
 def overdue_operations(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> OverdueOperations:
-    """Return the operations that were due but did not start.
+    """Return the overdue operations.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _dealt(count: int, shares: list[float]) -> Ints:
 
 
 def _shares(run: Run, begun: Mask, size_class: Ints) -> dict[Cell, float]:
-    """Return the weight of each kind and size class among the operations that did not start."""
+    """Return the weight of each kind and size class among the overdue operations."""
     kinds: Mapping[str, float] = dict(run.job.load.mix)
     if not kinds:
         names, counts = np.unique(run.operations["kind"][begun].astype(str), return_counts=True)

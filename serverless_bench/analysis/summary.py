@@ -75,7 +75,7 @@ REPORT_SCHEMA: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSummary:
-    """How the functions passed the gate; analysis/figures.toml defines each field."""
+    """Passage of the functions through the gate; analysis/figures.toml defines each field."""
 
     expected: int | None
     announced: int | None

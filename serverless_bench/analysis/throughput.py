@@ -179,7 +179,7 @@ class Elapsed:
 
 
 def elapsed(run: Run) -> Elapsed:
-    """Return the pauses of a run whose worker timestamps are on the driver's clock.
+    """Return the pauses of a run with worker timestamps on the driver's clock.
 
     A pause is the remainder of a period without an active driver after subtracting all intervals in
     which a function with a record ran, whatever its status.
@@ -274,7 +274,7 @@ class MissingFunctions:
 def missing_functions(
     run: Run, good: Mask, rates: Floats, *, whole: float | None
 ) -> MissingFunctions | None:
-    """Return the largest possible effect of the functions that did not succeed.
+    """Return the largest possible effect of unsuccessful functions.
 
     Parameters
     ----------

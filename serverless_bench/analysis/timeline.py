@@ -202,7 +202,7 @@ def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) ->
     """Return the mean number of functions running in each segment, for groups of functions.
 
     Parameters, shape and errors are those of ``bytes_by_group``. Functions with a negative group
-    and functions that did not start are ignored.
+    and functions without a start are ignored.
     """
     grid = segments_of(run, segment_ns)
     group_ns = grid.count * segment_ns
@@ -288,7 +288,7 @@ def segments_of(run: Run, segment_ns: int) -> Segments:
 
 
 def counted(run: Run) -> Mask:
-    """Return a mask of the rows of ``functions`` whose records count."""
+    """Return a mask of the rows of ``functions`` that count."""
     return is_text(run.functions["status"], "ok") | is_text(run.functions["status"], "failed")
 
 

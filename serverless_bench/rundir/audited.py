@@ -40,7 +40,7 @@ class Audit:
     matched: int
     """Number of attempts with a matching request."""
     by_key_and_time: int
-    """Requests by functions whose user agent names no worker."""
+    """Requests by functions with no worker in the user agent."""
     not_compared: int
     """Requests on the run's keys by workers that left no record."""
     left: tuple[str, ...]

@@ -74,7 +74,7 @@ class BlockStore:
 
 
 class _Column(ABC):
-    """A column of values whose types ``reader`` has checked."""
+    """A column of values with types checked by ``reader``."""
 
     dtype = "i8"
 
@@ -88,7 +88,7 @@ class _Column(ABC):
         """Append values."""
 
     def flush(self, store: BlockStore) -> None:
-        """Create a block of the rows that were added since the last block."""
+        """Create a block of the rows added since the last block."""
         self._blocks.append(self.pack(store))
         # Arrays may still refer to the old buffer, so create a new buffer.
         self._rows = type(self._rows)()

@@ -63,7 +63,7 @@ def note_cleaning(file: BinaryIO, path: Path, now_ns: int) -> None:
 
 
 def refuse_cleaned(path: Path) -> None:
-    """Reject a run whose objects ``sbench clean`` has deleted or is deleting.
+    """Reject a run if ``sbench clean`` has deleted or is deleting its objects.
 
     Raises
     ------

@@ -57,7 +57,7 @@ _FIELDS_OF_LOST: Final = tuple(f.name for f in fields(Lost) if f.name != "cause"
 _SIGNS: Final = frozenset({"alive", "cleaning", "end", "resumed", "suspended", "wave"})
 """Names of lines that do not describe a function."""
 _WITH_KEYS: Final = frozenset({"accesses", "bad_ranges"})
-"""Tables whose keys are needed in reports, because reports describe single keys there."""
+"""Tables with keys that are needed in reports, because reports describe single keys there."""
 
 
 class RecordReader:
@@ -103,7 +103,7 @@ class RecordReader:
         self._seen_ns = self._started = 0
         self.skipped = 0
         self.problems: list[str] = []
-        """Positions and errors of the first lines that were skipped."""
+        """Positions and errors of the first skipped lines."""
         self._line = 0
 
     def read(self, lines: Iterable[bytes]) -> None:

@@ -19,7 +19,7 @@ from serverless_bench.rundir.rows import column, to_columns
 
 
 class FoundBytes(StrEnum):
-    """Classification of the bytes that were read instead of the expected bytes."""
+    """Classification of the bytes read instead of the expected bytes."""
 
     ZEROS = "zeros"
     OTHER_OFFSET = "other_offset"
@@ -50,7 +50,7 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRange:
-    """A range of an object whose bytes differ from the bytes that were written."""
+    """A range of an object in which bytes differ from the bytes written."""
 
     operation: int
     """``OperationRecord.index``."""
@@ -227,7 +227,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
-    """Evenly spaced operations of an open loop that were due but did not start."""
+    """Evenly spaced operations of an open loop that became due but never started."""
 
     first_ns: int
     """Time at which the first operation was due."""
@@ -271,7 +271,7 @@ class InvocationRecord:
     bad_ranges: Sequence[BadRange] = ()
     usages: Sequence[Usage] = ()
     error: str | None = None
-    """Reason why the function stopped before its last operation; None if it did not."""
+    """Reason for stopping before the last operation; None if the function completed."""
     run_wait_ns: int | None = None
     """Time for which runnable threads had no processor, summed over all threads; None if
     unknown."""
@@ -304,7 +304,7 @@ class InvocationRecord:
     accesses: Sequence[Access] = ()
     """Accesses to shared keys, in the order in which an operation made them."""
     overdue: Sequence[Overdue] = ()
-    """Operations of an open loop that were due but did not start, in a small number of rows."""
+    """Overdue operations of an open loop, in a small number of rows."""
     gate_puts: int | None = None
     """Billed requests for announcing itself at the gate. None without a gate, and if the worker
     stopped before it arrived there."""

@@ -90,7 +90,7 @@ class Run:
     accesses: Table = field(default_factory=dict)
     """Reads and writes of shared keys; empty if there are none."""
     overdue: Table
-    """Operations of an open loop that were due but did not start, as evenly spaced sequences."""
+    """Overdue operations of an open loop, as evenly spaced sequences."""
     requests: Mapping[str, int] | None = None
     """Billed requests by the driver for finding records, by kind; None if the functions returned
     their records directly."""
@@ -101,8 +101,8 @@ class Run:
     """Whether all drivers of this run exited normally, and so reported their requests; False
     while a driver is active."""
     killed: tuple[tuple[int, int], ...] = ()
-    """Number of functions launched at the last sign, and number of the last wave, of each driver
-    that did not exit normally."""
+    """Number of functions launched at the last sign, and number of the last wave, of each killed
+    driver."""
     gate: Mapping[str, Any] | None = None
     """Report on the opening of the gate; see ``coordinator.Coordinator.report``. None without a
     gate."""

@@ -66,11 +66,11 @@ class Frames:
     progress: "pd.DataFrame"
     """One row per interval of an operation with a constant rate."""
     usages: "pd.DataFrame"
-    """One row per operation whose library was monitored."""
+    """One row per operation with a monitored library."""
 
 
 class _ReadTable(Table):
-    """A table whose columns are computed on each access.
+    """A table that computes its columns on access.
 
     Parameters
     ----------

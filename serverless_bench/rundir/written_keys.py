@@ -32,9 +32,9 @@ def operations_in(path: Path) -> Iterator[Columns]:
 
 
 def readable_keys(operations: Columns) -> list[str]:
-    """Return the keys whose objects have the content that their key implies.
+    """Return the keys of objects with the content that the key implies.
 
-    Objects that were deleted or overwritten with different bytes are not valid to read.
+    Deleted objects, and objects overwritten with different bytes, are not valid to read.
     """
     if _CHANGING.isdisjoint(operations["kind"]):
         return []

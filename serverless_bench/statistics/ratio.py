@@ -112,7 +112,7 @@ def ratio_of_logs(logs: Floats) -> RatioEstimate:
 
 
 def welch_ratio(first: Floats, second: Floats) -> RatioEstimate:
-    """Compare samples of at least two logarithms, whose variances may differ."""
+    """Compare samples of at least two logarithms, possibly with different variances."""
     variances = np.array([side.var(ddof=1) / len(side) for side in (first, second)])
     sizes = np.array([len(first) - 1, len(second) - 1])
     # Use shares of the sum, because squares of the variances may underflow.

@@ -23,7 +23,7 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 _SAMPLE: Final = 200
-"""Maximum number of functions whose curves are fitted, evenly spaced."""
+"""Maximum number of functions with fitted curves, evenly spaced."""
 _POINTS: Final = 200
 _STRIDE: Final = 4
 _LEAST_TAIL: Final = 0.3
@@ -204,7 +204,7 @@ def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
 
 
 def _alike(buckets: Mapping[int, BucketFit], rates: Mapping[int, float]) -> set[int]:
-    """Return the functions whose rate is close to the median, if most rates are."""
+    """Return the functions with a rate close to the median, if most rates are."""
     values = np.array(list(rates.values()))
     if len(values) < _LEAST_ALIKE:
         return set()

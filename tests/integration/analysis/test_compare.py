@@ -123,8 +123,8 @@ def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_pa
 def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None:
     make_side(tmp_path / "a", BASE)
     make_side(tmp_path / "b", BASE, first_ns=100)
-    assert "one side was through before the other began" in call("compare", "a", "b")[1]
-    assert "nothing differs in their settings" in call("compare", "a", "b")[1]
+    assert "one side ended before the other started" in call("compare", "a", "b")[1]
+    assert "their settings are the same" in call("compare", "a", "b")[1]
 
 
 def refusals(tmp_path: Path) -> None:
