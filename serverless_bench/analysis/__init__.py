@@ -1,1 +1,1 @@
-"""From a saved run to figures: pure functions, without a client, a clock or a network."""
+"""Analysis of a saved run: pure functions, without a client, a clock or a network."""

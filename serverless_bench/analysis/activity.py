@@ -1,7 +1,6 @@
-"""A run over time, as pictures of it need it: few enough values for any number of functions. Pure.
+"""Reduce a run over time to the data of its charts, of bounded size for any number of functions.
 
-What is added up here is drawn, and stands in no report: the figures of a report come from
-``summary``.
+Pure functions. These values are only drawn; the values of a report come from ``summary``.
 """
 
 from collections import Counter
@@ -30,73 +29,73 @@ from serverless_bench.rundir.tables import ABSENT, Floats, Ints, is_text
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS: Final = 240
-"""Of the lines over time, at most."""
+"""Maximum number of points of the lines over time."""
 _COLUMNS: Final = 120
 _ROWS: Final = 60
-"""Of the map of functions, at most."""
+"""Maximum number of rows of the function map."""
 _BANDS: Final = 200
-"""Functions whose clocks are drawn, at most."""
+"""Maximum number of functions in the chart of clocks."""
 _SLOWEST: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FunctionMap:
-    """Groups of functions, in the order in which they began, against time."""
+    """Groups of functions in order of their start, over time."""
 
     segment_ns: int
     first: Ints
-    """Place of the first function of each group, from 0, and at last how many there are;
+    """Position of the first function of each group, from 0, followed by the number of functions;
     shape ``(groups + 1,)``."""
     bytes_per_s: Floats
-    """Of one function while it ran, the mean over its group; NaN where no byte moved; shape
+    """Mean throughput of a running function in each group; NaN without transfer; shape
     ``(groups, segments)``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowFunction:
-    """One of the functions that took longest, of those that are ok and moved bytes."""
+    """One of the slowest functions that succeeded and transferred bytes."""
 
     index: int
     began_s: float
-    """After the first measured operation of the run."""
+    """Start time relative to the first measured operation of the run."""
     took_s: float
     bytes_per_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ActivityOverTime:
-    """What a run did over time, and how its functions differ; arrays over segments."""
+    """Activity of a run over time, and variation among its functions; arrays over segments."""
 
     timeline: Timeline
     at_work: Floats
-    """Mean number of functions that ran."""
+    """Mean number of running functions."""
     failed_attempts: Mapping[str, Ints]
-    """Failed requests that ended in each segment, by error word, the most frequent first."""
+    """Failed requests that ended in each segment, by error code, most frequent first."""
     bounded: Mapping[str, Floats]
-    """Mean number of functions at work by what bounded them, of ``bounded_of`` of them."""
+    """Mean number of running functions by bottleneck, for ``bounded_of`` sampled functions."""
     bounded_of: int
     functions: FunctionMap
     rates: Floats
-    """Bytes per second of each function that is ok and moved bytes."""
+    """Throughput of each successful function that moved bytes, in bytes per second."""
     clocks_s: Floats
-    """Bounds of workers' clocks, from the driver's, and what they were corrected by: shape
+    """Bounds of workers' clock offsets from the driver's clock, and the corrections: shape
     ``(bands, 3)``."""
     clocks_of: int
-    """Functions with evidence that does not contradict itself, of which these are evenly spaced."""
+    """Number of functions with consistent evidence, from which the bands are evenly sampled."""
     slowest: tuple[SlowFunction, ...]
 
 
 def activity(run: Run) -> ActivityOverTime | None:
-    """Return what a run did over time; None if no operation succeeded."""
+    """Return the activity of a run over time; None if no operation succeeded."""
     offsets = worker_offsets(run)
     on_one_clock = aligned(run, offsets)
     series = timeline_to_draw(on_one_clock, offsets, most=_SEGMENTS)
     if series is None:
         return None
-    everyone = np.zeros(len(run.functions["index"]), dtype=np.int64)
+    single_group = np.zeros(len(run.functions["index"]), dtype=np.int64)
     rows, cause = bounded_functions(on_one_clock, good_operations(on_one_clock))
     names = [name for name, _ in Counter(cause.tolist()).most_common()]
-    group = np.full(len(everyone), -1, dtype=np.int64)
+    group = np.full(len(single_group), -1, dtype=np.int64)
     group[rows] = [names.index(name) for name in cause.tolist()]
     bounded = functions_at_work(
         on_one_clock, group, max(1, len(names)), segment_ns=series.segment_ns
@@ -104,7 +103,7 @@ def activity(run: Run) -> ActivityOverTime | None:
     spans = function_spans(on_one_clock)
     return ActivityOverTime(
         timeline=series,
-        at_work=functions_at_work(on_one_clock, everyone, 1, segment_ns=series.segment_ns)[0],
+        at_work=functions_at_work(on_one_clock, single_group, 1, segment_ns=series.segment_ns)[0],
         failed_attempts=_failed_attempts(on_one_clock, series),
         bounded=dict(zip(names, bounded, strict=False)),
         bounded_of=len(rows),
@@ -117,12 +116,16 @@ def activity(run: Run) -> ActivityOverTime | None:
 
 
 def status_counts(run: Run) -> dict[str, int]:
-    """Return how many measured requests had which HTTP status, or no answer."""
+    """Return the number of measured requests by HTTP status, or without response."""
     measured = measured_operations(run)[run.operation_rows(run.attempts)]
-    found = Counter(run.attempts["status"][measured].tolist())
-    named = ((status, found[status]) for status in sorted(found) if status != ABSENT)
-    counts = {str(status): count for status, count in named}
-    return counts | ({"no answer": found[ABSENT]} if found[ABSENT] else {})
+    counts_by_status = Counter(run.attempts["status"][measured].tolist())
+    items = (
+        (status, counts_by_status[status])
+        for status in sorted(counts_by_status)
+        if status != ABSENT
+    )
+    counts = {str(status): count for status, count in items}
+    return counts | ({"no answer": counts_by_status[ABSENT]} if counts_by_status[ABSENT] else {})
 
 
 def _failed_attempts(run: Run, series: Timeline) -> dict[str, Ints]:
@@ -139,21 +142,24 @@ def _failed_attempts(run: Run, series: Timeline) -> dict[str, Ints]:
 
 
 def _function_map(run: Run, segment_ns: int) -> FunctionMap:
-    there = np.flatnonzero(counted(run) & (run.functions["start_ns"] != ABSENT))
-    there = there[np.argsort(run.functions["start_ns"][there], kind="stable")]
-    groups = max(1, min(_ROWS, len(there)))
-    first = np.linspace(0, len(there), groups + 1).astype(np.int64)
+    started = np.flatnonzero(counted(run) & (run.functions["start_ns"] != ABSENT))
+    started = started[np.argsort(run.functions["start_ns"][started], kind="stable")]
+    groups = max(1, min(_ROWS, len(started)))
+    first = np.linspace(0, len(started), groups + 1).astype(np.int64)
     group = np.full(len(run.functions["index"]), -1, dtype=np.int64)
-    group[there] = np.repeat(np.arange(groups), np.diff(first))
-    # Lost functions moved nothing: they may be of any group.
+    group[started] = np.repeat(np.arange(groups), np.diff(first))
+    # Lost functions transferred no bytes, so any group is correct.
     moved = bytes_by_group(run, np.maximum(group, 0), groups, segment_ns=segment_ns)
     at_work = functions_at_work(run, group, groups, segment_ns=segment_ns)
-    shown = (moved > 0) & (at_work > 0)
+    has_rate = (moved > 0) & (at_work > 0)
     return FunctionMap(
         segment_ns=segment_ns,
         first=first,
         bytes_per_s=np.divide(
-            moved * (NS_PER_S / segment_ns), at_work, where=shown, out=np.full(moved.shape, np.nan)
+            moved * (NS_PER_S / segment_ns),
+            at_work,
+            where=has_rate,
+            out=np.full(moved.shape, np.nan),
         ),
     )
 
@@ -169,9 +175,11 @@ def _slowest(run: Run, spans: Spans, origin_ns: int) -> Iterator[SlowFunction]:
 
 
 def _clock_bands(offsets: Offsets) -> Floats:
-    known = np.flatnonzero(offsets.known & ~offsets.suspect)
-    middle = offsets.low_ns[known] + (offsets.high_ns[known] - offsets.low_ns[known]) // 2
-    ordered = known[np.argsort(middle, kind="stable")]
+    consistent = np.flatnonzero(offsets.known & ~offsets.suspect)
+    middle = (
+        offsets.low_ns[consistent] + (offsets.high_ns[consistent] - offsets.low_ns[consistent]) // 2
+    )
+    ordered = consistent[np.argsort(middle, kind="stable")]
     place = np.linspace(0, len(ordered) - 1, min(len(ordered), _BANDS)).astype(np.int64)
-    shown = ordered[place]
-    return np.stack((offsets.low_ns, offsets.high_ns, offsets.best_ns), axis=1)[shown] / NS_PER_S
+    sampled = ordered[place]
+    return np.stack((offsets.low_ns, offsets.high_ns, offsets.best_ns), axis=1)[sampled] / NS_PER_S

@@ -1,12 +1,12 @@
-"""Totals over the attempts of a run, and over the events of remote functions. Pure.
+"""Compute totals over the attempts of a run and the events of remote functions. Pure functions.
 
-The attempts are those of measured operations: of functions that count, without the warm-up.
-Goodput is what operations that succeeded moved; offered load is what every attempt moved,
-the ones in vain included. A store that answers 503 is a result: throttles are counted
-per second and per prefix, because S3 limits requests per prefix.
+Only attempts of measured operations are included: those of counted functions without the warm-up.
+Goodput covers the bytes of successful operations; offered load covers the bytes of all attempts,
+including failed attempts. Responses with status 503 are valid results: they are counted per second
+and per prefix, because S3 limits requests per prefix.
 
-Events were refused, came twice or never, or were launched again; a cold environment took a time
-to its first byte, and a record lay for a while before the driver had it.
+Events may be rejected, duplicated, lost or relaunched. A cold environment needs time until its
+first byte, and a record waits until the driver collects it.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from serverless_bench.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStats:
-    """Totals over the attempts of measured operations; analysis/figures.toml defines each."""
+    """Totals over the attempts of measured operations; analysis/figures.toml defines each field."""
 
     attempts: int
     failed_attempts: int
@@ -53,14 +53,14 @@ class AttemptStats:
 
 
 def attempt_stats(run: Run, good: Mask) -> AttemptStats:
-    """Return the totals of a run's attempts.
+    """Return totals over the attempts of a run.
 
     Parameters
     ----------
     run
         A saved run.
     good
-        Which operations succeeded and count, shape ``(operations,)``.
+        Mask of successful operations that count, shape ``(operations,)``.
     """
     rows = run.operation_rows(run.attempts)
     measured = measured_operations(run)[rows]
@@ -88,20 +88,20 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
 
 
 def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
-    """Return throttled attempts of each prefix in each second from ``start_ns`` on.
+    """Return the number of throttled attempts per prefix for each second after ``start_ns``.
 
     Parameters
     ----------
     run
         A saved run.
     start_ns
-        Where the first second begins; the first measured attempt's start without it.
+        Start of the first second; defaults to the start of the first measured attempt.
 
     Returns
     -------
     dict
-        Arrays of equal length by prefix, which is the key up to its last ``/``; all under
-        ``""`` if the run was loaded without its keys. Attempts count when their answer came.
+        Arrays of equal length by prefix, which is the key up to the last ``/``; the prefix is
+        ``""`` if the run was loaded without keys. Attempts are counted when they ended.
     """
     attempts = run.attempts
     is_throttled = is_text(attempts["error"], Throttled.code)
@@ -123,10 +123,10 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
 
 
 def service_s(run: Run, good: Mask) -> Floats:
-    """Return how long each good operation took without the waits between its attempts.
+    """Return the duration of each successful operation without the backoff between attempts.
 
-    Shape ``(good operations,)``. Waits of parts that ran side by side are taken off
-    once each, so the figure is a lower bound there.
+    The shape is ``(good operations,)``. Backoff of parallel parts is subtracted for each part, so
+    the result is a lower bound in this case.
     """
     operations, attempts = run.operations, run.attempts
     took = (operations["end_ns"] - operations["start_ns"]).astype(np.float64)
@@ -155,7 +155,7 @@ def _amplification(run: Run, good: Mask, unseen: Mask) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaunchWave:
-    """What was launched again at one time."""
+    """Functions relaunched at the same time."""
 
     number: int
     count: int
@@ -164,7 +164,7 @@ class RelaunchWave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliveries:
-    """Totals over all events of a run; analysis/figures.toml defines each."""
+    """Totals over all events of a run; analysis/figures.toml defines each field."""
 
     received: int
     refusals: int
@@ -177,19 +177,19 @@ class Deliveries:
 
 
 def deliveries(run: Run) -> Deliveries | None:
-    """Return what became of a run's events; None if it had none."""
+    """Return the totals over a run's events; None without events."""
     functions = run.functions
     recorded = ~is_text(functions["delivery"], None)
     refusals = int(np.maximum(functions["refusals"], 0).sum())
     if not (recorded.any() or refusals or run.waves):
         return None
-    there = is_one_of(functions["status"], ("ok", "failed", "duplicate"))
+    has_returned = is_one_of(functions["status"], ("ok", "failed", "duplicate"))
     delivered = recorded & (functions["duplicate"] != 1)
-    born = there & (functions["born_ns"] > 0)
-    # Those that looked for records, and not those that took attempts back.
+    born = has_returned & (functions["born_ns"] > 0)
+    # Requests that looked for records, without requests that cancelled attempts.
     looks = sum((run.requests or {}).get(kind, 0) for kind in ("get", "list"))
     return Deliveries(
-        received=int(there.sum()),
+        received=int(has_returned.sum()),
         refusals=refusals,
         never_began=int((functions["never_began"] == 1).sum()),
         waves=tuple(
@@ -208,15 +208,17 @@ def deliveries(run: Run) -> Deliveries | None:
 
 
 def unrecorded_launches(run: Run) -> int:
-    """Return how many launches are known to have left no record of what they sent."""
+    """Return the number of launches known to have left no record of their requests."""
     functions = run.functions
     index, launch, never_began = (functions[name] for name in ("index", "launch", "never_began"))
-    # An index without any line has a row, too.
+    # An index without a line also has a row.
     has_line = (never_began != ABSENT) & (functions["duplicate"] != 1)
     lost = is_one_of(functions["status"], ("lost", "superseded")) & (never_began == 0)
     recorded = has_line & (functions["start_ns"] != ABSENT)
-    came = set(zip(index[recorded].tolist(), launch[recorded].tolist(), strict=True))
-    count = len({*zip(index[lost].tolist(), launch[lost].tolist(), strict=True)} - came)
+    recorded_launches = set(zip(index[recorded].tolist(), launch[recorded].tolist(), strict=True))
+    count = len(
+        {*zip(index[lost].tolist(), launch[lost].tolist(), strict=True)} - recorded_launches
+    )
     first = 0
     for started, last in run.killed:
         arrived = has_line & (first <= launch) & (launch <= last)
@@ -226,10 +228,10 @@ def unrecorded_launches(run: Run) -> int:
 
 
 def _first_byte_s(run: Run, born: Mask) -> Floats:
-    """Return how long each function of ``born`` took from its birth to its first byte.
+    """Return the time from the start of each process in ``born`` to its first byte.
 
-    For a write that is when its first request has a connection: the head goes out then. Left out
-    are those whose client does not show it.
+    For a write, this is the time at which its first request has a connection and sends its headers.
+    Functions are excluded if their client does not expose it.
     """
     operations = run.operations
     seen, is_read = shown(run), is_one_of(operations["kind"], READS)
@@ -237,7 +239,7 @@ def _first_byte_s(run: Run, born: Mask) -> Floats:
     is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
     first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)
     reached = operations["first_byte_ns"][first].copy()
-    # The first step of a write without bytes is its wait for the connection.
+    # The first step of a write without bytes is the wait for the connection.
     waited = np.zeros(len(born), dtype=np.int64)
     for part in parts(run.steps):
         function, moved = part["function"], part["step_bytes"]

@@ -1,18 +1,18 @@
-"""How far each worker's clock may be from the driver's: intervals, not guesses. Pure.
+"""Bound the offset between each worker's clock and the driver's clock by intervals. Pure.
 
-With theta = worker's clock - driver's clock, two kinds of evidence bound theta:
+Let theta be the worker's clock minus the driver's clock. Two kinds of evidence bound theta:
 
 causality
-    A function cannot begin before it was submitted, nor end after its record was here:
+    A function cannot start before it was submitted, nor end after its record was collected:
     ``end - collected <= theta <= start - submitted``.
 the store's ``Date``
-    An answer that says second ``D`` was made while the store's clock was in
-    ``[D, D + 1)``, at some moment between the request and the answer's head:
-    ``request - D - 1 s < worker - store <= answer - D``. The driver asks the same store,
-    and the difference of the two intervals bounds theta.
+    A response with second ``D`` was created while the store's clock was in ``[D, D + 1)``, at
+    some time between the request and the response headers:
+    ``request - D - 1 s < worker - store <= answer - D``. The driver queries the same store, and
+    the difference of the two intervals bounds theta.
 
-All evidence of one worker is intersected (Marzullo and Owicki 1983). If nothing is left,
-its clock has stepped, or somebody's record is wrong: the functions are ``suspect``.
+All evidence of a worker is intersected (Marzullo and Owicki 1983). If the intersection is empty,
+its clock has stepped, or a record is incorrect: the functions are ``suspect``.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from serverless_bench.units import NS_PER_S
 
 _UNKNOWN: Final = 1 << 62
 _STEP_NS: Final = 100_000_000
-"""NTP slews a clock by 0.5 ms a second at most (adjtime(3)); this is a step, or a freeze."""
+"""Threshold for a step or a freeze; NTP slews a clock by at most 0.5 ms/s (adjtime(3))."""
 _MOVED: Final = frozenset(
     {
         *("born_ns", "start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns"),
@@ -46,21 +46,21 @@ _MOVED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Offsets:
-    """What is known of each function's clock; arrays have a value per row of ``functions``."""
+    """Evidence on each function's clock; arrays have a value per row of ``functions``."""
 
     low_ns: Ints
     high_ns: Ints
-    """Worker's clock minus driver's clock lies in ``[low_ns, high_ns]``."""
+    """Upper bound: the worker's clock minus the driver's is in ``[low_ns, high_ns]``."""
     known: Mask
-    """Whether there was a record, hence any evidence."""
+    """Whether a record, and so any evidence, exists."""
     suspect: Mask
-    """Whether the evidence contradicts itself."""
+    """Whether the evidence is contradictory."""
 
     @property
     def best_ns(self) -> Ints:
-        """The offset to correct with: 0 where the evidence allows it, else the middle."""
-        # A clock that may be right is taken for right; correcting it within its interval
-        # would only move the error about.
+        """Offset used for correction: 0 if the evidence allows it, otherwise the middle."""
+        # A clock that may be correct is left unchanged; a correction within its interval would
+        # only shift the error.
         middle = self.low_ns + (self.high_ns - self.low_ns) // 2
         right = (self.low_ns <= 0) & (self.high_ns >= 0)
         return np.where(self.known & ~self.suspect & ~right, middle, 0)
@@ -68,7 +68,7 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """How well the workers' clocks are known; analysis/figures.toml defines each figure."""
+    """Accuracy of the workers' clocks; analysis/figures.toml defines each field."""
 
     width_p50_s: float | None
     width_max_s: float | None
@@ -77,7 +77,7 @@ class Clocks:
 
 
 def worker_offsets(run: Run) -> Offsets:
-    """Return the interval of every worker's clock."""
+    """Return the interval of every worker's clock offset."""
     functions = run.functions
     known = (functions["start_ns"] != ABSENT) & (functions["submitted_ns"] != ABSENT)
     low = np.where(known, functions["end_ns"] - functions["collected_ns"], -_UNKNOWN)
@@ -96,7 +96,7 @@ def worker_offsets(run: Run) -> Offsets:
 
 
 def store_offset(probes: Sequence[Sequence[int]]) -> tuple[int, int] | None:
-    """Return bounds in ns of the driver's clock minus the store's, from its own requests.
+    """Return bounds in ns of the driver's clock minus the store's clock, from its requests.
 
     Parameters
     ----------
@@ -105,12 +105,12 @@ def store_offset(probes: Sequence[Sequence[int]]) -> tuple[int, int] | None:
     """
     low = max((sent - (date + 1) * NS_PER_S for sent, _, date in probes), default=-_UNKNOWN)
     high = min((received - date * NS_PER_S for _, received, date in probes), default=_UNKNOWN)
-    # A store of several machines may have several clocks; then its dates bound nothing.
+    # A store of multiple machines may have multiple clocks; their dates bound nothing.
     return None if low > high or low == -_UNKNOWN else (low, high)
 
 
 def clocks(offsets: Offsets) -> Clocks:
-    """Return how well the clocks are known, all of them together."""
+    """Return the combined accuracy of all clocks."""
     width_ns = (offsets.high_ns - offsets.low_ns)[offsets.known & ~offsets.suspect]
     return Clocks(
         width_p50_s=float(at_percentiles(width_ns, (50,))[0]) / NS_PER_S if len(width_ns) else None,
@@ -121,7 +121,7 @@ def clocks(offsets: Offsets) -> Clocks:
 
 
 def aligned(run: Run, offsets: Offsets) -> Run:
-    """Return the run with every instant of its workers on the driver's clock."""
+    """Return the run with all worker timestamps on the driver's clock."""
     shift = offsets.best_ns
     if not shift.any():
         return run
@@ -141,12 +141,12 @@ def aligned(run: Run, offsets: Offsets) -> Run:
     )
 
 
-def _shared(functions: Table, known: Mask, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Intersect over the invocations that one worker served: they had one clock.
+def _shared(functions: Table, is_usable: Mask, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Intersect the intervals of all invocations of a worker, which share a clock.
 
-    Where nothing is left it drifted or was set between them; each keeps its own then.
+    If the intersection is empty, the clock drifted or was set; the intervals remain unchanged then.
     """
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero(is_usable)
     names, worker = np.unique(functions["worker_id"][rows].astype(str), return_inverse=True)
     lows, highs = np.full(len(names), -_UNKNOWN), np.full(len(names), _UNKNOWN)
     np.maximum.at(lows, worker, low[rows])
@@ -158,7 +158,7 @@ def _shared(functions: Table, known: Mask, low: Ints, high: Ints) -> tuple[Ints,
 
 
 def stepped(functions: Table) -> Mask:
-    """Tell which invocations saw their wall clock move by another time than passed."""
+    """Return a mask of invocations with a step in their wall clock."""
     wall = functions["wall_end_ns"] - functions["wall_start_ns"]
     passed = functions["end_ns"] - functions["start_ns"]
     return np.asarray((functions["wall_start_ns"] > 0) & (np.abs(wall - passed) > _STEP_NS))

@@ -1,4 +1,4 @@
-"""What functions got that wrote to the same keys, and whether the store kept its word. Pure."""
+"""Measure writes to shared keys, and check the consistency of the store. Pure functions."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -37,12 +37,12 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 MAX_REPORTED: Final = 50
-"""Violations that a report lists."""
+"""Maximum number of violations in a report."""
 _DRIFT: Final = 0.001
-"""Of two clocks against each other while a function runs: NTP slews each by 0.5 ms a second at
-most (adjtime(3))."""
+"""Maximum drift between two clocks while a function runs: NTP slews each of them by at most
+0.5 ms/s (adjtime(3))."""
 COMMITS: Final = ("increment", "claim", "append")
-"""Kinds of operations that commit something."""
+"""Kinds of operations that commit a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +69,18 @@ class Contention:
 def contention(
     run: Run, measured: Mask, good: Mask, offsets: Offsets, *, span_s: float | None
 ) -> Contention | None:
-    """Return what a run got that contended; None of other runs.
+    """Return the results of contention on shared keys; None for other workloads.
 
     Parameters
     ----------
     run
-        With its instants as they were recorded.
+        A run with uncorrected timestamps.
     measured, good
-        Operations that count, and those that succeeded besides.
+        Masks of operations that count, and of those among them that succeeded.
     offsets
-        What is known of the clocks.
+        Evidence on the clocks.
     span_s
-        Time of the run; None if there is to be no rate.
+        Duration of the run; None omits rates.
     """
     pattern = run.job.load.pattern
     if pattern is None or not run.accesses:
@@ -96,38 +96,38 @@ def contention(
     def endings(ending: Ending) -> int:
         return int((counted & is_text(run.accesses["ending"], ending)).sum())
 
-    again = int((writes & done[row]).sum()) - len(np.unique(row[writes & done[row]]))
+    retries = int((writes & done[row]).sum()) - len(np.unique(row[writes & done[row]]))
     histories = list(_histories(run))
-    found = list(_violations(run, offsets, histories))
+    inconsistencies = list(_violations(run, offsets, histories))
     return Contention(
         pattern=pattern,
         contenders=planned_at_once(run),
         keys=run.job.objects,
         commits=commits,
-        # What a store forgets was not committed.
-        commits_per_s=commits / span_s if commits and span_s and not found else None,
+        # A write that the store lost was not committed.
+        commits_per_s=commits / span_s if commits and span_s and not inconsistencies else None,
         commit_s=percentiles((operations["end_ns"] - operations["start_ns"])[done] / NS_PER_S),
         taken=int((good & kind).sum()) - commits,
-        retries_per_commit=again / commits if commits else None,
+        retries_per_commit=retries / commits if commits else None,
         refused=endings(Ending.REFUSED),
         conflicts=endings(Ending.CONFLICT),
         unknown_writes=endings(Ending.UNKNOWN),
         fairness=_fairness(run, measured & kind, done),
-        violated_keys=len({one.key for one in found}),
+        violated_keys=len({violation.key for violation in inconsistencies}),
         lost_updates=sum(lost_updates(history) for history, _ in histories),
-        violations=tuple(found[:MAX_REPORTED]),
+        violations=tuple(inconsistencies[:MAX_REPORTED]),
     )
 
 
 def _fairness(run: Run, tried: Mask, done: Mask) -> float | None:
-    """Return Jain's index of the functions' rates of commits, each over its own time."""
+    """Return Jain's fairness index of the functions' commit rates over their own durations."""
     operations, count = run.operations, len(run.functions["index"])
     function = operations["function"]
     commits = sum_by(function[done], np.ones(int(done.sum()), dtype=np.int64), count)
     begin = least_by(function[tried], operations["start_ns"][tried], count)
     end = largest_by(function[tried], operations["end_ns"][tried], count)
-    there = end > begin
-    rates = commits[there] / (end - begin)[there]
+    has_duration = end > begin
+    rates = commits[has_duration] / (end - begin)[has_duration]
     if not rates.any():
         return None
     return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum()))
@@ -136,11 +136,13 @@ def _fairness(run: Run, tried: Mask, done: Mask) -> float | None:
 def _violations(
     run: Run, offsets: Offsets, histories: Sequence[tuple[KeyHistory, Sequence[int]]]
 ) -> Iterator[Violation]:
-    """Yield what is wrong with the histories of the shared keys, key by key."""
+    """Yield the violations in the histories of the shared keys."""
     functions, index = run.functions, run.functions["index"]
-    # A delivery that found its launch taken did nothing, and says nothing of who did.
-    there = (functions["start_ns"] != ABSENT) & (functions["duplicate"] == 0)
-    recorded = set(zip(index[there].tolist(), functions["launch"][there].tolist(), strict=True))
+    # A delivery that found its launch claimed did nothing, and has no evidence on the claim.
+    is_recorded = (functions["start_ns"] != ABSENT) & (functions["duplicate"] == 0)
+    recorded = set(
+        zip(index[is_recorded].tolist(), functions["launch"][is_recorded].tolist(), strict=True)
+    )
     clocks = dict(enumerate(_bounds(run, offsets)))
 
     def is_unrecorded(token: str) -> bool:
@@ -150,16 +152,16 @@ def _violations(
     complete = len({number for number, _ in recorded}) == run.job.number
     for history, refused in histories:
         for violation in violations(history, clocks, is_unrecorded):
-            # Functions are called by their indexes, and not by their rows.
-            named = tuple(index[list(violation.functions)].tolist())
-            yield replace(violation, functions=named)
+            # Report functions by index, not by row.
+            indexes = tuple(index[list(violation.functions)].tolist())
+            yield replace(violation, functions=indexes)
         if refused and complete and not history.writes:
             by = tuple(index[refused].tolist())
             yield Violation(key=history.key, fault=Fault.UNCLAIMED, versions=(), functions=by)
 
 
 def _bounds(run: Run, offsets: Offsets) -> Iterator[Bounds]:
-    """Yield how far each clock may be off; without evidence, or against it, any amount."""
+    """Yield the bounds of each clock error; infinite if unknown or contradictory."""
     sure = offsets.known & ~offsets.suspect
     drift_ns = (run.functions["end_ns"] - run.functions["start_ns"]) * _DRIFT
     low, high = offsets.low_ns - drift_ns, offsets.high_ns + drift_ns
@@ -168,7 +170,7 @@ def _bounds(run: Run, offsets: Offsets) -> Iterator[Bounds]:
 
 
 def _histories(run: Run) -> Iterator[tuple[KeyHistory, list[int]]]:
-    """Yield what was done at each key, and which functions were refused it as taken."""
+    """Yield the history of each key, and the functions to which it was rejected as taken."""
     names = ("key", "act", "version", "base", "function", "start_ns", "end_ns", "ending")
     writes: dict[str, list[PossibleWrite]] = defaultdict(list)
     reads: dict[str, list[AnsweredRead]] = defaultdict(list)

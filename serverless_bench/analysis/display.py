@@ -1,11 +1,11 @@
-"""Results that ``print`` shows as the command does, and notebooks as tables."""
+"""Results that ``print`` shows like the command line, and notebooks as tables."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 class Printed:
-    """Base of results whose ``str`` is text of several lines, which notebooks keep as it is."""
+    """Base of results whose ``str`` is multi-line text, which notebooks show unchanged."""
 
     __slots__ = ()
 
@@ -19,7 +19,7 @@ class Printed:
 
 
 class Displayed(Printed):
-    """Base of results that reporters know how to show; the analysis itself formats nothing."""
+    """Base of results that reporters can format; the analysis itself formats nothing."""
 
     __slots__ = ()
 
@@ -34,12 +34,12 @@ _render: Callable[[Any, str], str] | None = None
 
 
 def register(render: Callable[[Any, str], str]) -> None:
-    """Show results by ``render`` from now on.
+    """Show results with ``render`` from this time.
 
     Parameters
     ----------
     render
-        Takes a result and ``text`` or ``html``, and returns it in that format.
+        Function that returns a result in a format, ``text`` or ``html``.
     """
     global _render  # noqa: PLW0603
     _render = render

@@ -1,14 +1,14 @@
-"""Latencies as counts that can be added up: percentiles of many runs, within 1 %. Pure.
+"""Histograms of latencies that can be merged: percentiles of many runs, within 1 %. Pure.
 
-Percentiles cannot be averaged, counts can be added. A bucket is one of 64 of equal width
-between two powers of two, as in HdrHistogram and OpenHistogram, so the middle of a bucket
-is within 1/128 (0.8 %) of everything in it, from 128 ns up to 292 years; below 128 ns
-every nanosecond has its own. Which bucket a duration is in is arithmetic of integers:
-merging is exact, in any order, on any machine.
+Percentiles cannot be averaged, but counts can be added. Each interval between powers of two has 64
+buckets of equal width, as in HdrHistogram and OpenHistogram, so the middle of a bucket is within
+1/128 (0.8 %) of all its values, from 128 ns to 292 years; below 128 ns each nanosecond has a
+bucket. Buckets are computed with integer arithmetic, so merging is exact, in any order and on any
+machine.
 
-Own code, because the libraries take one value at a time (``ddsketch``, ``hdrhistogram``:
-a second or so for a million operations, this takes 15 ms), need protobuf or a C library,
-and their buckets are no JSON. What is saved is what this package is for: a reduction.
+Existing libraries were not used because they take single values (``ddsketch``, ``hdrhistogram``:
+about a second for a million operations, compared to 15 ms here), need protobuf or a C library,
+and do not store their buckets as JSON. Reductions are also the purpose of this package.
 """
 
 from collections import Counter
@@ -21,32 +21,32 @@ import numpy as np
 from serverless_bench.rundir.tables import Floats, Ints
 
 _BITS: Final = 6
-"""Of a duration that decide, with its magnitude, in which bucket it is."""
+"""Number of leading bits that select the bucket within a power of two."""
 _PER_OCTAVE: Final = 1 << _BITS
 _CHUNK: Final = 1 << 16
-"""Durations that are sorted into buckets at a time."""
+"""Number of durations processed at a time."""
 
 RELATIVE_ERROR: Final = 1 / (2 * _PER_OCTAVE)
-"""How far a percentile may be from the order statistic that it stands for."""
+"""Maximum relative error of a percentile compared to the order statistic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """How often each duration occurred. Empty as it is; ``of`` and ``merge`` fill one.
+    """Number of occurrences of each duration. Empty by default; see ``of`` and ``merge``.
 
-    ``dataclasses.asdict`` makes JSON of it and ``from_json`` takes it back.
+    ``dataclasses.asdict`` converts it to JSON, and ``from_json`` converts it back.
     """
 
     count: int = 0
     sum_ns: int = 0
-    """Exact."""
+    """Exact sum."""
     min_ns: int | None = None
     max_ns: int | None = None
-    """Exact; None when it is empty."""
+    """Exact maximum; None if the histogram is empty."""
     buckets: tuple[int, ...] = ()
-    """Those that anything is in, ascending."""
+    """Buckets with values, ascending."""
     counts: tuple[int, ...] = ()
-    """How many durations are in each of them."""
+    """Number of durations in each bucket."""
 
     @classmethod
     def of(cls, durations_ns: Ints) -> Self:
@@ -55,34 +55,34 @@ class Histogram:
         Raises
         ------
         ValueError
-            If one is negative.
+            If a duration is negative.
         """
         if not len(durations_ns):
             return cls()
         lowest = int(durations_ns.min())
         if lowest < 0:
-            raise ValueError(f"a duration of {lowest} ns")
+            raise ValueError(f"a duration is negative: {lowest} ns")
         highest = int(durations_ns.max())
-        found = np.zeros(int(_bucket(np.asarray([highest]))[0]) + 1, dtype=np.int64)
+        counts_by_bucket = np.zeros(int(_bucket(np.asarray([highest]))[0]) + 1, dtype=np.int64)
         for begin in range(0, len(durations_ns), _CHUNK):
             some = durations_ns[begin : begin + _CHUNK]
-            found += np.bincount(_bucket(some), minlength=len(found))
-        buckets = np.flatnonzero(found)
+            counts_by_bucket += np.bincount(_bucket(some), minlength=len(counts_by_bucket))
+        buckets = np.flatnonzero(counts_by_bucket)
         return cls(
             count=len(durations_ns),
             sum_ns=_sum(durations_ns),
             min_ns=lowest,
             max_ns=highest,
             buckets=tuple(buckets.tolist()),
-            counts=tuple(found[buckets].tolist()),
+            counts=tuple(counts_by_bucket[buckets].tolist()),
         )
 
     def merge(self, other: "Histogram") -> "Histogram":
-        """Return the histogram of both's durations: the same in any order and grouping."""
+        """Return the combined histogram; the result does not depend on order or grouping."""
         counts = Counter(dict(zip(self.buckets, self.counts, strict=True)))
         counts.update(dict(zip(other.buckets, other.counts, strict=True)))
-        lows = [one.min_ns for one in (self, other) if one.min_ns is not None]
-        highs = [one.max_ns for one in (self, other) if one.max_ns is not None]
+        lows = [histogram.min_ns for histogram in (self, other) if histogram.min_ns is not None]
+        highs = [histogram.max_ns for histogram in (self, other) if histogram.max_ns is not None]
         return Histogram(
             count=self.count + other.count,
             sum_ns=self.sum_ns + other.sum_ns,
@@ -93,47 +93,50 @@ class Histogram:
         )
 
     def at_ranks(self, ranks: Sequence[int]) -> Floats:
-        """Return the durations in ns of some ranks, from 1, of a histogram that is not empty.
+        """Return the durations in ns at the given ranks, from 1, of a non-empty histogram.
 
-        They are within ``RELATIVE_ERROR`` of these order statistics; the largest is exact.
+        They are within ``RELATIVE_ERROR`` of the order statistics; the largest is exact.
         """
         places = np.searchsorted(np.cumsum(self.counts), ranks).tolist()
-        found = np.array([middle_ns(self.buckets[place]) for place in places])
-        found[np.asarray(ranks) >= self.count] = self.max_ns
-        return np.asarray(np.clip(found, self.min_ns, self.max_ns))
+        durations = np.array([middle_ns(self.buckets[place]) for place in places])
+        durations[np.asarray(ranks) >= self.count] = self.max_ns
+        return np.asarray(np.clip(durations, self.min_ns, self.max_ns))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the histogram that ``asdict`` made ``data`` from.
+        """Return the histogram that ``asdict`` converted to ``data``.
 
         Raises
         ------
         TypeError, ValueError
-            If ``data`` is anything else.
+            If ``data`` is not valid.
         """
         lists = {name: tuple(map(int, data.get(name, ()))) for name in ("buckets", "counts")}
-        found = cls(**{**data, **lists})
-        if len(found.buckets) != len(found.counts) or sum(found.counts) != found.count:
+        histogram = cls(**{**data, **lists})
+        if (
+            len(histogram.buckets) != len(histogram.counts)
+            or sum(histogram.counts) != histogram.count
+        ):
             raise ValueError("the counts of a histogram do not add up")
-        return found
+        return histogram
 
 
 def _bucket(durations_ns: Ints) -> Ints:
     """Return the bucket of each duration."""
-    # Beyond 2**53 ``frexp`` may round up to the next power of two; what is shifted by one
-    # more bit then is 63 of that octave, which is 127 of the one below: the same bucket.
+    # Beyond 2**53, ``frexp`` may round up to the next power of two; the additional shift then
+    # gives 63 of that octave, which is 127 of the octave below: the same bucket.
     magnitude = np.frexp(durations_ns.astype(np.float64))[1].astype(np.int64)
     shift = np.maximum(magnitude - (_BITS + 1), 0)
     return np.asarray(shift * _PER_OCTAVE + (durations_ns >> shift), dtype=np.int64)
 
 
 def middle_ns(bucket: int) -> float:
-    """Return the middle of what is in a bucket, in ns."""
+    """Return the middle of a bucket, in ns."""
     shift = max(0, bucket // _PER_OCTAVE - 1)
     low = (bucket - shift * _PER_OCTAVE) << shift
     return low + ((1 << shift) - 1) / 2
 
 
 def _sum(durations_ns: Ints) -> int:
-    """Return the sum; a million of five hours each are more than an int64 holds."""
+    """Return the sum without overflow; a million durations of five hours exceed an int64."""
     return (int((durations_ns >> 32).sum()) << 32) + int((durations_ns & 0xFFFF_FFFF).sum())

@@ -1,9 +1,9 @@
-"""The invariants: what has to hold in any true report. Pure.
+"""Check invariants that hold in any correct report. Pure functions.
 
-Each of them recomputes something in another way, or compares it with what is physically
-possible. When one fails, the report withholds its headline and says why: published
-results that such checks would have stopped lose up to 12 % of their bytes, 1.5 % of
-their functions, or move four times what their network carries.
+Each check recomputes a value in a different way, or compares it with physical limits. If a check
+fails, the report withholds its headline and gives the reason. Such checks would have prevented
+published results that lose up to 12 % of their bytes or 1.5 % of their functions, or that exceed
+the capacity of their network by a factor of four.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,37 +21,37 @@ from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text, sum
 from serverless_bench.units import NS_PER_S, format_count, format_rate
 
 _TOLERANCE: Final = 0.02
-"""A link's nominal rate, and the edges of windows, are known no better than this."""
+"""Uncertainty of a link's nominal rate and of window edges."""
 _WHOLE: Final = frozenset({"get", "put"})
-"""Kinds that move the bytes of their object, no more and no fewer."""
+"""Kinds that transfer exactly the bytes of their object."""
 _RANGES: Final = frozenset({"get_range"})
 _RECEIVED: Final = frozenset({"get", "get_range", "read_array"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the checks look at."""
+    """Input of the checks."""
 
     run: Run
     good: Mask
-    """Operations that succeeded and count."""
+    """Mask of successful operations that count."""
     throughput: Throughput
 
 
 Invariant = Callable[[Facts], Iterator[str]]
-"""Yields one sentence for each thing that cannot be."""
+"""A check that yields a sentence for each contradiction."""
 
 
 def violations(facts: Facts) -> tuple[str, ...]:
-    """Return why the headline cannot be believed; nothing as a rule."""
-    return tuple(why for invariant in INVARIANTS.values() for why in invariant(facts))
+    """Return the reasons for withholding the headline; usually empty."""
+    return tuple(reason for invariant in INVARIANTS.values() for reason in invariant(facts))
 
 
 def _functions_add_up(facts: Facts) -> Iterator[str]:
     status, requested = facts.run.functions["status"], facts.run.job.number
-    found = int(is_one_of(status, ("ok", "failed", "lost")).sum())
-    if found != requested:
-        yield f"{found} functions are ok, failed or lost, and {requested} were requested"
+    accounted = int(is_one_of(status, ("ok", "failed", "lost")).sum())
+    if accounted != requested:
+        yield f"{accounted} functions are ok, failed or lost, and {requested} were requested"
 
 
 def _no_byte_is_missing(facts: Facts) -> Iterator[str]:
@@ -65,15 +65,15 @@ def _no_byte_is_missing(facts: Facts) -> Iterator[str]:
 
 def _objects_are_whole(facts: Facts) -> Iterator[str]:
     operations = facts.run.operations
-    known = facts.good & (operations["size"] != ABSENT)
+    is_known = facts.good & (operations["size"] != ABSENT)
     moved, size = operations["bytes"], operations["size"]
-    wrong = int((moved != size)[known & is_one_of(operations["kind"], _WHOLE)].sum())
-    if wrong:
-        yield f"{wrong} operations are called done and moved fewer or more bytes than their object"
+    count = int((moved != size)[is_known & is_one_of(operations["kind"], _WHOLE)].sum())
+    if count:
+        yield f"{count} operations are called done and moved fewer or more bytes than their object"
     beyond = moved + operations["offset"] > size
-    wrong = int(beyond[known & is_one_of(operations["kind"], _RANGES)].sum())
-    if wrong:
-        yield f"{wrong} ranges are called done and go on after the end of their object"
+    count = int(beyond[is_known & is_one_of(operations["kind"], _RANGES)].sum())
+    if count:
+        yield f"{count} ranges are called done and go on after the end of their object"
 
 
 def _verified_is_moved(facts: Facts) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _attempts_carry_the_bytes(facts: Facts) -> Iterator[str]:
     counts = counted(run)
     succeeded = is_text(run.attempts["error"], None) & counts[run.attempts["function"]]
     carried = int(run.attempts["bytes"][succeeded].sum())
-    # What arrays moved went through a library of their own.
+    # The libraries of arrays make requests of their own, so arrays are excluded.
     claimed = counts[operations["function"]] & is_one_of(operations["kind"], _WHOLE | _RANGES)
     moved = int(operations["bytes"][claimed].sum())
     if carried < moved:
@@ -101,15 +101,15 @@ def _time_runs_forward(facts: Facts) -> Iterator[str]:
     start, end = operations["start_ns"], operations["end_ns"]
     backward = int((end < start)[facts.good].sum())
     for name in ("first_byte_ns", "last_byte_sent_ns"):
-        there = facts.good & (operations[name] != ABSENT)
+        has_value = facts.good & (operations[name] != ABSENT)
         outside = (operations[name] < start) | (operations[name] > end)
-        backward += int(outside[there].sum())
+        backward += int(outside[has_value].sum())
     if backward:
         yield f"{backward} operations have an instant before their start or after their end"
     asleep = int(stepped(facts.run.functions).sum()) if facts.run.suspensions else 0
     if asleep:
-        whose = format_count(asleep, "function")
-        yield f"{whose} slept with the driver's machine, or had the clock set meanwhile"
+        sleepers = format_count(asleep, "function")
+        yield f"{sleepers} slept with the driver's machine, or had the clock set meanwhile"
 
 
 def _operations_lie_within_their_function(facts: Facts) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _operations_lie_within_their_function(facts: Facts) -> Iterator[str]:
 
 
 def _the_plan_was_done(facts: Facts) -> Iterator[str]:
-    """A function that is called ok did the operations planned for it, and no others."""
+    """Check that successful functions did exactly the planned operations."""
     functions = facts.run.functions
     others = is_text(functions["status"], "ok") & ~is_text(functions["deviation"], None)
     if others.any():
@@ -138,25 +138,25 @@ def _the_plan_was_done(facts: Facts) -> Iterator[str]:
 
 
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
-    """Little's law: operations in flight are throughput times latency."""
+    """Check Little's law: operations in flight are throughput times latency."""
     if facts.run.job.declared.runs_code:
-        return  # the user's own function may have as many threads as it likes
+        return  # a user's function may start any number of threads
     planned = planned_at_once(facts.run)
-    found = facts.throughput.mean_in_flight
-    if found > planned * (1 + _TOLERANCE):
+    in_flight = facts.throughput.mean_in_flight
+    if in_flight > planned * (1 + _TOLERANCE):
         yield (
-            f"throughput times latency is {found:.1f} operations in flight (Little's law),"
+            f"throughput times latency is {in_flight:.1f} operations in flight (Little's law),"
             f" and only {planned} {'threads' if facts.run.job.load.threads > 1 else 'functions'}"
             " were at work"
         )
 
 
 def _the_link_carries_it(facts: Facts) -> Iterator[str]:
-    """A link carries its rate in each direction at once."""
+    """Check that the traffic in each direction does not exceed the link."""
     link = facts.run.job.link
     figures = facts.throughput.figures
     together = (figures["whole_bytes_per_s"], figures["peak_1s_bytes_per_s"])
-    # Of writes that nobody saw arrive there is no peak; what was read then may have one.
+    # There is no peak for writes without acknowledged progress; concurrent reads may have one.
     if link is None or not facts.good.any():
         return
     if None not in together and max(rate or 0.0 for rate in together) <= link:
@@ -165,11 +165,11 @@ def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     rates = {
         "sent": (whole_and_peak(facts.run, is_one_of(kinds, SENT)), link),
         "received": (whole_and_peak(facts.run, is_one_of(kinds, _RECEIVED)), link),
-        # Which way the bytes of a user's own function went is not known.
+        # The direction of a user's function is unknown.
         "both ways": (together, 2 * link),
     }
-    for way, (found, most) in rates.items():
-        for name, rate in zip(("whole", "peak"), found, strict=True):
+    for way, (rates_of_way, most) in rates.items():
+        for name, rate in zip(("whole", "peak"), rates_of_way, strict=True):
             if rate is not None and rate > most * (1 + _TOLERANCE):
                 yield (
                     f"{format_rate(rate)} ({name}, {way}) cannot pass a link of"
@@ -179,7 +179,7 @@ def _the_link_carries_it(facts: Facts) -> Iterator[str]:
 
 
 def _durations_are_possible(facts: Facts) -> Iterator[str]:
-    """Even loopback moves no object in no time."""
+    """Check that no object was transferred faster than memory allows."""
     operations = facts.run.operations
     moved = facts.good & (operations["bytes"] > 0)
     took = (operations["end_ns"] - operations["start_ns"])[moved]
@@ -190,7 +190,7 @@ def _durations_are_possible(facts: Facts) -> Iterator[str]:
 
 
 _MEMORY_BYTES_PER_S: Final = 200e9
-"""Above what one socket of a server of 2026 reads from its memory in one thread, with room."""
+"""Generous limit, above the single-threaded memory bandwidth of a server socket in 2026."""
 
 INVARIANTS: Final[Mapping[str, Invariant]] = {
     "functions add up": _functions_add_up,
@@ -205,4 +205,4 @@ INVARIANTS: Final[Mapping[str, Invariant]] = {
     "the link carries it": _the_link_carries_it,
     "durations are possible": _durations_are_possible,
 }
-"""Every check by the name that `sbench check` prints."""
+"""All checks by the name that `sbench check` prints."""

@@ -1,22 +1,22 @@
-"""How long operations took: by kind, by size class and over time. Pure.
+"""Compute durations of operations by kind, by size class and over time. Pure functions.
 
-Four times are told apart::
+There are four durations::
 
     intended start          start                            end
     |------- queueing -------|------------ latency -----------|
     |------------------------ response -----------------------|
 
-In a closed loop the next operation waits for the one before, so a store that stalls is
-asked less while it stalls, and the latencies hide most of it ("coordinated omission", Gil
-Tene). In an open loop (``--rate``) operations have an intended start, and the response time
-counts from there. Service is latency without the waits between the attempts of an operation.
+In a closed loop, each operation waits for the previous operation. A store that stalls then receives
+fewer requests during the stall, so the latencies hide most of it ("coordinated omission", Gil
+Tene). In an open loop (``--rate``), operations have an intended start, and the response time
+starts there. Service is latency without the backoff between the attempts of an operation.
 
-What was due and never began has waited at least until the time was over: it counts with that
-in the response times and queueing delays, or the worst would be left out. The latency is
-that of what began.
+An overdue operation, which never started, has waited at least until the end of the measurement.
+It is included in response and queueing with this time, because otherwise the worst cases would be
+excluded. Latency only covers operations that started.
 
-Percentiles are of raw values, or of a histogram, never of other percentiles. The
-histograms stand in the report, so reports can be merged (``merge``).
+Percentiles are computed from raw values or from a histogram, never from other percentiles. The
+report contains the histograms, so reports can be merged (``merge``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,28 +48,28 @@ from serverless_bench.units import GIB, KIB, MIB, NS_PER_S
 
 PERCENTILES: Final = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 RAW_LIMIT: Final = 10_000_000
-"""Operations of one row whose percentiles come from raw values: they are sorted for it."""
+"""Maximum number of operations in a row for percentiles of raw values, which requires sorting."""
 
 MAX_BLOCKS: Final = 32
-"""Blocks of a function that have a row each; of more, names are not what tells them apart."""
+"""Maximum number of blocks of a user's function that are listed separately."""
 _EDGES: Final = (0, 8 * KIB, 64 * KIB, 512 * KIB, 4 * MIB, 32 * MIB, 256 * MIB, 2 * GIB)
 SIZE_CLASSES: Final = (
     *("0 B", "1 B-8 KiB", "8-64 KiB", "64-512 KiB", "512 KiB-4 MiB"),
     *("4-32 MiB", "32-256 MiB", "256 MiB-2 GiB", "above 2 GiB"),
 )
-"""Those of sai3-bench (docs/PERF_LOG_FORMAT.md); the upper bound belongs to the class."""
+"""Size classes of sai3-bench (docs/PERF_LOG_FORMAT.md), including the upper bound."""
 _NO_SIZE: Final = frozenset({"call", "delete", "delete_many", "head", "list"})
-"""Kinds that take as long for an object of any size."""
+"""Operation kinds with durations independent of the size of the object."""
 _SERVER_SIDE: Final = frozenset({"copy"})
-"""Kinds that move no bytes here, and take longer for larger objects."""
+"""Operation kinds without local transfer, with durations that depend on the size of the object."""
 _PLAIN: Final = frozenset({"get", "put"})
 _FROM_DUE: Final = frozenset({"response", "queueing"})
-"""Times that count from the instant at which an operation was due."""
+"""Durations that start when an operation is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long some operations took; analysis/figures.toml defines each figure."""
+    """Durations of some operations; analysis/figures.toml defines each field."""
 
     percentiles_s: Mapping[str, float]
     intervals_s: Mapping[str, tuple[float | None, float | None]]
@@ -79,9 +79,9 @@ class Times:
 
     @classmethod
     def of(cls, durations_ns: Ints, *, raw_limit: int = RAW_LIMIT) -> Self | None:
-        """Return the times of durations; None if there are none.
+        """Return the statistics of durations; None if there are none.
 
-        One below zero, which only damage to a record can bring about, counts as zero.
+        Negative durations, which only occur in damaged records, are treated as zero.
         """
         if not len(durations_ns):
             return None
@@ -91,14 +91,16 @@ class Times:
 
     @classmethod
     def from_histogram(cls, histogram: Histogram, raw_ns: Ints | None = None) -> Self:
-        """Return the times of a histogram that is not empty; percentiles of raw values, if any."""
+        """Return the statistics of a non-empty histogram; percentiles from raw values if given."""
         count = histogram.count
         ranks = {
             name: (rank_of(p, count), *interval_ranks(p, count)) for name, p in PERCENTILES.items()
         }
-        known = sorted({rank for row in ranks.values() for rank in row} - {0, count + 1})
-        found = histogram.at_ranks(known) if raw_ns is None else at_ranks(raw_ns, known)
-        at_s = dict(zip(known, (found / NS_PER_S).tolist(), strict=True))
+        needed_ranks = sorted({rank for row in ranks.values() for rank in row} - {0, count + 1})
+        at_ns = (
+            histogram.at_ranks(needed_ranks) if raw_ns is None else at_ranks(raw_ns, needed_ranks)
+        )
+        at_s = dict(zip(needed_ranks, (at_ns / NS_PER_S).tolist(), strict=True))
         named = {name: at_s[rank] for name, (rank, _, _) in ranks.items()}
         return cls(
             percentiles_s={**named, "max": (histogram.max_ns or 0) / NS_PER_S},
@@ -111,9 +113,9 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """The operations of one kind, or those of them in one size class.
+    """Operations of a kind, or of a kind and size class.
 
-    analysis/figures.toml defines each figure, in its section ``by_kind``.
+    analysis/figures.toml defines each field, in its section ``by_kind``.
     """
 
     kind: str
@@ -133,7 +135,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """The section "operations" of a report; analysis/figures.toml defines each figure."""
+    """The section "operations" of a report; analysis/figures.toml defines each field."""
 
     open_loop: bool = False
     target_per_s: float | None = None
@@ -149,29 +151,29 @@ class Latencies:
 
     @property
     def notable(self) -> bool:
-        """Whether there is more to say than of objects of one size, put or got."""
+        """Whether the run had more than puts and gets of objects of a single size."""
         kinds = {row.kind for row in self.by_kind}
         sizes = {row.size_class for row in self.by_kind if row.ok} - {None}
-        several = len(kinds) > 1 or len(sizes) > 1
-        return bool(kinds) and (self.open_loop or several or not kinds <= _PLAIN)
+        is_varied = len(kinds) > 1 or len(sizes) > 1
+        return bool(kinds) and (self.open_loop or is_varied or not kinds <= _PLAIN)
 
     def without_rates(self) -> "Latencies":
-        """Return these without any rate, for a report whose throughput is withheld."""
+        """Return a copy without rates, for a report with withheld throughput."""
         rows = (replace(row, operations_per_s=None, bytes_per_s=None) for row in self.by_kind)
         return replace(self, achieved_per_s=None, by_kind=tuple(rows))
 
 
 def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
-    """Return how long the operations of a run took.
+    """Return the durations of the operations of a run.
 
     Parameters
     ----------
     run
         A saved run, its workers' instants on the driver's clock.
     good
-        Which operations succeeded and count, shape ``(operations,)``.
+        Mask of successful operations that count, shape ``(operations,)``.
     raw_limit
-        Rows of more operations get their percentiles from their histogram.
+        Maximum number of operations in a row for percentiles of raw values.
     """
     operations, measured = run.operations, measured_operations(run)
     sizes = _size_classes(operations, good)
@@ -182,7 +184,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     if not measured.any() and not len(late.due_ns):
         return Latencies(open_loop=rate_per_s is not None, target_per_s=rate_per_s, **pace)
     durations = _durations(run, good, late)
-    whole_ns = span_ns(run)
+    duration_ns = span_ns(run)
     rows: list[Latency] = []
     segments: list[OverTime] = []
     instants = began(operations)
@@ -199,21 +201,21 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
                         size_class=name,
                         failed=int((wanted & ~good).sum()),
                         overdue=int(overdue.sum()),
-                        **_moved(operations, wanted & good, whole_ns / NS_PER_S),
+                        **_moved(operations, wanted & good, duration_ns / NS_PER_S),
                         **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
                     )
                 )
-        shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
+        displayed, overdue = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
         if done.any() or overdue.any():
             at_ns = np.concatenate((instants[done], late.due_ns[overdue]))
-            took_ns = np.concatenate((shown[done], late.waited_ns[overdue]))
+            took_ns = np.concatenate((displayed[done], late.waited_ns[overdue]))
             segments.append(over_time(kind, grid, at_ns, took_ns, int(overdue.sum())))
     return Latencies(
         open_loop=rate_per_s is not None or "response" in durations,
         target_per_s=rate_per_s,
         **pace,
-        span_s=whole_ns / NS_PER_S if measured.any() else None,
+        span_s=duration_ns / NS_PER_S if measured.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
         over_time=tuple(segments),
@@ -221,28 +223,28 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
 
 
 def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> dict[str, Any]:
-    """Return what was due in an open loop, and what came of it."""
+    """Return the pace of an open loop: due, started and completed operations."""
     operations, time = run.operations, elapsed(run)
     begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
     due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
     if not len(due_ns) and run.job.load.rate is None:
         return {}
-    found: dict[str, Any] = {"due": begun + overdue, "begun": begun, "overdue": overdue}
+    pace: dict[str, Any] = {"due": begun + overdue, "begun": begun, "overdue": overdue}
     if not len(due_ns):
-        return found
+        return pace
     first = int(due_ns.min())
     span = time.between_ns(first, int(due_ns.max()))
     if span > 0:
         offered = (len(due_ns) - 1) * NS_PER_S / span
         ends = int(operations["end_ns"][done].max(initial=first))
-        # What is due last has its distance to the next, too.
+        # The last operation also has a full interval after it.
         took_s = max(len(due_ns) / offered, time.between_ns(first, ends) / NS_PER_S)
-        found |= {"offered_per_s": offered, "achieved_per_s": int(done.sum()) / took_s}
-    return found
+        pace |= {"offered_per_s": offered, "achieved_per_s": int(done.sum()) / took_s}
+    return pace
 
 
 def _moved(operations: Table, good: Mask, span_s: float) -> dict[str, Any]:
-    """Return what the good operations of one row moved."""
+    """Return the number of successful operations in a row, and their bytes."""
     ok, moved = int(good.sum()), int(operations["bytes"][good].sum())
     return {
         "ok": ok,
@@ -256,34 +258,36 @@ def _moved(operations: Table, good: Mask, span_s: float) -> dict[str, Any]:
 def _times(
     durations: Mapping[str, Ints], good: Mask, waited_ns: Ints, raw_limit: int
 ) -> dict[str, Any]:
-    """Return the times of the good operations of one row, and of what waited in vain."""
-    found: dict[str, Times | None] = dict.fromkeys(("latency", "service", "response", "queueing"))
+    """Return the durations of a row's successful operations, and of its overdue operations."""
+    times_by_name: dict[str, Times | None] = dict.fromkeys(
+        ("latency", "service", "response", "queueing")
+    )
     had_waits = (durations["service"] != durations["latency"])[good].any()
     for name in (name for name in durations if name != "service" or had_waits):
-        # An open loop may have operations that stand in no schedule.
+        # An open loop may have operations without an intended start.
         taken = durations[name][good & (durations[name] != ABSENT)]
         waited = waited_ns if name in _FROM_DUE else waited_ns[:0]
-        found[name] = Times.of(np.concatenate((taken, waited)), raw_limit=raw_limit)
-    return found
+        times_by_name[name] = Times.of(np.concatenate((taken, waited)), raw_limit=raw_limit)
+    return times_by_name
 
 
 def _durations(run: Run, good: Mask, late: OverdueOperations) -> dict[str, Ints]:
-    """Return each time that there is, in ns, with a value per operation."""
+    """Return the available durations in ns, with a value per operation."""
     operations = run.operations
     start, end = operations["start_ns"], operations["end_ns"]
     service = np.zeros(len(start), dtype=np.int64)
     service[good] = np.rint(service_s(run, good) * NS_PER_S).astype(np.int64)
-    found = {"latency": np.maximum(end - start, 0), "service": service}
+    durations = {"latency": np.maximum(end - start, 0), "service": service}
     intended = operations["intended_ns"]
-    there = intended != ABSENT
-    if there.any() or len(late.due_ns):
-        found["response"] = np.where(there, np.maximum(end - intended, 0), ABSENT)
-        found["queueing"] = np.where(there, np.maximum(start - intended, 0), ABSENT)
-    return found
+    is_scheduled = intended != ABSENT
+    if is_scheduled.any() or len(late.due_ns):
+        durations["response"] = np.where(is_scheduled, np.maximum(end - intended, 0), ABSENT)
+        durations["queueing"] = np.where(is_scheduled, np.maximum(start - intended, 0), ABSENT)
+    return durations
 
 
 def in_order(kinds: Iterable[str]) -> list[str]:
-    """Return kinds of operations in the order of ``OperationKind``, and then other ones."""
+    """Return kinds of operations in the order of ``OperationKind``, followed by other kinds."""
     places: dict[str, int] = {kind: place for place, kind in enumerate(OperationKind)}
     return sorted(kinds, key=lambda kind: (places.get(kind, len(places)), kind))
 
@@ -291,11 +295,11 @@ def in_order(kinds: Iterable[str]) -> list[str]:
 def _parts(
     operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: OverdueOperations
 ) -> Iterator[tuple[str | None, Mask, Mask]]:
-    """Yield the rows of a kind: name, which operations, and which of the overdue ones."""
+    """Yield the rows of a kind: name, mask of operations, and mask of overdue operations."""
     yield None, of_kind, late.of(kind)
     blocks = _blocks(operations, of_kind) if kind == OperationKind.CALL else []
     for name, mask in blocks:
-        # A function of the user's own has no schedule.
+        # A user's function has no schedule.
         yield name, mask, np.zeros_like(late.due_ns, dtype=np.bool_)
     if not blocks:
         for number, name in enumerate(SIZE_CLASSES):
@@ -303,7 +307,7 @@ def _parts(
 
 
 def _blocks(operations: Table, wanted: Mask) -> list[tuple[str, Mask]]:
-    """Return the user's own names of blocks, and which operations have them."""
+    """Return the names of blocks of a user's function, and masks of their operations."""
     names = sorted(set(operations["key"][wanted].tolist())) if "key" in operations else []
     if len(names) > MAX_BLOCKS:
         return []
@@ -311,7 +315,7 @@ def _blocks(operations: Table, wanted: Mask) -> list[tuple[str, Mask]]:
 
 
 def _size_classes(operations: Table, good: Mask) -> Ints:
-    """Return the number in ``SIZE_CLASSES`` of each operation, ABSENT where it has none."""
+    """Return the index in ``SIZE_CLASSES`` for each operation, or ABSENT."""
     kinds, size = operations["kind"], operations["size"]
     of_object = ~good | is_one_of(kinds, _SERVER_SIDE)
     without = is_text(kinds, "get_range") & ~good | is_one_of(kinds, _NO_SIZE)
@@ -320,5 +324,5 @@ def _size_classes(operations: Table, good: Mask) -> Ints:
 
 
 def rate(amount: int, span_s: float) -> float | None:
-    """Return an amount per second; None where there was nothing, or no time passed."""
+    """Return an amount per second; None if either the amount or the time is zero."""
     return amount / span_s if amount and span_s > 0 else None

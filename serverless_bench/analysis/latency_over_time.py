@@ -1,4 +1,4 @@
-"""Percentiles over time: how long operations took, segment after segment. Pure."""
+"""Compute percentiles of durations for each segment of time. Pure functions."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,18 +9,18 @@ from serverless_bench.rundir.tables import ABSENT, Ints, Table, rank_of
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS: Final = 120
-"""At most, as long as a run takes days and not months."""
+"""Maximum number of segments, unless a run takes months."""
 _EACH: Final = 20
-"""Operations that a segment has on average, at least: of fewer, percentiles say little."""
+"""Minimum mean number of operations per segment, so that percentiles are meaningful."""
 _SEGMENT_NS: Final = tuple(f * 10**n for n in range(8, 14) for f in (1, 2, 5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverTime:
-    """The operations of one kind, segment after segment.
+    """Operations of a kind by segment.
 
-    An operation is in the segment in which it began, or in an open loop should have begun:
-    a stall shows when it took place, not when it was over.
+    An operation belongs to the segment in which it started, or should have started in an open
+    loop: a stall is visible when it occurred, not when it ended.
     """
 
     kind: str
@@ -39,50 +39,50 @@ class TimeGrid:
     segment_ns: int
 
     def of(self, began_ns: Ints) -> Ints:
-        """Return the segment of each instant; it means nothing for what does not count."""
+        """Return the segment of each timestamp; undefined for operations that do not count."""
         return np.asarray((began_ns - self.first_ns) // self.segment_ns, dtype=np.int64)
 
 
 def began(operations: Table) -> Ints:
-    """Return when each operation began, or in an open loop should have begun."""
+    """Return the start of each operation; in an open loop, its intended start."""
     intended = operations["intended_ns"]
     return np.where(intended != ABSENT, intended, operations["start_ns"])
 
 
 def grid_of(began_ns: Ints) -> TimeGrid:
-    """Return segments of 0.1, 0.2, 0.5, 1, ... s, few enough to have operations in them."""
+    """Return segments of 0.1, 0.2, 0.5, 1, ... s, long enough to contain operations."""
     if not len(began_ns):
         return TimeGrid(0, 0, NS_PER_S)
     first = int(began_ns.min())
     span_ns = max(1, int(began_ns.max()) - first + 1)
-    most = min(_SEGMENTS, max(1, len(began_ns) // _EACH))
-    segment_ns = next((ns for ns in _SEGMENT_NS if span_ns <= ns * most), _SEGMENT_NS[-1])
+    max_segments = min(_SEGMENTS, max(1, len(began_ns) // _EACH))
+    segment_ns = next((ns for ns in _SEGMENT_NS if span_ns <= ns * max_segments), _SEGMENT_NS[-1])
     return TimeGrid(first, -(-span_ns // segment_ns), segment_ns)
 
 
 def over_time(
     kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints, overdue: int = 0
 ) -> OverTime:
-    """Return the percentiles of each segment.
+    """Return the percentiles for each segment.
 
     Parameters
     ----------
     kind
-        Of the operations.
+        Kind of the operations.
     grid
-        From ``grid_of``.
+        Result of ``grid_of``.
     began_ns
-        When each of them began, or should have begun, shape ``(operations,)``.
+        Start or intended start of each operation, shape ``(operations,)``.
     durations_ns
-        How long each took, ``ABSENT`` where nobody knows; shape as before.
+        Duration of each operation, ``ABSENT`` if unknown; same shape.
     overdue
-        How many of them, the last ones, never began: they took at least as long.
+        Number of operations at the end that did not start; their durations are lower bounds.
     """
     late = np.bincount(grid.of(began_ns[len(began_ns) - overdue :]), minlength=grid.count)
-    known = durations_ns != ABSENT
-    # In a byte or two: NumPy sorts these in a tenth of the time.
-    segment = grid.of(began_ns[known]).astype(np.min_scalar_type(grid.count))
-    values = durations_ns[known]
+    is_known = durations_ns != ABSENT
+    # NumPy sorts integers of one or two bytes in a tenth of the time.
+    segment = grid.of(began_ns[is_known]).astype(np.min_scalar_type(grid.count))
+    values = durations_ns[is_known]
     values = values[np.argsort(segment, kind="stable")]
     counts = np.bincount(segment, minlength=grid.count)
     begins = np.cumsum(counts) - counts
@@ -97,7 +97,7 @@ def over_time(
 def _of_groups(
     values: Ints, begins: Ints, counts: Ints, percent: float
 ) -> tuple[float | None, ...]:
-    """Return a percentile in seconds of each group of sorted values; None of empty ones."""
+    """Return a percentile of each group of sorted values in seconds; None for empty groups."""
     return tuple(
         float(values[begin + rank_of(percent, count) - 1]) / NS_PER_S if count else None
         for begin, count in zip(begins.tolist(), counts.tolist(), strict=True)

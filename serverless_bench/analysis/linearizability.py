@@ -1,21 +1,20 @@
-"""Whether what happened at one key can have happened in one order: linearizability. Pure.
+"""Check whether the operations on a key are linearizable. Pure functions.
 
-Every write names the version that it makes, which no other write makes, and the version
-that it replaces. So the order of the writes that took effect is given: each follows the one
-that it replaced, and all of them make one chain from the empty key on. Three things are
-left to check (linearizability is defined by Herlihy and Wing 1990; Gibbons and Korach 1997
-show that it takes n log n where it is known which write each read has read from):
+Every write names the version that it creates, which is unique, and the version that it replaces.
+This defines the order of the successful writes: each follows the write that it replaced, and all
+of them form a chain that starts at the empty key. Three properties have to be checked (Herlihy and
+Wing 1990 define linearizability; Gibbons and Korach 1997 show that the check takes n log n steps
+if it is known which write each read has read from):
 
-1.  No version has two successors: else the update of one of them is lost.
-2.  Whatever was read was written, and by a write that was not refused.
-3.  Real time agrees. Each write has an instant in its interval, and each read one in its
-    own, after the write of its version and before the next one. Taking for each the
-    earliest instant that is left shows whether there are such instants.
+1.  No version has two successors; otherwise one of the updates is lost.
+2.  Each version that was read had been written, by a write that was not rejected.
+3.  The order agrees with real time. Each write has a point in time within its interval, and each
+    read has a point in its interval, after the write of its version and before the next write.
+    The check chooses the earliest possible point for each of them in turn.
 
-A write whose outcome is unknown took effect if somebody saw its version; else it is left
-out, which contradicts nothing. Instants of two functions are compared as far as their
-clocks are known: each interval is widened by that. Those of one function are compared as
-they are.
+A write with an unknown outcome took effect if its version was read; otherwise it is excluded,
+which is always consistent. Times of two functions are compared with the uncertainty of their
+clocks: each interval is extended by it. Times of the same function are compared directly.
 """
 
 from collections import defaultdict
@@ -26,27 +25,27 @@ from math import inf
 from typing import Final
 
 Bounds = tuple[float, float]
-"""Least and largest error of a function's clock, in ns; infinite if nothing is known."""
+"""Minimum and maximum error of a function's clock, in ns; infinite if unknown."""
 _EXACT: Final[Bounds] = (0, 0)
 _NOBODY: Final = -1
 
 
 class Fault(StrEnum):
-    """What is wrong with a history."""
+    """Type of a violation."""
 
     FORKED = "forked"
-    """One version was replaced twice: one of the two updates is lost."""
+    """A version was replaced twice, so one of the updates is lost."""
     PHANTOM = "phantom"
-    """A version was read that nobody wrote, or whose write was refused."""
+    """A version was read without a successful write."""
     STALE = "stale"
-    """A version was read, or replaced, after a later one had been there."""
+    """A version was read or replaced after a later version had been visible."""
     UNCLAIMED = "unclaimed"
-    """A claim was refused as taken, and nobody has it."""
+    """A claim was rejected as taken, but no function holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One fault; analysis/figures.toml defines each field."""
+    """A violation of linearizability; analysis/figures.toml defines each field."""
 
     key: str
     fault: Fault
@@ -56,34 +55,34 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A read or a write of one version."""
+    """A read or a write of a version."""
 
     version: str | None
-    """None if nothing was there."""
+    """Version; None if the key did not exist."""
     base: str | None
-    """The version that this one replaced; None for the empty key."""
+    """Version that this version replaced; None for the empty key."""
     function: int
     start_ns: float
     end_ns: float
-    """Infinite for a write whose outcome is unknown."""
+    """End time; infinite for a write with an unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class PossibleWrite(Event):
-    """A write that was acknowledged, or may have been performed."""
+    """A write that was acknowledged, or may have taken effect."""
 
     version: str
 
 
 class AnsweredRead(Event):
-    """A read that was answered."""
+    """A read that received a response."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KeyHistory:
-    """What was done at one key, in no order."""
+    """Operations on a key, in any order."""
 
     key: str
     writes: Sequence[PossibleWrite]
@@ -95,54 +94,54 @@ def violations(
     clocks: Mapping[int, Bounds],
     is_unrecorded: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[Violation]:
-    """Yield what is wrong with the history of one key; nothing if it is linearizable.
+    """Yield the violations in the history of a key; empty if it is linearizable.
 
     Parameters
     ----------
     history
-        Its reads and writes; writes that were refused are left out.
+        Reads and writes of the key, without rejected writes.
     clocks
-        By function: its clock minus the true time lies between these.
+        Bounds of the clock error by function: its clock minus true time.
     is_unrecorded
-        Whether a version may have been written by a function that left no record.
+        Function that returns whether a function without a record may have written a version.
     """
-    found = list(_phantoms(history, is_unrecorded))
+    problems = list(_phantoms(history, is_unrecorded))
     chain = _effective(history, is_unrecorded)
-    found += _forks(history.key, chain)
-    yield from found
-    if found:
+    problems += _forks(history.key, chain)
+    yield from problems
+    if problems:
         return
-    stages, circle = _in_order(chain, history.reads)
+    stages, detached = _in_order(chain, history.reads)
     versions = {write.version for write in chain}
-    # Each has replaced one that came after it; what rests on no known version is left alone.
-    if circle and all(write.base in versions for write in circle):
-        yield _violation(history.key, Fault.STALE, circle)
+    # A cycle: each write replaced a later version. Writes on unknown versions are ignored.
+    if detached and all(write.base in versions for write in detached):
+        yield _violation(history.key, Fault.STALE, detached)
         return
     pair = _contradiction([[_widened(event, clocks) for event in stage] for stage in stages])
-    for own in _by_function(stages):
-        pair = pair or _contradiction(own)
+    for own_stages in _by_function(stages):
+        pair = pair or _contradiction(own_stages)
     if pair is not None:
         yield _violation(history.key, Fault.STALE, pair)
 
 
 def lost_updates(history: KeyHistory) -> int:
-    """Return how many acknowledged writes of a key are lost, at least.
+    """Return the minimum number of acknowledged writes of a key that are lost.
 
-    Versions that replace one another make a tree, and one branch of it can have survived: at most
-    that with the most acknowledged writes. What rests on a version without a record is a tree of
-    its own.
+    Versions and their successors form a tree, of which a single branch can have survived: at best
+    the branch with the most acknowledged writes. Writes on a version without a record form a
+    separate tree.
     """
     after: dict[str | None, list[PossibleWrite]] = defaultdict(list)
     for write in history.writes:
         after[write.base].append(write)
     kept = 0
     for root in after.keys() - {write.version for write in history.writes}:
-        deepest, left = 0, [(root, 0)]
-        while left:
-            version, depth = left.pop()
+        deepest, pending = 0, [(root, 0)]
+        while pending:
+            version, depth = pending.pop()
             deepest = max(deepest, depth)
-            # Each once: damaged records may have versions that rest on one another.
-            left += (
+            # Visit each version once: damaged records may contain cycles.
+            pending += (
                 (write.version, depth + (write.end_ns < inf)) for write in after.pop(version, ())
             )
         kept += deepest
@@ -152,7 +151,7 @@ def lost_updates(history: KeyHistory) -> int:
 def _phantoms(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> Iterator[Violation]:
     written = {write.version for write in history.writes}
     seen: dict[str, int] = {}
-    # What a write replaced was read by the same function, but perhaps not recorded.
+    # The function also read the version that a write replaced, but may not have recorded it.
     bases = ((write.base, write.function) for write in history.writes)
     for version, function in (*((read.version, read.function) for read in history.reads), *bases):
         if version is not None:
@@ -165,73 +164,73 @@ def _phantoms(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> Iter
 
 
 def _effective(history: KeyHistory, is_unrecorded: Callable[[str], bool]) -> list[PossibleWrite]:
-    """Return the writes that took effect: acknowledged ones, and those that others rest on."""
+    """Return the writes that took effect: acknowledged writes, and writes that others saw."""
     writes = {write.version: write for write in history.writes}
     for read in history.reads:
         version = read.version
         if version is not None and version not in writes and is_unrecorded(version):
             writes[version] = PossibleWrite(version, read.base, _NOBODY, -inf, inf)
-    found: dict[str, PossibleWrite] = {}
+    effective: dict[str, PossibleWrite] = {}
     seen = [read.version for read in history.reads]
     seen += [write.version for write in history.writes if write.end_ns < inf]
     while seen:
         write = writes.get(seen.pop() or "")
-        if write is not None and write.version not in found:
-            found[write.version] = write
+        if write is not None and write.version not in effective:
+            effective[write.version] = write
             seen.append(write.base)
-    return sorted(found.values(), key=lambda write: (write.start_ns, write.version))
+    return sorted(effective.values(), key=lambda write: (write.start_ns, write.version))
 
 
 def _forks(key: str, chain: Sequence[PossibleWrite]) -> Iterator[Violation]:
     successors: dict[str | None, list[PossibleWrite]] = {}
     for write in chain:
         successors.setdefault(write.base, []).append(write)
-    for base, mine in successors.items():
-        if len(mine) > 1:
-            found = _violation(key, Fault.FORKED, mine)
-            yield replace(found, versions=(base or "", *found.versions))
+    for base, writes in successors.items():
+        if len(writes) > 1:
+            violation = _violation(key, Fault.FORKED, writes)
+            yield replace(violation, versions=(base or "", *violation.versions))
 
 
 _Stage = Sequence[Event]
-"""A write alone, or all reads of the version of the write before."""
+"""A single write, or all reads of the version written by the previous stage."""
 
 
 def _in_order(
     chain: Sequence[PossibleWrite], reads: Sequence[AnsweredRead]
 ) -> tuple[list[_Stage], Sequence[PossibleWrite]]:
-    """Return what was done, from the empty key on, and the writes that do not rest on it."""
-    after = {write.base: write for write in chain}
+    """Return the stages starting at the empty key, and the writes not connected to them."""
+    writes_by_base = {write.base: write for write in chain}
     reads_of: dict[str | None, list[AnsweredRead]] = defaultdict(list)
     for read in reads:
         reads_of[read.version].append(read)
     stages: list[_Stage] = [reads_of[None]]
     version: str | None = None
-    while (write := after.pop(version, None)) is not None:
+    while (write := writes_by_base.pop(version, None)) is not None:
         version = write.version
         stages += [write], reads_of[version]
-    return stages, tuple(after.values())
+    return stages, tuple(writes_by_base.values())
 
 
 def _widened(event: Event, clocks: Mapping[int, Bounds]) -> Event:
-    """Return an event with the interval in which it certainly was, by the true time."""
+    """Return an event with its interval extended by the uncertainty of its clock."""
     low, high = clocks.get(event.function, _EXACT)
     return replace(event, start_ns=event.start_ns - high, end_ns=event.end_ns - low)
 
 
 def _by_function(stages: Sequence[_Stage]) -> Iterator[Sequence[_Stage]]:
-    """Yield what each function did: its own clock says in which order."""
-    own: dict[int, list[_Stage]] = defaultdict(list)
+    """Yield the stages of each function, in the order of its clock."""
+    stages_by_function: dict[int, list[_Stage]] = defaultdict(list)
     for stage in stages:
-        mine: dict[int, list[Event]] = defaultdict(list)
+        events_by_function: dict[int, list[Event]] = defaultdict(list)
         for event in stage:
-            mine[event.function].append(event)
-        for function, events in mine.items():
-            own[function].append(events)
-    yield from own.values()
+            events_by_function[event.function].append(event)
+        for function, events in events_by_function.items():
+            stages_by_function[function].append(events)
+    yield from stages_by_function.values()
 
 
 def _contradiction(stages: Sequence[_Stage]) -> tuple[Event, Event] | None:
-    """Return two events of which the first belongs before the second, and began after its end."""
+    """Return two events in logical order, the first of which started after the second ended."""
     latest: Event | None = None
     for stage in stages:
         for event in stage:

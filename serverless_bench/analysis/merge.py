@@ -1,4 +1,4 @@
-"""Reports of several runs in one: what can be added up is added up. Pure."""
+"""Merge the reports of multiple runs by adding their counts. Pure functions."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,23 +21,23 @@ _TOTALS: Final = ("ok", "failed", "overdue", "keys", "bytes")
 
 
 def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
-    """Return the operations of several runs together.
+    """Return the combined operations of multiple runs.
 
     Parameters
     ----------
     reports
-        JSON reports, as ``Summary.to_json`` and ``sbench report --format json`` make them.
+        JSON reports from ``Summary.to_json`` or ``sbench report --format json``.
 
     Returns
     -------
     Latencies
-        Counts, bytes, sums and extremes are exact, percentiles within 1 %. Rates are over
-        the sum of the spans, as of runs one after the other. Without ``over_time``.
+        Counts, bytes, sums and extremes are exact, percentiles within 1 %. Rates use the sum of
+        the spans, as if the runs were sequential. ``over_time`` is empty.
 
     Raises
     ------
     UsageError
-        If one is no report with latencies, or two are of the same run.
+        If a report has no latencies, or two reports are of the same run.
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
@@ -53,19 +53,19 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
                 merged.setdefault((row["kind"], row["size_class"]), []).append(row)
         except (KeyError, TypeError) as exc:
             raise UsageError(
-                f"number {number} is no report with latencies",
-                hint="make it with this version: sbench report --format json",
+                f"number {number} is not a report with latencies",
+                hint="create it with this version: sbench report --format json",
             ) from exc
         if run_id in run_ids:
             raise UsageError(
-                f"number {number} is of the run {run_id}, as one before it",
-                hint="each of its operations would count twice: give one report of each run",
+                f"number {number} is a second report of the run {run_id}",
+                hint="its operations would count twice; give a single report of each run",
             )
         run_ids.add(run_id)
-    # The same sum and the same order of rows, in whatever order the reports come.
+    # The sum and the order of rows do not depend on the order of the reports.
     span_s = math.fsum(spans)
     kinds = in_order({kind for kind, _ in merged})
-    # After the size classes, the names of a user's own blocks.
+    # Blocks of user functions follow the size classes.
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
@@ -90,7 +90,7 @@ def _merged(
         operations_per_s=rate(totals["ok"], span_s),
         bytes_per_s=rate(totals["bytes"], span_s),
         latency=_together(row["latency"] for row in rows),
-        # Where a run has no service times, they are its latencies.
+        # The service times of a run without backoff are its latencies.
         service=_together(row["service"] or row["latency"] for row in rows)
         if any(row["service"] for row in rows)
         else None,
@@ -100,6 +100,6 @@ def _merged(
 
 
 def _together(times: Iterable[Mapping[str, Any] | None]) -> Times | None:
-    histograms = (Histogram.from_json(one["histogram"]) for one in times if one is not None)
-    whole = reduce(Histogram.merge, histograms, Histogram())
-    return Times.from_histogram(whole) if whole.count else None
+    histograms = (Histogram.from_json(row["histogram"]) for row in times if row is not None)
+    merged = reduce(Histogram.merge, histograms, Histogram())
+    return Times.from_histogram(merged) if merged.count else None

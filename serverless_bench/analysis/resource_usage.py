@@ -1,4 +1,4 @@
-"""Processor time of measurements; memory and threads of libraries that were watched. Pure."""
+"""Compute CPU time of measurements, and memory and threads of monitored libraries. Pure."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +26,7 @@ from serverless_bench.units import GIB, NS_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryUsage:
-    """What the operations of one kind used; analysis/figures.toml defines each figure."""
+    """Resource usage of operations of a kind; analysis/figures.toml defines each field."""
 
     kind: str
     count: int
@@ -40,22 +40,24 @@ class LibraryUsage:
 
 
 def library_usage(run: Run, good: Mask) -> tuple[LibraryUsage, ...]:
-    """Return what was used by each kind of operation that was watched.
+    """Return the resource usage of each kind of monitored operation.
 
     Parameters
     ----------
     run
         A saved run.
     good
-        Which operations succeeded and count, shape ``(operations,)``.
+        Mask of successful operations that count, shape ``(operations,)``.
     """
     usages = run.usages
     if not usages or not len(usages["operation"]):
         return ()
     row = run.operation_rows(usages)
     kinds = run.operations["kind"][row]
-    found = dict.fromkeys(kinds[good[row]].tolist())
-    return tuple(_usage(run, kind, row, good[row] & is_text(kinds, kind)) for kind in found)
+    monitored_kinds = dict.fromkeys(kinds[good[row]].tolist())
+    return tuple(
+        _usage(run, kind, row, good[row] & is_text(kinds, kind)) for kind in monitored_kinds
+    )
 
 
 def _usage(run: Run, kind: str, row: Ints, wanted: Mask) -> LibraryUsage:
@@ -91,11 +93,10 @@ def _largest(column: Ints) -> int | None:
 
 
 def measured_cpu_s(run: Run) -> float | None:
-    """Return the processor time that functions that count used for measured operations.
+    """Return the CPU time that counted functions used for measured operations.
 
-    None unless it is known of all of them: a worker that does not say where the warm-up
-    ended, or whose threads were not through with it when the first measurement began, has
-    used an unknown share of its time for it.
+    None unless it is known for all of them. It is unknown if a worker does not report the end of
+    the warm-up, or if some threads were still in the warm-up when the first measurement started.
     """
     functions, counts = run.functions, counted(run)
     if not counts.any() or not (functions["max_rss_bytes"][counts] > 0).all():
@@ -104,7 +105,7 @@ def measured_cpu_s(run: Run) -> float | None:
     whole_ns = np.rint((functions["cpu_user_s"] + functions["cpu_sys_s"]) * NS_PER_S)
     warm_until, measured_from = _ends_of_warmup(run)
     is_known = (measured_ns != ABSENT) & (warm_until <= measured_from)
-    # Without a warm-up, or a gate that is polled, everything was for measurements.
+    # Without a warm-up or a polled gate, all CPU time belongs to measurements.
     is_all = (
         (measured_ns == ABSENT) & (warm_until == EARLIEST) & (functions["gate_wait_ns"] == ABSENT)
     )
@@ -114,7 +115,7 @@ def measured_cpu_s(run: Run) -> float | None:
 
 
 def all_measured(run: Run) -> Run:
-    """Return the run as if its warm-up had been measured."""
+    """Return the run with its warm-up converted to measured operations."""
 
     def column(name: str, operations: Table) -> NDArray[Any]:
         return np.zeros_like(operations[name]) if name == "warmup" else operations[name]
@@ -129,7 +130,7 @@ def all_measured(run: Run) -> Run:
 
 
 def _ends_of_warmup(run: Run) -> tuple[Ints, Ints]:
-    """Return when each function's last warm-up ended and its first measurement began."""
+    """Return the end of the last warm-up and the start of the first measurement per function."""
     operations, count = run.operations, len(run.functions["index"])
     function, warm = operations["function"], operations["warmup"] > 0
     measured = measured_operations(run)

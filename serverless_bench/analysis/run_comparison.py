@@ -1,4 +1,4 @@
-"""Compare sets of runs: say whether B is faster than A, slower, or the same."""
+"""Compare sets of runs: decide whether B is faster than A, slower, or the same."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -30,25 +30,25 @@ from serverless_bench.units import format_count
 DEFAULT_METRIC: Final = "whole_bytes_per_s"
 LABELS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Runs = str | Path | Run | Iterable[str | Path | Run]
-"""A run, a directory of runs, or several of both."""
+"""A run, a directory of runs, or an iterable of either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison(Displayed):
-    """What ``compare`` found; ``print`` shows it as ``sbench compare`` does.
+    """Result of ``compare``; ``print`` shows it like ``sbench compare``.
 
     Parameters
     ----------
     metric
-        Field of the JSON report that was compared, one value per run.
+        Metric of the JSON report that was compared, with a value per run.
     more_is_better
         Whether a larger value is faster.
     threshold
-        Relative difference from which on it matters.
+        Smallest relevant relative difference.
     sides
-        The runs of each side, the baseline first.
+        Runs of each side, starting with the baseline.
     comparisons
-        Of every other side with the baseline, in the order of the sides.
+        Comparisons of each other side with the baseline, in the order of the sides.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class RunComparison(Displayed):
 
     @property
     def verdict(self) -> Verdict:
-        """Of the first comparison, which is the only one of two sides."""
+        """Verdict of the first comparison, which is the only comparison of two sides."""
         return self.comparisons[0].verdict
 
     def to_json(self) -> dict[str, Any]:
@@ -107,31 +107,31 @@ def compare(
     threshold: float = THRESHOLD,
     allow: Collection[str] = (),
 ) -> RunComparison:
-    """Say whether sets of runs are faster than a baseline, slower, or the same.
+    """Decide whether sets of runs are faster than a baseline, slower, or the same.
 
     Parameters
     ----------
     baseline, *others
-        Of each side a run, a directory with one or several runs in it, or a list of those.
-        Fewer than six runs per side allow no verdict. Runs of ``ab`` are compared in blocks.
+        For each side a run, a directory that contains runs, or a list of those. A verdict needs
+        at least six runs per side. Runs of ``ab`` are compared in blocks.
     metric
-        Field of the JSON report, as in ``t99_s`` or ``per_function_bytes_per_s.p50``.
+        Metric of the JSON report, such as ``t99_s`` or ``per_function_bytes_per_s.p50``.
     threshold
-        Relative difference from which on it matters: 0.05 for 5 %.
+        Smallest relevant relative difference: 0.05 for 5 %.
     allow
-        Settings that may differ between the sides although they make another job of it.
+        Settings that may differ between the sides although they change the work of the job.
 
     Returns
     -------
     RunComparison
-        A verdict for each of ``others``; docs/compare.md says what the verdicts promise.
+        A verdict for each of ``others``; docs/compare.md documents their guarantees.
 
     Raises
     ------
     UsageError
         If the metric is unknown, a run lacks it, or the sides cannot be compared.
     ArchiveError
-        If a directory holds no run.
+        If a directory contains no run.
     PluginError
         If SciPy is not installed.
 
@@ -148,7 +148,7 @@ def compare(
     if not 2 <= len(sides) <= len(LABELS):
         raise UsageError(
             f"{format_count(len(sides), 'side')} cannot be compared",
-            hint="name the baseline first, and then what to compare with it",
+            hint="name the baseline first, then the runs to compare with it",
         )
     loaded = [_side(side, label) for side, label in zip(sides, LABELS, strict=False)]
     return compare_sides(loaded, metric=metric, threshold=threshold, allowed=allow)
@@ -157,7 +157,7 @@ def compare(
 def compare_sides(
     sides: Sequence[Sample], *, metric: str, threshold: float, allowed: Collection[str]
 ) -> RunComparison:
-    """Compare every side with the first.
+    """Compare every other side with the first.
 
     Raises
     ------
@@ -183,23 +183,23 @@ def compare_sides(
 
 
 def spread(numbers: Sequence[float]) -> float | None:
-    """Return the standard deviation of the logarithms, nearly that of n over their mean."""
+    """Return the standard deviation of the logarithms, close to the relative deviation."""
     return float(np.log(numbers).std(ddof=1)) if len(numbers) > 1 else None
 
 
 def load_runs(runs: Runs) -> list[Run]:
-    """Return a run, those in a directory, or several of both, without their attempts.
+    """Return the runs of a path or an iterable, without the details of their attempts.
 
     Raises
     ------
     ArchiveError
-        If a directory holds no run.
+        If a directory contains no run.
     """
     if isinstance(runs, Run):
         return [runs]
     if isinstance(runs, str | Path):
         return [load_run(path, detail=False) for path in run_directories(Path(runs))]
-    return [run for several in runs for run in load_runs(several)]
+    return [run for item in runs for run in load_runs(item)]
 
 
 def _side(runs: Runs, label: str) -> Sample:

@@ -1,4 +1,4 @@
-"""Sets of runs: which may be compared, and what differs between them."""
+"""Sets of runs: check whether they are comparable, and list their differences."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -33,10 +33,10 @@ LESS_IS_BETTER: Final = (
     "cpu_s_per_gib",
     "max_rss_bytes",
 )
-"""Fields of the JSON report that make a metric; percentiles as in ``ttfb_s.p50``."""
+"""Fields of the JSON report that are valid metrics; percentiles as in ``ttfb_s.p50``."""
 
 _NOT_SETTINGS: Final = frozenset({"name", "seed", "link", "client"})
-"""What changes nothing in the figures, and what a client does: its name says that."""
+"""Fields without influence on the results, and client properties, implied by its name."""
 SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {
     "workload": "",
     "number": "--number",
@@ -56,36 +56,36 @@ SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {
     "mean_object_bytes": "--key-file",
     "bytes": "--seed",
 }
-"""Settings that make another job of it, and the flag of each: two samples that differ here are
-no comparison."""
+"""Settings that define the work of a job, with their flags; samples that differ in them are not
+comparable."""
 _ALIKE: Final = 2.0
-"""Means of object sizes are of one job up to this ratio, where time decides which objects are
-moved how often."""
+"""Maximum ratio between mean object sizes of the same job, if time determines how often each
+object is transferred."""
 _SHOWN: Final = 4
-"""Differences that an error names."""
+"""Number of differences in an error message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """One run, without its records."""
+    """A run without its records."""
 
     path: Path
     run_id: str
     created_ns: int
-    """When it began, on the driver's clock."""
+    """Start time, on the driver's clock."""
     summary: Summary
     settings: Mapping[str, Any]
-    """What its figures depend on, by dotted name: the job and the provenance."""
+    """Settings that influence the results, by dotted name: the job and the provenance."""
     mean_object_bytes: float | None
-    """Of the objects that its operations were on; None if no size is known."""
+    """Mean size of the objects in its operations; None if no size is known."""
 
     def metric(self, name: str) -> float:
-        """Return a figure of the report.
+        """Return the value of a metric in the report.
 
         Raises
         ------
         UsageError
-            If no report has it, or this one has none, or it is no ratio's part.
+            If the metric does not exist, is not in this report, or is zero.
         """
         more_is_better(name)
         field, _, part = name.partition(".")
@@ -95,32 +95,32 @@ class MeasuredRun:
         if field in self.summary.not_shown:
             raise UsageError(
                 f"{self.path} has no {name}: {self.summary.client} does not show {SEEN[field]}",
-                hint="choose another --metric, or a client that does (docs/clients.md)",
+                hint="choose another --metric, or another client (docs/clients.md)",
             )
         if not value:
             raise UsageError(
                 f"{self.path} has no {name}",
-                hint=f"choose another --metric; sbench report {self.path} shows what it has",
+                hint=f"choose another --metric; sbench report {self.path} lists the metrics it has",
             )
         return float(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Runs of one configuration."""
+    """Runs of the same configuration."""
 
     label: str
     directory: Path
     runs: tuple[MeasuredRun, ...]
-    """In the order in which they were made."""
+    """The runs, ordered by start time."""
 
     @property
     def simulated(self) -> int:
-        """How many of the runs never happened."""
+        """Number of simulated runs."""
         return sum(run.summary.simulated is not None for run in self.runs)
 
     def metric(self, name: str) -> list[float]:
-        """Return a figure of every run, in the order of the runs."""
+        """Return the value of a metric for every run, in the order of the runs."""
         return [run.metric(name) for run in self.runs]
 
 
@@ -130,93 +130,93 @@ def more_is_better(metric: str) -> bool:
     Raises
     ------
     UsageError
-        If ``metric`` is not one that can be compared.
+        If ``metric`` is not comparable.
     """
     field = metric.partition(".")[0]
     if field not in {*MORE_IS_BETTER, *LESS_IS_BETTER}:
         raise UsageError(
             f"{metric!r} is not a metric",
-            hint=f"known: {', '.join((*MORE_IS_BETTER, *LESS_IS_BETTER))};"
+            hint=f"choose one of {', '.join((*MORE_IS_BETTER, *LESS_IS_BETTER))};"
             " percentiles as in ttfb_s.p50",
         )
     return field in MORE_IS_BETTER
 
 
 def sample_of(runs: Iterable[MeasuredRun], *, label: str, directory: Path) -> Sample:
-    """Return a sample of these runs, by age."""
+    """Return a sample of runs, ordered by age."""
     ordered = tuple(sorted(runs, key=lambda run: run.created_ns))
     return Sample(label=label, directory=directory, runs=ordered)
 
 
 def run_directories(path: Path) -> list[Path]:
-    """Return ``path`` if it is a run directory, else those that lie in it.
+    """Return ``path`` if it is a run directory, or else the run directories in it.
 
     Raises
     ------
     ArchiveError
-        If there is none.
+        If there is no run directory.
     """
     if (path / "run.json").exists():
         return [path]
-    found = sorted(file.parent for file in path.glob("*/run.json"))
-    if not found:
+    directories = sorted(file.parent for file in path.glob("*/run.json"))
+    if not directories:
         raise ArchiveError(
-            f"{path} is not a run directory, and has none in it",
-            hint="name a directory that sbench write or sbench read made, or one of several such",
+            f"{path} is not a run directory, and contains none",
+            hint="name a directory that sbench write or sbench read made, or a folder of them",
         )
-    return found
+    return directories
 
 
 def measured_run(run: Run) -> MeasuredRun:
-    """Return what a comparison needs of a run.
+    """Return the data of a run that a comparison needs.
 
     Raises
     ------
     UsageError
-        If its figures cannot stand for its configuration: functions or the end are
-        missing, data is corrupt, or the headline is withheld.
+        If its results are not valid: functions or the end are missing, data is corrupt, or the
+        headline is withheld.
     """
     summary = summarize(run)
     flaws = {
-        "its driver has not come to an end": not summary.ended,
+        "its driver did not exit normally": not summary.ended,
         f"{format_count(summary.failed, 'function')} failed": summary.failed,
         f"{format_count(summary.lost, 'function')} lost": summary.lost,
         f"{format_count(summary.corrupt_objects, 'object')} corrupt": summary.corrupt_objects,
         **dict.fromkeys(summary.withheld, True),
     }
     if any(flaws.values()):
-        why = "; ".join(flaw for flaw, is_there in flaws.items() if is_there)
+        reasons = "; ".join(flaw for flaw, is_present in flaws.items() if is_present)
         raise UsageError(
-            f"{run.path} cannot be compared: {why}",
-            hint=f"sbench report {run.path} says more; make the run again, and move this one away",
+            f"{run.path} cannot be compared: {reasons}",
+            hint=f"sbench report {run.path} has details; repeat the run, and move this one away",
         )
     sizes = run.operations["size"][good_operations(run)]
-    known = sizes[sizes != ABSENT]
+    known_sizes = sizes[sizes != ABSENT]
     return MeasuredRun(
         path=run.path,
         run_id=run.run_id,
         created_ns=run.created_ns,
         summary=summary,
         settings=_settings(run, summary),
-        mean_object_bytes=float(known.mean()) if len(known) else None,
+        mean_object_bytes=float(known_sizes.mean()) if len(known_sizes) else None,
     )
 
 
 def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()) -> None:
-    """Refuse samples whose figures cannot be held against each other.
+    """Reject samples that are not comparable.
 
     Parameters
     ----------
     samples
-        The baseline first.
+        Samples, starting with the baseline.
     allowed
-        Settings that may differ all the same.
+        Settings that may differ.
 
     Raises
     ------
     UsageError
-        If one run is on two samples, runs of one sample differ in a setting, or samples differ
-        in one that makes another job of it.
+        If a run is in two samples, the runs of a sample differ in a setting, or samples differ
+        in a setting that defines their work.
     """
     seen: dict[str, Path] = {}
     for run in chain.from_iterable(sample.runs for sample in samples):
@@ -227,7 +227,7 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
         mixed = {n: v for n, v in _differing(sample.runs).items() if n not in allowed}
         if mixed:
             raise UsageError(
-                f"the runs in {sample.directory} are not of one configuration: {_shown(mixed)}",
+                f"the runs in {sample.directory} differ in their configuration: {_shown(mixed)}",
                 hint=f"sort them into directories, or --allow {next(iter(mixed))}",
             )
     other_job = {
@@ -242,41 +242,41 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
 
 
 def _other_objects(samples: Sequence[Sample]) -> dict[str, list[Any]]:
-    """Return the mean sizes of the samples' objects, if they are far apart."""
+    """Return the mean object sizes of the samples if they differ by more than ``_ALIKE``."""
     means = [sample.runs[0].mean_object_bytes for sample in samples]
-    known = [mean for mean in means if mean]
-    if not known or max(known) <= _ALIKE * min(known):
+    known_means = [mean for mean in means if mean]
+    if not known_means or max(known_means) <= _ALIKE * min(known_means):
         return {}
     return {"mean_object_bytes": [None if mean is None else round(mean) for mean in means]}
 
 
 def _advice(other_job: Mapping[str, Sequence[Any]]) -> str:
-    """Return what to do about samples that do other work."""
+    """Return a hint for samples of different work."""
     name = min(other_job, key=list(SIZE_OF_THE_JOB).index)
     flag = SIZE_OF_THE_JOB[name]
     if not flag:
-        return "compare writes with writes, and reads with reads: their ratio says nothing"
-    return f"give both sides the same {flag}; --allow {name} compares them all the same"
+        return "compare writes with writes, and reads with reads; a ratio of both is meaningless"
+    return f"give both sides the same {flag}; --allow {name} compares them anyway"
 
 
 def what_differs(samples: Sequence[Sample]) -> dict[str, list[Any]]:
-    """Return the settings in which samples differ, with the value of each sample's first run."""
+    """Return the settings in which samples differ, with the values of their first runs."""
     return _differing([sample.runs[0] for sample in samples])
 
 
 def in_turns(samples: Sequence[Sample]) -> bool:
-    """Return whether no sample was through before another began.
+    """Return whether the samples overlap in time, so that none ended before another started.
 
-    Otherwise a store that gets slower by the hour looks like a difference.
+    If they do not overlap, a store that becomes slower over hours causes a difference.
     """
     spans = sorted((sample.runs[0].created_ns, sample.runs[-1].created_ns) for sample in samples)
     return all(begin <= end for (_, end), (begin, _) in pairwise(spans))
 
 
 def blocks_of(samples: Sequence[Sample]) -> list[str] | None:
-    """Return the labels of each block in their order; None if the runs are not in blocks.
+    """Return the labels of each block in order of time; None if the runs are not in blocks.
 
-    They are if each sample began one run before any of them began the next.
+    Runs are in blocks if each sample started a run before any sample started the next run.
     """
     if len({len(sample.runs) for sample in samples}) > 1:
         return None
@@ -290,7 +290,7 @@ def blocks_of(samples: Sequence[Sample]) -> list[str] | None:
 def _differing(runs: Sequence[MeasuredRun]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: [run.settings.get(name) for run in runs] for name in names}
-    return {name: found for name, found in values.items() if any(v != found[0] for v in found)}
+    return {name: seen for name, seen in values.items() if any(v != seen[0] for v in seen)}
 
 
 def _shown(differing: Mapping[str, Sequence[Any]]) -> str:
@@ -298,18 +298,18 @@ def _shown(differing: Mapping[str, Sequence[Any]]) -> str:
         f"{name} is {' or '.join(dict.fromkeys(map(str, values)))}"
         for name, values in differing.items()
     ]
-    more = f", and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
-    return ", ".join(parts[:_SHOWN]) + more
+    suffix = f", and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
+    return ", ".join(parts[:_SHOWN]) + suffix
 
 
 def _settings(run: Run, summary: Summary) -> dict[str, Any]:
     about = {**asdict(run.job), **run.provenance}
     settings = dict(flattened({n: v for n, v in about.items() if n not in _NOT_SETTINGS}))
     if run.job.target.store is not None:
-        # A store that sbench runs has another port every time.
+        # A store started by sbench has a different port in each run.
         del settings["target.endpoint_url"]
     if run.job.duration is None and not run.job.load.is_drawn:
-        # Of a read, nothing else says how large its objects are. A mix is drawn by each
-        # thread: as many operations with the same weights are the same work.
+        # For a read, only this value reveals the size of the objects. In a mix, each thread draws
+        # its operations: equal numbers of operations with equal weights are the same work.
         settings["bytes"] = summary.bytes
     return settings

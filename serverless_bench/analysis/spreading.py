@@ -1,4 +1,4 @@
-"""Even stretches of bytes, and intervals, added up in segments of equal length. Pure."""
+"""Sum byte intervals with constant rates, and overlaps, in segments of equal length. Pure."""
 
 from typing import Final
 
@@ -7,18 +7,18 @@ import numpy as np
 from serverless_bench.rundir.tables import Floats, Ints
 
 _MOST_PIECES: Final = 1 << 24
-"""That stretches are cut into; a thousand of a month each would be a hundred million."""
+"""Maximum number of pieces; a thousand intervals of a month would have a hundred million."""
 
 
 def elapsed_before(length: Ints, row: Ints) -> Ints:
-    """Return for each step the sum of its operation's steps before it, in ns.
+    """Return the sum of the earlier steps of the same operation for each step, in ns.
 
     Parameters
     ----------
     length
-        How long each step took, in ns.
+        Duration of each step, in ns.
     row
-        Which operation it is of, ascending; shape as before.
+        Operation of each step, ascending; same shape.
     """
     before = np.cumsum(length) - length
     is_first = np.ones(len(row), dtype=bool)
@@ -28,7 +28,7 @@ def elapsed_before(length: Ints, row: Ints) -> Ints:
 
 
 def spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: int) -> None:
-    """Add even stretches to ``segments``, splitting each at the borders it crosses."""
+    """Add intervals with constant rates to ``segments``, splitting them at segment borders."""
     last_ns = len(segments) * segment_ns - 1
     first = np.clip(begin, 0, last_ns) // segment_ns
     last = np.clip(begin + np.maximum(length, 1) - 1, 0, last_ns) // segment_ns
@@ -47,18 +47,18 @@ def spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: i
     nth = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     cell = first[of] + nth
     share = ((cell + 1) * segment_ns - begin[of]) / length[of]
-    # A running total per stretch that ends at exactly its bytes: the differences of
-    # integers add up to it whatever the division above rounded.
+    # A cumulative sum per interval that ends at exactly its number of bytes: differences of
+    # integers add up to it, regardless of rounding in the division above.
     until = np.where(nth == pieces[of] - 1, moved[of], (moved[of] * share).astype(np.int64))
     before = np.where(nth == 0, 0, np.concatenate(([0], until[:-1])))
     np.add.at(segments, cell, until - before)
 
 
 def _rounded(count: int, begin: Ints, length: Ints, moved: Ints, segment_ns: int) -> Ints:
-    """Return what even stretches add to each segment, without cutting them into pieces.
+    """Return the bytes in each segment without splitting the intervals.
 
-    The sum over all stretches is rounded where ``spread`` rounds each: a segment may differ
-    by a byte per stretch, and all of them together add up to the same.
+    ``spread`` rounds each interval, while this function rounds their sum: a segment may differ by a
+    byte per interval, and the total is the same.
     """
     edges = np.arange(count + 1, dtype=np.float64) * segment_ns
     rate = moved / length
@@ -72,10 +72,10 @@ def _rounded(count: int, begin: Ints, length: Ints, moved: Ints, segment_ns: int
         )
         until += sign * (rates[begun] * edges - starts[begun])
     total = int(moved.sum())
-    whole = np.maximum.accumulate(np.clip(until, 0, total).astype(np.int64))
-    # What lies before the first segment or behind the last one is in them.
-    whole[0], whole[-1] = 0, total
-    return np.asarray(np.diff(whole), dtype=np.int64)
+    cumulative = np.maximum.accumulate(np.clip(until, 0, total).astype(np.int64))
+    # Bytes outside of the range belong to the first and the last segment.
+    cumulative[0], cumulative[-1] = 0, total
+    return np.asarray(np.diff(cumulative), dtype=np.int64)
 
 
 def mean_in_flight(start: Ints, end: Ints, segment_ns: int, count: int) -> Floats:
@@ -89,6 +89,6 @@ def _ramps(at: Ints, start: Ints) -> Floats:
     """Return the sum over i of ``max(0, at - start[i])``, shape of ``at``."""
     ordered = np.sort(start)
     started = np.searchsorted(ordered, at, side="right")
-    # As floats: the sum of a million instants of five hours is above 2**63.
+    # Use floats, because the sum of a million timestamps of five hours exceeds 2**63.
     total = np.concatenate(([0.0], np.cumsum(ordered, dtype=np.float64)))
     return np.asarray(started * at.astype(np.float64) - total[started], dtype=np.float64)

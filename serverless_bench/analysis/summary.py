@@ -1,8 +1,8 @@
-"""Turn a run into totals. Pure: no I/O, no clock, no formatting.
+"""Compute the totals of a run: a pure function without I/O, clock or formatting.
 
-Only operations that succeeded, of invocations that count, contribute bytes: goodput.
-What failed attempts moved is ``retried_bytes``. Instants of workers are put on the driver's
-clock first, as far as its evidence goes (``clock_offsets``).
+Only bytes of successful operations in counted invocations are included: goodput. Bytes of
+failed attempts are in ``retried_bytes``. Worker timestamps are first converted to the driver's
+clock, as far as the evidence allows (``clock_offsets``).
 """
 
 from collections import Counter
@@ -64,18 +64,18 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import GIB, NS_PER_S
 
 if TYPE_CHECKING:
-    # What costs nothing has no bill.
+    # Only imported for runs that are billed.
     from serverless_bench.aws.cost.bill import Bill
     from serverless_bench.aws.cost.prices import Prices
 
 MAX_REPORTED_RANGES: Final = 50
 REPORT_SCHEMA: Final = 1
-"""Raised when a field of the JSON report changes its meaning or goes."""
+"""Version of the JSON report, incremented when a field changes its meaning or is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSummary:
-    """How the functions came through the gate; analysis/figures.toml defines each figure."""
+    """Passage of the functions through the gate; analysis/figures.toml defines each field."""
 
     expected: int | None
     announced: int | None
@@ -85,11 +85,11 @@ class GateSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Displayed):
-    """The totals of one run; analysis/figures.toml defines each, docs/report.md shows them.
+    """The totals of a run; analysis/figures.toml defines each field, docs/report.md lists them.
 
-    ``requested = ok + failed + lost``, and records received = ``ok + failed +
-    duplicate``. Rates are None where the run has no such window or no bytes. ``print`` shows
-    the table of ``sbench report``, and so does a notebook.
+    ``requested = ok + failed + lost``, and the number of received records is ``ok + failed +
+    duplicate``. Rates are None if the run has no such window or no bytes. ``print`` and notebooks
+    show the table of ``sbench report``.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Summary(Displayed):
     slept_s: float | None
     makespan_s: float | None
     done_s: Mapping[str, float | None]
-    """By ``t50``, ``t90``, ``t99`` and ``t100``, which are ``t50_s`` ... in the JSON report."""
+    """Values for ``t50``, ``t90``, ``t99`` and ``t100``; the JSON report has ``t50_s`` etc."""
     per_function_bytes_per_s: Percentiles | None
     ttfb_s: Percentiles | None
     ack_s: Percentiles | None
@@ -164,14 +164,14 @@ class Summary(Displayed):
     stability: Stability | None = None
     neighbours: Neighbours | None = None
     polled: bool = False
-    """Whether workers looked for events by themselves: nothing was launched. No figure."""
+    """Whether workers polled for events, so that no function was launched. Not in the report."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
 
-        The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
-        those of ``attempt_stats`` in its place; ``bill``, ``deliveries`` and ``neighbours`` only
-        if there are.
+        The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
+        the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries`` and ``neighbours``
+        are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
         del data["polled"]
@@ -183,12 +183,12 @@ class Summary(Displayed):
         return data | {f"{name}_s": value for name, value in done.items()}
 
     def exit_code(self, contradictions: Sequence[str] = ()) -> int:
-        """Return what the run stands for where a program ends with it; 0 if nothing is wrong.
+        """Return the exit code of a command that ends with this run; 0 if the run is valid.
 
         Parameters
         ----------
         contradictions
-            How the files of its directory differ from what its driver left.
+            Differences between the files of the run directory and the driver's digests.
         """
         if self.corrupt_objects or (self.contention and self.contention.violated_keys):
             return CORRUPT
@@ -207,14 +207,14 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     run
         A saved run.
     with_warmup
-        Whether the operations of the warm-up count like all others.
+        Whether to include the operations of the warm-up.
     prices
-        For the bill of a run on AWS Lambda; None takes those that come with sbench.
+        Prices for the bill of a run on AWS Lambda; the default is the price list of sbench.
 
     Returns
     -------
     Summary
-        Counts, bytes, rates and times, and what contradicts them.
+        Counts, bytes, rates and times, and any contradictions between them.
 
     Examples
     --------
@@ -229,14 +229,16 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     measured = measured_operations(run)
     good, counts = good_operations(run), Counter(run.functions["status"])
     attempts = attempt_stats(run, good)
-    found = throughput(run, good)
-    withheld = violations(Facts(run=run, good=good, throughput=found))
-    rates, span_s = function_spans(run).bytes_per_s, found.figures["span_s"]
-    shown = {**dict.fromkeys(found.figures), "span_s": span_s} if withheld else found.figures
+    computed = throughput(run, good)
+    withheld = violations(Facts(run=run, good=good, throughput=computed))
+    rates, span_s = function_spans(run).bytes_per_s, computed.figures["span_s"]
+    figures = (
+        {**dict.fromkeys(computed.figures), "span_s": span_s} if withheld else computed.figures
+    )
     times = latencies(run, good)
     return Summary(
         **_identity(run),
-        **shown,
+        **figures,
         **_operations(run, good),
         **_workers(run, good),
         **_times(run, good),
@@ -251,7 +253,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         clocks=clocks(offsets),
         gate=_gate(run),
         bottleneck=bottleneck(run, good),
-        missing_functions=missing_functions(run, good, rates, whole=shown["whole_bytes_per_s"]),
+        missing_functions=missing_functions(run, good, rates, whole=figures["whole_bytes_per_s"]),
         withheld=withheld,
         deliveries=deliveries(run),
         bill=_bill(run, prices),
@@ -273,7 +275,7 @@ def _bill(run: Run, prices: "Prices | None") -> "Bill | None":
 
 
 def _identity(run: Run) -> dict[str, Any]:
-    """Return what the run is of, and whether all of it is there."""
+    """Return the fields that identify the run, and its completeness."""
     job = run.job
     return {
         "run_id": run.run_id,
@@ -297,7 +299,7 @@ def _identity(run: Run) -> dict[str, Any]:
 
 
 def _operations(run: Run, good: Mask) -> dict[str, Any]:
-    """Return what was done, what moved, and what of it was wrong."""
+    """Return the numbers of operations and bytes, and of corrupt bytes."""
     operations, measured = run.operations, measured_operations(run)
     of_counted = counted(run)[operations["function"]]
     warmup = of_counted & ~measured
@@ -317,7 +319,7 @@ def _operations(run: Run, good: Mask) -> dict[str, Any]:
 
 
 def _workers(run: Run, good: Mask) -> dict[str, Any]:
-    """Return what the workers were, what they used, and why functions failed."""
+    """Return the fields about workers: number, resource usage and errors."""
     functions, counts = run.functions, counted(run)
     reported = counts & (functions["max_rss_bytes"] > 0)
     moved, cpu_s = int(run.operations["bytes"][good].sum()), measured_cpu_s(run)
@@ -334,13 +336,13 @@ def _workers(run: Run, good: Mask) -> dict[str, Any]:
 
 
 def _times(run: Run, good: Mask) -> dict[str, Any]:
-    """Return how long the run took, and its operations."""
+    """Return the durations of the run and its operations."""
     time, seen = elapsed(run), shown(run)
 
     def durations_s(begin: str, end: str) -> dict[str, float] | None:
         start, stop = run.operations[begin], run.operations[end]
-        there = good & (start != ABSENT) & (stop != ABSENT)
-        return percentiles((stop - start)[there] / NS_PER_S)
+        is_known = good & (start != ABSENT) & (stop != ABSENT)
+        return percentiles((stop - start)[is_known] / NS_PER_S)
 
     begin_ns, end_ns = span(run) or (0, 0)
     return {
@@ -355,7 +357,7 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
 
 
 def _store(run: Run) -> str:
-    """Return where the run's objects are."""
+    """Return a description of the storage location."""
     if run.simulated is not None:
         return f"none: simulated with {run.simulated}"
     target, folder = run.job.target, run.job.load.folder

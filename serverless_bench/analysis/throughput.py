@@ -1,9 +1,9 @@
-"""How long a run took, and its throughputs: best windows, steady stretch, all of it. Pure.
+"""Compute a run's duration and throughput: best windows, steady window, average. Pure functions.
 
-A run that was interrupted and resumed, or whose driver's machine was suspended, has a stretch in
-which no driver ran and no function worked: nobody waited for the store then. Such pauses count
-in no duration that has both of their ends in it. What lies between two functions while a driver
-is there (a launch, say) is a part of the run.
+While no driver is active and no function runs, because the run was interrupted and resumed or the
+driver's machine was suspended, no request is pending. Such pauses are excluded from all durations
+that contain them completely. Idle time while a driver is active, such as during a launch, is part
+of the run.
 """
 
 import math
@@ -29,14 +29,14 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S, bytes_per_second
 
 FINE_SEGMENT_NS: Final = 100_000_000
-"""Windows slide in steps of this length: Lambda's network refills every 100 ms."""
+"""Step width of sliding windows: Lambda's network refills every 100 ms."""
 _STEPS_NS: Final = tuple(n * FINE_SEGMENT_NS for n in (1, 2, 5, 10))
-"""Longer steps of longer runs: a window of a second is always a whole number of them."""
+"""Step widths for longer runs; each of them divides a window of 1 s evenly."""
 _MAX_SEGMENTS: Final = 1 << 20
-"""29 hours of the shortest steps, 12 days of the longest; above it windows have no peak."""
+"""29 hours of the shortest steps, 12 days of the longest; longer runs have no peak."""
 STEADY_SHARE: Final = 0.9
 STEADY_S: Final = 3.0
-"""A steady window has at least this share of the planned operations for this long."""
+"""A steady window has at least this share of the planned operations for this duration."""
 
 
 NO_FIGURES: Final[Mapping[str, Any]] = dict.fromkeys(
@@ -45,19 +45,19 @@ NO_FIGURES: Final[Mapping[str, Any]] = dict.fromkeys(
         *("whole_bytes_per_s", "span_s"),
     )
 )
-"""Fields of a report that are None where the run has no such window."""
+"""Report fields, with None for runs without such a window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """The throughputs of a run, and what they have to agree with."""
+    """The throughputs of a run, and values for checking them."""
 
     figures: Mapping[str, Any]
-    """Bytes per second, and seconds, by their names in the report."""
+    """Bytes per second and seconds, by their names in the report."""
     timeline_bytes: int = 0
-    """What the timeline adds up to, for the check that no byte is missing."""
+    """Sum of the timeline, for checking that no byte is missing."""
     mean_in_flight: float = 0.0
-    """Operations that succeeded under way, averaged over the span."""
+    """Mean number of successful operations in progress over the span."""
 
 
 def throughput(run: Run, good: Mask) -> Throughput:
@@ -68,7 +68,7 @@ def throughput(run: Run, good: Mask) -> Throughput:
     run
         A saved run, its workers' instants on the driver's clock.
     good
-        Which operations succeeded and count, shape ``(operations,)``.
+        Mask of successful operations that count, shape ``(operations,)``.
     """
     at_work_ns = span_ns(run)
     figures = {**NO_FIGURES, "span_s": None if span(run) is None else at_work_ns / NS_PER_S}
@@ -77,7 +77,7 @@ def throughput(run: Run, good: Mask) -> Throughput:
     grid = _fine_segments(run)
     in_flight, running = grid.in_flight(), _running(grid)
     moved = int(run.operations["bytes"][good].sum())
-    # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
+    # Operations that transfer no bytes, such as list and delete, have no throughput, not zero.
     if moved:
         steady, steady_s = _steady(in_flight, running, grid.segment_ns, planned_at_once(run))
         figures |= {
@@ -97,10 +97,10 @@ def throughput(run: Run, good: Mask) -> Throughput:
 
 
 def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
-    """Return what some of the operations moved: over the span of all, and in the best second.
+    """Return the throughput of some operations: over the full span, and in the best second.
 
-    ``wanted`` has a value per operation; what failed or is of the warm-up does not count. There is
-    no best second where writes are among them that nobody saw arrive.
+    ``wanted`` has a value per operation; failed operations and the warm-up are ignored. The best
+    second is None if it would include writes without acknowledged progress.
     """
     grid = _fine_segments(run)
     running = _running(replace(grid, good=grid.good & wanted))
@@ -112,7 +112,7 @@ def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
 
 
 def _fine_segments(run: Run) -> Segments:
-    """Return segments of which a second is a whole number, unless there would be too many."""
+    """Return segments that divide a second evenly, unless there would be too many."""
     grid = segments_of(run, FINE_SEGMENT_NS)
     least_ns = -(-(grid.end_ns - grid.start_ns) // _MAX_SEGMENTS)
     step_ns = next((step_ns for step_ns in _STEPS_NS if least_ns <= step_ns), least_ns)
@@ -120,17 +120,17 @@ def _fine_segments(run: Run) -> Segments:
 
 
 def _running(grid: Segments) -> Ints:
-    """Return the bytes that moved before each border of segments, shape ``(count + 1,)``."""
+    """Return the cumulative bytes at each segment border, shape ``(count + 1,)``."""
     return np.concatenate(([0], np.cumsum(grid.moved()[0])))
 
 
 def planned_at_once(run: Run) -> int:
-    """Return how many operations are in flight if all functions and threads are at work."""
+    """Return the number of concurrent operations if all functions and threads are busy."""
     return run.job.at_once * run.job.load.threads
 
 
 def _best(running: Ints, grid: Segments, window_ns: int) -> float | None:
-    """Return the best window's rate; None if the run is shorter or segments do not divide it."""
+    """Return the best rate of a window; None if the run is shorter or segments do not fit."""
     width, rest = divmod(window_ns, grid.segment_ns)
     if grid.end_ns - grid.start_ns < window_ns or rest:
         return None
@@ -141,10 +141,10 @@ def _best(running: Ints, grid: Segments, window_ns: int) -> float | None:
 def _steady(
     in_flight: Floats, running: Ints, segment_ns: int, planned: int
 ) -> tuple[float, float] | tuple[None, None]:
-    """Return rate and length in seconds of the longest steady window, if there is one.
+    """Return the rate and the duration in seconds of the longest steady window, if any.
 
-    Concurrency is averaged over one second, so that the moment between two functions of
-    one worker does not end a window.
+    Concurrency is averaged over a second, so that the transition between two functions of a
+    worker does not end a window.
     """
     width = max(1, NS_PER_S // segment_ns)
     total = np.concatenate(([0.0], np.cumsum(in_flight)))
@@ -162,32 +162,32 @@ def _steady(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Elapsed:
-    """A clock that stands still while nobody is at work."""
+    """A clock that stops during pauses."""
 
     begins: Ints
     ends: Ints
-    """Of the pauses, ascending, on the driver's clock."""
+    """Start and end times of the pauses, ascending, on the driver's clock."""
 
     def between_each_ns(self, start_ns: Ints, end_ns: Ints) -> Ints:
-        """Return how long each of several stretches was without its pauses."""
+        """Return the durations of intervals without their pauses."""
         inside = np.minimum.outer(self.ends, end_ns) - np.maximum.outer(self.begins, start_ns)
         return np.asarray(end_ns - start_ns - np.maximum(inside, 0).sum(axis=0), dtype=np.int64)
 
     def between_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return how long a stretch was without its pauses."""
+        """Return the duration of an interval without its pauses."""
         return int(self.between_each_ns(np.asarray(start_ns), np.asarray(end_ns)))
 
 
 def elapsed(run: Run) -> Elapsed:
-    """Return the pauses of a run whose workers' instants are on the driver's clock.
+    """Return the pauses of a run with worker timestamps on the driver's clock.
 
-    A pause is what remains of a stretch without a driver at work once every stretch is taken off
-    in which a function worked that left a record, of whatever status.
+    A pause is the remainder of a period without an active driver after subtracting all intervals in
+    which a function with a record ran, whatever its status.
     """
     pauses: list[tuple[int, int]] = []
     if absences := sorted((*run.downtimes, *run.suspensions)):
-        there = run.functions["start_ns"] != ABSENT
-        starts, ends = (run.functions[name][there] for name in ("start_ns", "end_ns"))
+        is_recorded = run.functions["start_ns"] != ABSENT
+        starts, ends = (run.functions[name][is_recorded] for name in ("start_ns", "end_ns"))
         order = np.argsort(starts, kind="stable")
         for down_ns, up_ns in absences:
             pauses += _gaps(starts[order], ends[order], down_ns, up_ns)
@@ -196,7 +196,7 @@ def elapsed(run: Run) -> Elapsed:
 
 
 def _gaps(starts: Ints, ends: Ints, down_ns: int, up_ns: int) -> Iterator[tuple[int, int]]:
-    """Return what intervals, in order of their starts, leave of another one."""
+    """Return the parts of an interval not covered by intervals that are sorted by start."""
     touching = (ends > down_ns) & (starts < up_ns)
     free_from = np.maximum.accumulate(np.append(down_ns, ends[touching]))
     until = np.append(starts[touching], up_ns)
@@ -205,8 +205,8 @@ def _gaps(starts: Ints, ends: Ints, down_ns: int, up_ns: int) -> Iterator[tuple[
 
 
 def span(run: Run) -> tuple[int, int] | None:
-    """Return when the first measured operation began and the last one ended; None if none did."""
-    # Failed ones count: whoever started the run waited for them as well.
+    """Return the start of the first and the end of the last measured operation; None if none."""
+    # Failed operations are included, because the run waited for them as well.
     measured, operations = measured_operations(run), run.operations
     if not measured.any():
         return None
@@ -214,38 +214,38 @@ def span(run: Run) -> tuple[int, int] | None:
 
 
 def span_ns(run: Run) -> int:
-    """Return how long the span of a run is without its pauses; 0 without a span."""
-    found = span(run)
-    return 0 if found is None else elapsed(run).between_ns(*found)
+    """Return the duration of a run's span without its pauses; 0 without a span."""
+    bounds = span(run)
+    return 0 if bounds is None else elapsed(run).between_ns(*bounds)
 
 
 def makespan_s(functions: Table, time: Elapsed) -> float | None:
-    """Return the time from the first submission to the last collection; None if there is none."""
-    there = functions["submitted_ns"] != ABSENT
-    if not there.any():
+    """Return the time from the first submission to the last collection; None without either."""
+    is_submitted = functions["submitted_ns"] != ABSENT
+    if not is_submitted.any():
         return None
-    first = int(functions["submitted_ns"][there].min())
-    return time.between_ns(first, int(functions["collected_ns"][there].max())) / NS_PER_S
+    first = int(functions["submitted_ns"][is_submitted].min())
+    return time.between_ns(first, int(functions["collected_ns"][is_submitted].max())) / NS_PER_S
 
 
 def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
-    """Return when a share of the functions was done, by name; None if so many never were.
+    """Return the time until a share of the functions was done, by name; None if not reached.
 
     Parameters
     ----------
     run
-        Its workers' instants are on the driver's clock.
+        A run with worker timestamps on the driver's clock.
     good
-        Which operations succeeded and are measured.
+        Mask of successful measured operations.
     time
-        Its pauses.
+        Pauses of the run.
     """
     names: dict[str, float | None] = {"t50": None, "t90": None, "t99": None, "t100": None}
     is_ok = is_text(run.functions["status"], "ok")
-    there = span(run)
-    if there is None or not is_ok.any():
+    bounds = span(run)
+    if bounds is None or not is_ok.any():
         return names
-    # A function whose share of the work was nothing is done when it ends.
+    # A function without successful operations is done when it ends.
     idle = np.ones(len(is_ok), dtype=np.bool_)
     idle[run.operations["function"][good]] = False
     last = np.where(idle, run.functions["end_ns"], EARLIEST)
@@ -254,16 +254,16 @@ def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     for name in names:
         needed = -(-run.job.number * int(name[1:]) // 100)
         if needed <= len(done):
-            at = max(int(done[needed - 1]), there[0])
-            names[name] = time.between_ns(there[0], at) / NS_PER_S
+            at = max(int(done[needed - 1]), bounds[0])
+            names[name] = time.between_ns(bounds[0], at) / NS_PER_S
     return names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingFunctions:
-    """What the run would show at least and at most if the missing functions were known.
+    """Bounds of a run's results over all possible results of the missing functions.
 
-    analysis/figures.toml defines each figure.
+    analysis/figures.toml defines each field.
     """
 
     count: int
@@ -274,36 +274,36 @@ class MissingFunctions:
 def missing_functions(
     run: Run, good: Mask, rates: Floats, *, whole: float | None
 ) -> MissingFunctions | None:
-    """Return what the functions that are not ok could change at most.
+    """Return the largest possible effect of unsuccessful functions.
 
     Parameters
     ----------
     run
         A saved run.
     good
-        Which operations succeeded and count, shape ``(operations,)``.
+        Mask of successful operations that count, shape ``(operations,)``.
     rates
-        Of the functions that are ok.
+        Throughputs of the successful functions.
     whole
         Throughput of the run.
 
     Returns
     -------
     MissingFunctions or None
-        None unless functions are missing and others moved bytes.
+        None unless functions are missing and other functions transferred bytes.
     """
-    functions, there = run.functions, span(run)
+    functions, bounds = run.functions, span(run)
     is_ok = is_text(functions["status"], "ok")
     missing = run.job.number - int(is_ok.sum())
-    if not missing or not len(rates) or whole is None or there is None:
+    if not missing or not len(rates) or whole is None or bounds is None:
         return None
     operations, time = run.operations, elapsed(run)
     moved = sum_by(operations["function"][good], operations["bytes"][good], len(is_ok))
     most = int(moved[is_ok].sum()) + missing * int(moved.max())
-    span_s = time.between_ns(*there) / NS_PER_S
-    # A lost function may have worked until its driver gave it up, and moved nothing.
+    span_s = time.between_ns(*bounds) / NS_PER_S
+    # A lost function may have run without transferring bytes until the driver gave up.
     given_up = functions["collected_ns"][is_text(functions["status"], "lost")]
-    waited_s = time.between_ns(there[0], int(given_up.max(initial=there[1]))) / NS_PER_S
+    waited_s = time.between_ns(bounds[0], int(given_up.max(initial=bounds[1]))) / NS_PER_S
     return MissingFunctions(
         count=missing,
         whole_bytes_per_s=(whole * span_s / waited_s, max(whole, most / span_s)),
@@ -312,7 +312,7 @@ def missing_functions(
 
 
 def _middle(rates: Floats, missing: int) -> tuple[float, float] | None:
-    """Return the median if all that are missing were slower, and faster, than ``rates``."""
+    """Return the median if all missing functions are slower, and faster, than ``rates``."""
     ordered = np.sort(rates)
     half = (len(rates) + missing - 1) / 2
     slow, fast = math.floor(half) - missing, math.ceil(half)

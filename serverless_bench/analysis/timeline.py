@@ -1,4 +1,4 @@
-"""Add up the progress curves of a run: bytes over time, exactly. Pure."""
+"""Sum the progress curves of a run: exact number of bytes over time. Pure functions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 _LEAST_STEP_NS: Final = 10_000_000
-"""Clocks are not known much better."""
+"""Shortest segment; worker clocks are not known much more precisely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timeline:
-    """Bytes moved over time, in half-open segments of equal length.
+    """Bytes transferred over time, in half-open segments of equal length.
 
     Examples
     --------
@@ -38,23 +38,23 @@ class Timeline:
     """
 
     start_ns: int
-    """Start of the first segment: the first measured operation's start."""
+    """Start of the first segment, which is the start of the first measured operation."""
     end_ns: int
-    """End of the last one, which may have failed; the last segment may reach beyond it."""
+    """End of the last measured operation, successful or not; the last segment may be longer."""
     segment_ns: int
     segment_bytes: Ints
-    """Bytes moved in each segment, shape ``(segments,)``; they add up to all bytes."""
+    """Bytes transferred in each segment, shape ``(segments,)``; they add up to all bytes."""
     in_flight: Floats
-    """Mean number of operations under way in each segment, shape ``(segments,)``; without
-    the user's own stretches (``call``) if operations of ours are in them."""
+    """Mean number of operations in progress in each segment, shape ``(segments,)``. Blocks of a
+    user's function (``call``) are excluded if they contain other operations."""
     earliest: Ints
     latest: Ints
-    """Bytes moved by the end of each segment if every worker's clock was as far behind,
-    and as far ahead, as its evidence allows; shape ``(segments,)``."""
+    """Cumulative bytes at the end of each segment if every worker's clock is as far behind, or as
+    far ahead, as the evidence allows; shape ``(segments,)``."""
 
     def __repr__(self) -> str:
-        each = f"{len(self.segment_bytes)} segments of {self.segment_ns / NS_PER_S:g} s"
-        return f"<Timeline: {each}, {int(self.segment_bytes.sum())} bytes>"
+        segments = f"{len(self.segment_bytes)} segments of {self.segment_ns / NS_PER_S:g} s"
+        return f"<Timeline: {segments}, {int(self.segment_bytes.sum())} bytes>"
 
     @property
     def bytes_per_s(self) -> Floats:
@@ -63,13 +63,13 @@ class Timeline:
 
     @property
     def at_least(self) -> Ints:
-        """Bytes that each segment holds whatever the clocks were, shape ``(segments,)``."""
+        """Minimum bytes in each segment for all possible clock offsets, shape ``(segments,)``."""
         before = np.concatenate(([0], self.earliest[:-1]))
         return np.asarray(np.maximum(self.latest - before, 0), dtype=np.int64)
 
     @property
     def at_most(self) -> Ints:
-        """Bytes that each segment can hold, shape ``(segments,)``."""
+        """Maximum bytes in each segment for all possible clock offsets, shape ``(segments,)``."""
         before = np.concatenate(([0], self.latest[:-1]))
         return np.asarray(self.earliest - before, dtype=np.int64)
 
@@ -80,7 +80,7 @@ class Timeline:
 
 
 def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
-    """Add up the progress curves of all successful operations, on the driver's clock.
+    """Sum the progress curves of all successful operations, on the driver's clock.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     Returns
     -------
     Timeline
-        Its bytes add up to ``Summary.bytes`` as integers: every step of a curve is split
-        at segment borders by differences of one running total, so rounding moves a byte
-        to the neighbouring segment but never loses it. PyWren's and Lithops' plots lose
-        up to 12 % of the bytes, because they count the left edges of bins that a job's
-        mean rate touches (s3_benchmark.ipynb, cell 7).
+        The bytes add up to ``Summary.bytes`` as integers: each step of a curve is split at
+        segment borders by differences of a running total, so rounding moves a byte to the
+        adjacent segment but never drops it. The plots of PyWren and Lithops drop up to 12 % of
+        the bytes, because they count the left edges of bins that the mean rate of a job
+        touches (s3_benchmark.ipynb, cell 7).
 
     Raises
     ------
@@ -114,16 +114,16 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
 
 
 def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timeline | None:
-    """Return a timeline in steps that suit its length; None if no operation succeeded.
+    """Return a timeline with a segment length that suits its duration; None without bytes.
 
     Parameters
     ----------
     on_one_clock
-        A run whose instants are on the driver's clock.
+        A run with all timestamps on the driver's clock.
     offsets
-        What they were corrected by.
+        Offsets used to correct the timestamps.
     most
-        Segments that it may have.
+        Maximum number of segments.
     """
     try:
         grid = segments_of(on_one_clock, _LEAST_STEP_NS)
@@ -150,17 +150,17 @@ def _added_up(grid: "Segments", offsets: Offsets) -> Timeline:
 
 
 def clock_band(series: Timeline) -> tuple[Floats, Floats]:
-    """Return the rates of a timeline if all clocks are wrong one way, and the other."""
+    """Return the rates of a timeline for the two extremes of the clock offsets."""
     shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
     for moved in shifted:
-        # What would lie outside has been put into these two.
+        # Bytes outside of the timeline were added to the first and the last segment.
         moved[[0, -1]] = series.segment_bytes[[0, -1]]
-    every, per_s = [series.segment_bytes, *shifted], NS_PER_S / series.segment_ns
-    return np.min(every, axis=0) * per_s, np.max(every, axis=0) * per_s
+    candidates, per_s = [series.segment_bytes, *shifted], NS_PER_S / series.segment_ns
+    return np.min(candidates, axis=0) * per_s, np.max(candidates, axis=0) * per_s
 
 
 def step_ns(span_ns: int, most: int) -> int:
-    """Return the least of 10, 20, 50, 100 ... ms that cuts a span into no more than ``most``."""
+    """Return the shortest of 10, 20, 50, 100 ... ms that yields at most ``most`` segments."""
     steps: Iterator[int] = (
         _LEAST_STEP_NS * 10**n * factor for n in count() for factor in (1, 2, 5)
     )
@@ -168,16 +168,16 @@ def step_ns(span_ns: int, most: int) -> int:
 
 
 def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Ints:
-    """Return a timeline's bytes, those of groups of functions apart, instants as they are.
+    """Return the bytes per segment for groups of functions, without clock correction.
 
     Parameters
     ----------
     run
         A saved run.
     group
-        Of each row of ``functions``, from 0; shape ``(functions,)``.
+        Group of each row of ``functions``, from 0; shape ``(functions,)``.
     groups
-        How many there are.
+        Number of groups.
     segment_ns
         Length of a segment in nanoseconds.
 
@@ -189,26 +189,26 @@ def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> In
     Raises
     ------
     ValueError
-        As ``timeline``.
+        See ``timeline``.
     """
     grid = segments_of(run, segment_ns)
-    # One group after the other, as if they had worked at different times.
-    after = grid.count * segment_ns
-    long = replace(grid, end_ns=grid.start_ns + groups * after)
-    return long.moved((-group * after,))[0].reshape(groups, grid.count)
+    # Place the groups one after another on a single time axis.
+    group_ns = grid.count * segment_ns
+    extended = replace(grid, end_ns=grid.start_ns + groups * group_ns)
+    return extended.moved((-group * group_ns,))[0].reshape(groups, grid.count)
 
 
 def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Floats:
-    """Return the mean number of functions that ran in each segment, for groups of them apart.
+    """Return the mean number of functions running in each segment, for groups of functions.
 
-    Parameters, shape and errors as of ``bytes_by_group``; functions of a group below 0, and
-    those that never began, count nowhere.
+    Parameters, shape and errors are those of ``bytes_by_group``. Functions with a negative group
+    and functions without a start are ignored.
     """
     grid = segments_of(run, segment_ns)
-    after = grid.count * segment_ns
+    group_ns = grid.count * segment_ns
     wanted = counted(run) & (group >= 0)
     start, end = (
-        np.clip(run.functions[name][wanted] - grid.start_ns, 0, after) + group[wanted] * after
+        np.clip(run.functions[name][wanted] - grid.start_ns, 0, group_ns) + group[wanted] * group_ns
         for name in ("start_ns", "end_ns")
     )
     return mean_in_flight(start, end, segment_ns, groups * grid.count).reshape(groups, grid.count)
@@ -216,31 +216,31 @@ def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Segments:
-    """Where the segments of a run lie, and what counts in them."""
+    """Positions of a run's segments, and the operations to count."""
 
     run: Run
     good: Mask
-    """Operations that count, shape ``(operations,)``."""
+    """Operations to count, shape ``(operations,)``."""
     start_ns: int
-    """First measured operation's start."""
+    """Start of the first measured operation."""
     end_ns: int
-    """Last measured operation's end, which may have failed."""
+    """End of the last measured operation, successful or not."""
     segment_ns: int
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of segments."""
         return max(1, -(-(self.end_ns - self.start_ns) // self.segment_ns))
 
     def moved(self, aheads: Sequence[Ints | None] = (None,)) -> tuple[Ints, ...]:
-        """Return the bytes in each segment, shape ``(count,)``, once for each of ``aheads``.
+        """Return the bytes in each segment, shape ``(count,)``, for each of ``aheads``.
 
-        One that is not None has a value per row of ``functions``: all its instants are taken for
-        so much earlier; what falls off either end stays in the outermost segment.
+        An array has a value per row of ``functions`` that is subtracted from its timestamps; bytes
+        shifted beyond either end are added to the outermost segment.
         """
-        found = tuple(np.zeros(self.count, dtype=np.int64) for _ in aheads)
+        totals = tuple(np.zeros(self.count, dtype=np.int64) for _ in aheads)
         first, start = first_operations(self.run), self.run.operations["start_ns"]
-        # Once over the steps, which are most of a run and may have to be read from the disk.
+        # Iterate over the steps only once: they are most of a run and may be on disk.
         for part in parts(self.run.steps):
             function, length, moved = part["function"], part["step_ns"], part["step_bytes"]
             row = first[function] + part["operation"]
@@ -249,13 +249,13 @@ class Segments:
             function, begin, length, moved = (
                 values[wanted] for values in (function, begin, length, moved)
             )
-            for cells, ahead in zip(found, aheads, strict=True):
+            for cells, ahead in zip(totals, aheads, strict=True):
                 at = begin if ahead is None else begin - ahead[function]
                 spread(cells, at, length, moved, self.segment_ns)
-        return found
+        return totals
 
     def in_flight(self) -> Floats:
-        """Return the mean number of operations under way, each of them once."""
+        """Return the mean number of operations in progress, counting each operation once."""
         operations = self.run.operations
         wanted = self.good & ~is_text(operations["kind"], "call")
         if not wanted.any():
@@ -265,18 +265,18 @@ class Segments:
 
 
 def segments_of(run: Run, segment_ns: int) -> Segments:
-    """Return the segments of a run's timeline, instants as they are.
+    """Return the segments of a run's timeline, without clock correction.
 
     Raises
     ------
     ValueError
-        As ``timeline``.
+        See ``timeline``.
     """
     if segment_ns <= 0:
         raise ValueError(f"segment_ns must be positive, got {segment_ns}")
     good = good_operations(run)
     if not good.any():
-        raise ValueError("a timeline needs an operation that succeeded")
+        raise ValueError("a timeline needs a successful operation")
     measured = measured_operations(run)
     return Segments(
         run=run,
@@ -288,36 +288,36 @@ def segments_of(run: Run, segment_ns: int) -> Segments:
 
 
 def counted(run: Run) -> Mask:
-    """Return which rows of ``functions`` are records that count."""
+    """Return a mask of the rows of ``functions`` that count."""
     return is_text(run.functions["status"], "ok") | is_text(run.functions["status"], "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spans:
-    """When each function that is ok moved its bytes; arrays have one value per function."""
+    """Periods in which successful functions transferred bytes; arrays have a value per function."""
 
     rows: Ints
-    """Of ``functions``, ascending."""
+    """Rows of ``functions``, ascending."""
     start_ns: Ints
-    """First good operation's start."""
+    """Start of the first successful operation."""
     end_ns: Ints
-    """Last good operation's end, at least a nanosecond later."""
+    """End of the last successful operation, at least 1 ns after the start."""
     moved: Ints
-    """Bytes, more than none."""
+    """Bytes transferred, at least 1."""
 
     @property
     def took_s(self) -> Floats:
-        """Seconds from start to end."""
+        """Durations in seconds."""
         return np.asarray((self.end_ns - self.start_ns) / NS_PER_S, dtype=np.float64)
 
     @property
     def bytes_per_s(self) -> Floats:
-        """Bytes over that time."""
+        """Bytes per second over these durations."""
         return self.moved / self.took_s
 
 
 def function_spans(run: Run) -> Spans:
-    """Return the spans of the functions that are ok and moved bytes."""
+    """Return the spans of the successful functions that transferred bytes."""
     good, count = good_operations(run), len(run.functions["index"])
     operations = {name: run.operations[name][good] for name in ("start_ns", "end_ns", "bytes")}
     function = run.operations["function"][good]
@@ -334,15 +334,15 @@ def function_spans(run: Run) -> Spans:
 
 
 def good_operations(run: Run) -> Mask:
-    """Return which rows of ``operations`` succeeded and are measurements.
+    """Return a mask of the successful measured rows of ``operations``.
 
-    Those of invocations that count, and not of the warm-up.
+    They belong to invocations that count, and not to the warm-up.
     """
     return measured_operations(run) & is_text(run.operations["error"], None)
 
 
 def measured_operations(run: Run) -> Mask:
-    """Return which ``operations`` are measured, failed ones too: all that count but the warm-up."""
+    """Return a mask of measured ``operations``, successful or not, without the warm-up."""
     operations = run.operations
     measured: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
     return measured

@@ -1,6 +1,6 @@
-"""How much a run's own functions disagree: warnings, outliers and stragglers. Pure.
+"""Find variation among the functions of a run: warnings, outliers and stragglers. Pure functions.
 
-Nothing is dropped. A warning says what makes the figures of this run hard to repeat.
+No data is discarded. A warning describes conditions that make the results hard to reproduce.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from serverless_bench.units import NS_PER_S, format_count, format_rate, format_s
 
 STDEV_SHARE: Final = 0.10
 EXTREME_SHARE: Final = 0.50
-"""pyperf warns of a standard deviation of 10 % of the mean, and of a minimum or maximum
-50 % off it (pyperf/_cli.py, ``format_checks``)."""
+"""pyperf warns if the standard deviation exceeds 10 % of the mean, or if the minimum or maximum
+differs from it by 50 % (pyperf/_cli.py, ``format_checks``)."""
 OUTLIER_SCORE: Final = 14.826
-"""hyperfine's threshold for ``|x - median| / MAD``: 10 standard deviations of a normal
+"""Threshold of hyperfine for ``|x - median| / MAD``: 10 standard deviations of a normal
 distribution (hyperfine, outlier_detection.rs)."""
 LEAST_DEVIATION: Final = 0.01
-"""Share of the median that stands for a median absolute deviation of 0."""
+"""Replacement for a median absolute deviation of 0, as a share of the median."""
 START_SPREAD: Final = 0.25
 WORST: Final = 5
 
@@ -38,20 +38,20 @@ class Straggler:
     took_s: float
     worker_id: str | None
     request_ids: tuple[str, ...]
-    """Of its attempts, slowest first: what a store's operator asks for."""
+    """Ids of its attempts, slowest first, as needed by the store's operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variability:
-    """What ``sbench check`` says besides the self-checks."""
+    """Results of ``sbench check`` in addition to the self-checks."""
 
     warnings: tuple[str, ...]
     outliers: tuple[int, ...]
-    """Indices of functions whose time is far from the others'."""
+    """Indices of functions with exceptional durations."""
     max_over_p50: float | None
-    """Of the times of functions."""
+    """Ratio of the maximum and median durations of functions."""
     tail_tax: float | None
-    """Share of the span, pauses left out, that was left when 95 % of the functions were done."""
+    """Share of the span without pauses that remained when 95 % of the functions were done."""
     stragglers: tuple[Straggler, ...]
 
 
@@ -71,10 +71,10 @@ def variability(run: Run, summary: Summary) -> Variability:
 
 
 def scores(values: Floats) -> Floats:
-    """Return how many median absolute deviations each value is off the median.
+    """Return the distance of each value from the median in median absolute deviations.
 
-    Where more than half of the values are equal that deviation is 0, and ``LEAST_DEVIATION``
-    of the median stands for it.
+    If more than half of the values are equal, this deviation is 0, and ``LEAST_DEVIATION`` of the
+    median is used.
     """
     if not len(values):
         return values
@@ -101,22 +101,22 @@ def _spread(rates: Floats) -> Iterator[str]:
 
 
 def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
-    cold, stats, found = summary.cold_starts, summary.attempt_stats, summary.latencies
-    is_steady = summary.steady_bytes_per_s is not None or summary.withheld or found.open_loop
+    cold, stats, latencies = summary.cold_starts, summary.attempt_stats, summary.latencies
+    is_steady = summary.steady_bytes_per_s is not None or summary.withheld or latencies.open_loop
     paused, width_s = format_seconds(summary.paused_s), summary.clocks.width_max_s or 0.0
     remarks = {
-        f"{cold} cold and {summary.ok - cold} warm functions are in one figure": (
+        f"the results mix {cold} cold and {summary.ok - cold} warm functions": (
             0 < cold < summary.ok
         ),
-        f"the run was interrupted: for {paused} nothing was at work, which is in no figure": (
-            summary.paused_s
-        ),
+        f"the run was interrupted: its results exclude {paused} of inactivity": summary.paused_s,
         f"the driver's machine slept {format_seconds(summary.slept_s)}": summary.slept_s,
         f"{stats.failed_attempts} of {stats.attempts} attempts failed": stats.failed_attempts,
         f"the store throttled {format_count(stats.throttled, 'attempt')}": stats.throttled,
-        f"{found.overdue} of {found.due} operations that were due never began": found.overdue,
-        "there is no steady window: never nearly all functions at work for 3 s": not is_steady,
-        f"a clock is known within {format_seconds(width_s)} only, a segment has 1 s": width_s > 1,
+        f"{latencies.overdue} of {latencies.due} operations that were due did not start": (
+            latencies.overdue
+        ),
+        "no steady window: never did nearly all functions run for 3 s": not is_steady,
+        f"a clock is known to within {format_seconds(width_s)}, a segment has 1 s": width_s > 1,
     }
     yield from (remark for remark, holds in remarks.items() if holds)
     if summary.neighbours is not None:
@@ -127,8 +127,8 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         middle_s = float(np.median(times.took_s))
         if spread_s > START_SPREAD * middle_s:
             yield (
-                f"functions began within {format_seconds(spread_s)}, and take"
-                f" {format_seconds(middle_s)}: --gate starts them together"
+                f"functions started within {format_seconds(spread_s)} but take"
+                f" {format_seconds(middle_s)}; --gate starts them at the same time"
             )
 
 
@@ -142,7 +142,7 @@ def _tail_tax(times: Spans, time: Elapsed) -> float | None:
 
 
 def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
-    # None of a run that was loaded without its details.
+    # Empty for a run that was loaded without details.
     names = [name for name in ("start_ns", "end_ns", "request_id") if name in run.attempts]
     took_s = times.took_s
     for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():

@@ -1,6 +1,6 @@
-"""What the client of a run let us see of its requests, and which figures it left us without. Pure.
+"""Determine the details of requests that a run's client exposed, and the missing metrics. Pure.
 
-A figure of something that a client does not show is null, and not a guess: the report names it
+A metric that needs hidden details is null, not estimated, and the report names it
 (docs/decisions/0021-what-clients-show.md).
 """
 
@@ -25,16 +25,16 @@ SEEN: Final[Mapping[str, str]] = {
     "retried_bytes": _FAILED,
     "new_connections": "its connections",
 }
-"""By field of the report, what it is made of, in words."""
+"""Descriptions of the underlying data, by field of the report."""
 SENT: Final = frozenset({"append_array", "put", "write_array"})
-"""Kinds that move bytes to the store."""
+"""Operation kinds that send bytes to the store."""
 
 
 def shown(run: Run) -> frozenset[Shown]:
-    """Return what the run's client showed.
+    """Return the request details that the run's client exposed.
 
-    A run that does not say was imported, and its instants are the log's; which bytes of a write
-    had arrived when, no log says.
+    A run without this information was imported, and its timestamps come from a log. Logs do not
+    record the progress of a write.
     """
     client = run.provenance.get("client", {})
     if "shows" in client:
@@ -43,39 +43,39 @@ def shown(run: Run) -> frozenset[Shown]:
 
 
 def unacknowledged(run: Run) -> Mask:
-    """Return which operations are writes that nobody saw arrive byte by byte.
+    """Return a mask of writes without acknowledged progress.
 
-    Of these no more is known than when they were over: there is no peak, and no burst. Shape
+    Only the end of these writes is known, so neither peak nor burst can be computed. The shape is
     ``(operations,)``.
     """
     return is_one_of(run.operations["kind"], SENT) & (Shown.ACKNOWLEDGED not in shown(run))
 
 
 def unseen_attempts(run: Run) -> Mask:
-    """Return which attempts moved nobody knows how much, if they failed; shape ``(attempts,)``."""
+    """Return a mask of attempts with unknown transfer on failure; shape ``(attempts,)``."""
     status, rows = run.attempts["status"], run.operation_rows(run.attempts)
     progress = run.provenance.get("client", {}).get("progress")
     if progress == "none":
         return np.ones(len(rows), dtype=np.bool_)
     unseen = unacknowledged(run)[rows]
     if progress == "body":
-        # Bytes that came before a read of the body failed are nowhere; an error has no body.
+        # Bytes that arrived before a body read failed are not recorded; errors have no body.
         is_body = (status >= HTTPStatus.OK) & (status < HTTPStatus.MULTIPLE_CHOICES)
         unseen |= is_body & is_one_of(run.operations["kind"], READS)[rows]
     return np.asarray(unseen, dtype=np.bool_)
 
 
 def not_shown(run: Run, good: Mask, retried_bytes: int | None) -> tuple[str, ...]:
-    """Return the fields that are null because the client does not show what they are made of.
+    """Return the fields that are null because the client does not expose the required details.
 
     Parameters
     ----------
     run
         A saved run.
     good
-        Which operations succeeded and count, shape ``(operations,)``.
+        Mask of successful operations that count, shape ``(operations,)``.
     retried_bytes
-        As in the report.
+        Value of this field in the report.
     """
     kinds, seen = run.operations["kind"], shown(run)
     peak, retried = (unacknowledged(run) & good).any(), retried_bytes is None

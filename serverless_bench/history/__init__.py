@@ -1,5 +1,6 @@
-"""Runs recorded in a folder that lives in git, and whether new ones are still as good.
+"""Runs recorded in a folder under version control, and checks of new runs against them.
 
-``check`` has what Python users call. ``recorded`` is one run as a small file, ``folder`` the files,
-``judging`` the statistics, ``showing`` the text of a check and of what is recorded.
+``check`` contains the functions for Python users. ``recorded`` handles the file of a run,
+``folder`` the files of a history, ``judging`` the statistics, ``showing`` the text of checks and
+histories.
 """

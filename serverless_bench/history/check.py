@@ -1,4 +1,4 @@
-"""Record runs in a history, and check new ones against it, or against old ones in turns."""
+"""Record runs in a history, and check new runs against it, or against old runs in turns."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_count
 
 HISTORY: Final = ".sbench-history"
-"""Where runs are recorded, if nobody says."""
+"""Default folder of recorded runs."""
 
 
 def history_add(
@@ -38,45 +38,45 @@ def history_add(
     label: str = "",
     restart: bool = False,
 ) -> dict[Path, bool]:
-    """Record runs in a folder that lives in git, as ``sbench history add`` does.
+    """Record runs in a folder under version control, like ``sbench history add``.
 
-    All are looked at before one is recorded: a run that lost functions, or fails its
-    self-checks, stands for nothing.
+    All runs are validated before the first is recorded: a run that lost functions, or fails its
+    self-checks, is not valid.
 
     Parameters
     ----------
     runs
-        A run, a directory with one or several runs in it, or a list of those.
+        A run, a directory that contains runs, or a list of those.
     history
-        The folder; it is made if it is missing.
+        Folder of the history; created if it does not exist.
     machine
-        Name of this machine, where several have one system and as many processors.
+        Name of this machine, if others have the same system and number of processors.
     label
-        Name of the version that was run, such as a commit.
+        Name of the tested version, such as a commit.
     restart
-        Whether checks shall not look at older runs any more.
+        Whether checks should ignore older runs.
 
     Returns
     -------
     dict
-        By the file of each run: whether it was not there before.
+        For the file of each run, whether it is new.
 
     Raises
     ------
     UsageError
-        If the figures of a run cannot stand for its configuration.
+        If the results of a run are not valid for its configuration.
     ArchiveError
-        If a directory holds no run, or the history cannot be written.
+        If a directory contains no run, or the history is not writable.
 
     Examples
     --------
     >>> [*sbench.history_add([written, again], "history", label="v1").values()]
     [True, True]
     """
-    made, kept = _recorded(runs, machine=machine, label=label), History(Path(history))
+    recorded_runs, folder = _recorded(runs, machine=machine, label=label), History(Path(history))
     if restart:
-        made = with_restart(made)
-    return {kept.path / run.key / run.file_name: kept.add(run) for run in made}
+        recorded_runs = with_restart(recorded_runs)
+    return {folder.path / run.key / run.file_name: folder.add(run) for run in recorded_runs}
 
 
 def history_check(
@@ -89,36 +89,36 @@ def history_check(
     power: float = LOSS,
     machine: str = "",
 ) -> HistoryCheck:
-    """Say whether new runs are as good as recorded ones, as ``sbench history check`` does.
+    """Judge whether new runs are as good as recorded runs, like ``sbench history check``.
 
     Parameters
     ----------
     runs
-        One run or several of one configuration, as in ``history_add``.
+        Runs of the same configuration; see ``history_add``.
     history
-        The folder with the recorded runs.
+        Folder with the recorded runs.
     against
-        Key of the recorded runs, or a part of it; None for those of the same configuration.
+        Key of the recorded runs, or a unique part of it; None selects the same configuration.
     metrics
-        Figures to check, as in ``compare``.
+        Metrics to check; see ``compare``.
     tolerance
-        Loss from which on it matters: 0.05 for 5 %.
+        Smallest relevant loss: 0.05 for 5 %.
     power
-        Loss to say the power for.
+        Loss for which to report the power.
     machine
-        As in ``history_add``.
+        See ``history_add``.
 
     Returns
     -------
     HistoryCheck
-        Passed, regressed or undecided; docs/history.md says what the verdicts promise.
+        Passed, regressed or undecided; docs/history.md documents the guarantees.
 
     Raises
     ------
     UsageError
-        If the runs are of several configurations, lack a figure, or cannot be recorded.
+        If the runs differ in configuration, lack a metric, or cannot be recorded.
     ArchiveError
-        If there is no history.
+        If the history does not exist.
 
     Examples
     --------
@@ -126,11 +126,11 @@ def history_check(
     'undecided'
     """
     _check_asked(metrics, tolerance, power)
-    new, kept = _recorded(runs, machine=machine), History(Path(history))
-    keys = kept.keys()
-    key = new[0].key if against is None else kept.find(against)
+    new, folder = _recorded(runs, machine=machine), History(Path(history))
+    keys = folder.keys()
+    key = new[0].key if against is None else folder.find(against)
     return against_recorded(
-        kept.runs(key) if key in keys else [],
+        folder.runs(key) if key in keys else [],
         new,
         key=key,
         figures=metrics,
@@ -158,20 +158,20 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
     on_run: OnRun = lambda *_: None,
     listener: Listener | None = None,
 ) -> HistoryCheck:
-    """Run old and new in turns, and say whether new is as good as old.
+    """Run old and new alternately, and judge whether new is as good as old.
 
-    As ``sbench history check --old --new`` does.
+    Equivalent to ``sbench history check --old --new``.
 
     Parameters
     ----------
     old, new
-        A job, or a command that makes one run, as in ``"old/bin/sbench write --number 4"``.
+        A job, or a command that creates one run, such as ``"old/bin/sbench write --number 4"``.
     directory, keys
-        As in ``ab``; runs lie in ``old`` and ``new``.
+        See ``ab``; the runs are in ``old`` and ``new``.
     metrics, tolerance, power, machine
-        As in ``history_check``.
+        See ``history_check``.
     blocks, warm_up_blocks, allow, seed, keep, resume, on_run, listener
-        As in ``ab``.
+        See ``ab``.
 
     Returns
     -------
@@ -181,9 +181,9 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
     Raises
     ------
     UsageError
-        If there are too few blocks, or old and new do not do the same work.
+        If there are too few blocks, or old and new differ in their work.
     SbenchError
-        If a run does not come to a good end; ``exit_code`` is that run's.
+        If a run fails; ``exit_code`` is the exit code of that run.
 
     Examples
     --------
@@ -217,12 +217,12 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
 
 
 def _check_asked(metrics: Sequence[str], tolerance: float, power: float) -> None:
-    """Refuse figures that cannot be compared, and a power for a loss that does not matter.
+    """Reject metrics that cannot be compared, and a power for an irrelevant loss.
 
     Raises
     ------
     UsageError
-        If there is one.
+        If a metric or the power is invalid.
     PluginError
         If SciPy is not installed.
     """
@@ -232,7 +232,7 @@ def _check_asked(metrics: Sequence[str], tolerance: float, power: float) -> None
     if power <= tolerance:
         raise UsageError(
             f"`power` {power:g} is not above `tolerance` {tolerance:g}",
-            hint="what does not matter is not looked for: a loss of 10% with a tolerance of 5%",
+            hint="choose a larger loss, for example 10% with a tolerance of 5%",
         )
 
 
@@ -241,7 +241,7 @@ def _recorded(runs: Runs, *, machine: str, label: str = "") -> list[RecordedRun]
 
 
 def against_recorded(
-    known: Sequence[RecordedRun],
+    recorded_runs: Sequence[RecordedRun],
     new: Sequence[RecordedRun],
     *,
     key: str,
@@ -249,31 +249,31 @@ def against_recorded(
     tolerance: float,
     loss: float,
 ) -> HistoryCheck:
-    """Check new runs, as one session, against those that are recorded.
+    """Check new runs, as a session, against recorded runs.
 
     Parameters
     ----------
     known
-        The recorded runs, by age; those that are new ones do not count.
+        Recorded runs, by age; runs that are also in ``new`` are ignored.
     new
-        One run or several of one configuration.
+        Runs of the same configuration.
     key
-        Of the recorded runs.
+        Key of the recorded runs.
     figures, tolerance, loss
-        As `judge` has them.
+        See ``judge``.
 
     Raises
     ------
     UsageError
-        If the new runs are of several configurations, or lack a figure.
+        If the new runs differ in configuration, or lack a metric.
     """
     _check_new(new, figures)
     ids = {run.run_id for run in new}
-    others = [run for run in known if run.run_id not in ids]
+    others = [run for run in recorded_runs if run.run_id not in ids]
     old = of_the_same_work(others, new)
     number = len(others) - len(old)
-    why = "left out: of other work, or from before a restart"
-    left_out = (f"{format_count(number, 'recorded run')} {why}",) if number else ()
+    reason = "left out: of other work, or from before a restart"
+    left_out = (f"{format_count(number, 'recorded run')} {reason}",) if number else ()
     return HistoryCheck(
         key=key,
         in_turns=False,
@@ -288,30 +288,31 @@ def against_recorded(
 
 
 def _check_new(new: Sequence[RecordedRun], figures: Sequence[str]) -> None:
-    """Refuse runs that are not of one configuration, or lack a figure.
+    """Reject runs of different configurations or work, or without a metric.
 
     Raises
     ------
     UsageError
-        If they are not, or do.
+        If the runs are rejected.
     """
     keys = sorted({run.key for run in new})
-    hint = "check those of one at a time"
+    hint = "check each of them separately"
     if len(keys) > 1:
-        raise UsageError(f"the runs are of several configurations: {', '.join(keys)}", hint=hint)
+        raise UsageError(f"the runs have different configurations: {', '.join(keys)}", hint=hint)
     if len(of_the_same_work(new, new)) < len(new):
         raise UsageError("the runs moved different amounts of bytes", hint=hint)
     for run in new:
         for name in figures:
             if name not in run.figures:
-                known = ", ".join(sorted(run.figures))
+                available = ", ".join(sorted(run.figures))
                 raise UsageError(
-                    f"the run {run.run_id} has no {name}", hint=f"choose another --metric: {known}"
+                    f"the run {run.run_id} has no {name}",
+                    hint=f"choose another --metric: {available}",
                 )
 
 
 def _new_versions(old: Sequence[RecordedRun], new: Sequence[RecordedRun]) -> Iterator[str]:
-    """Yield which versions the new runs have and no old one had."""
+    """Yield descriptions of versions that only the new runs have."""
     for name in dict.fromkeys(name for run in new for name in run.versions):
         before = {run.versions.get(name) for run in old}
         now = sorted({run.versions[name] for run in new if name in run.versions} - before)

@@ -1,7 +1,7 @@
-"""The folder of a history: a folder for each key, a file for each run.
+"""The folder of a history: a subfolder per key, and a file per run.
 
-Nobody changes a file, and no file lists others, so two branches that both add runs merge
-without a conflict. What lies there may be anybody's: files are regular, small and checked.
+Files are never changed and do not refer to each other, so two branches that add runs merge without
+conflicts. The content may come from other users: only small regular files are read, and validated.
 """
 
 import os
@@ -16,75 +16,75 @@ from serverless_bench.rundir.files import open_file, replacing
 
 _MOST_BYTES: Final = 64 << 10
 _MOST_RUNS: Final = 10_000
-"""Of one key; nightly runs of 27 years."""
-_HINT: Final = "take it out, or bring back what `sbench history add` wrote: git log has it"
+"""Maximum number of runs of a key, enough for nightly runs over 27 years."""
+_HINT: Final = "remove it, or restore the file of `sbench history add` from git"
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What was recorded below a directory."""
+    """The runs recorded in a directory."""
 
     path: Path
 
     def keys(self) -> list[str]:
-        """Return the keys that have a folder, sorted.
+        """Return the keys that have a folder, in sorted order.
 
         Raises
         ------
         ArchiveError
-            If the folder cannot be read, or a link stands in it for a folder.
+            If the folder cannot be read, or contains a symbolic link.
         """
         return sorted(entry.name for entry in self._entries(self.path) if KEY.fullmatch(entry.name))
 
     def find(self, name: str) -> str:
-        """Return the key that a user means: all of it, or a part that one key alone has.
+        """Return the key with a name, or with a unique part of it.
 
         Raises
         ------
         UsageError
-            If it is no key's, or several keys'.
+            If no key or more than one key matches.
         """
         keys = self.keys()
-        found = [name] if name in keys else [key for key in keys if name in key]
-        if len(found) == 1:
-            return found[0]
-        what = "several keys have" if found else "no key has"
+        matches = [name] if name in keys else [key for key in keys if name in key]
+        if len(matches) == 1:
+            return matches[0]
+        problem = "multiple keys have" if matches else "no key has"
         raise UsageError(
-            f"{what} {name!r} in {self.path}", hint="sbench history show lists the keys"
+            f"{problem} {name!r} in {self.path}", hint="sbench history show lists the keys"
         )
 
     def runs(self, key: str) -> list[RecordedRun]:
-        """Return the runs of a key, the oldest first; none if there is no such key.
+        """Return the runs of a key, oldest first; empty if the key does not exist.
 
         Raises
         ------
         ArchiveError
-            If a file is none that ``add`` wrote.
+            If a file was not written by ``add``.
         """
         folder = self.path / key
         if not folder.is_dir():
             return []
-        found: dict[str, RecordedRun] = {}
+        runs_by_id: dict[str, RecordedRun] = {}
         for entry in self._entries(folder):
             if not entry.name.endswith(".json"):
                 continue
             run = _read(folder / entry.name)
             if run.key != key:
-                raise ArchiveError(f"{folder / entry.name} is of the key {run.key}", hint=_HINT)
-            if run.run_id in found:
+                raise ArchiveError(f"{folder / entry.name} has the key {run.key}", hint=_HINT)
+            if run.run_id in runs_by_id:
                 raise ArchiveError(
-                    f"{folder / entry.name} is a run that another file has", hint=_HINT
+                    f"{folder / entry.name} is a duplicate of another file", hint=_HINT
                 )
-            found[run.run_id] = run
-        return sorted(found.values(), key=lambda run: (run.created_ns, run.run_id))
+            runs_by_id[run.run_id] = run
+        return sorted(runs_by_id.values(), key=lambda run: (run.created_ns, run.run_id))
 
     def add(self, run: RecordedRun) -> bool:
-        """Write a run; return whether it was not there before.
+        """Write a run; return whether it was new.
 
         Raises
         ------
         ArchiveError
-            If its file cannot be written.
+            If the file cannot be written.
         """
         folder = self.path / run.key
         try:
@@ -101,7 +101,7 @@ class History:
         return True
 
     def _entries(self, folder: Path) -> Iterator["os.DirEntry[str]"]:
-        """Yield what lies in a folder; hidden files are none of ours."""
+        """Yield the entries of a folder, except hidden files."""
         try:
             with os.scandir(folder) as listed:
                 for number, entry in enumerate(listed):
@@ -118,7 +118,7 @@ class History:
         except FileNotFoundError:
             raise ArchiveError(
                 f"there is no history in {folder}",
-                hint="sbench history add RUN begins one; --history says where it lies",
+                hint="sbench history add RUN creates one; --history sets its location",
             ) from None
         except OSError as exc:
             raise ArchiveError(f"cannot read {folder}: {exc.strerror}") from exc
@@ -140,5 +140,5 @@ def _read(path: Path) -> RecordedRun:
 
 def _link(path: Path) -> ArchiveError:
     return ArchiveError(
-        f"{path} is a symbolic link", hint="nothing outside of a history is read or written"
+        f"{path} is a symbolic link", hint="a history only uses files in its own folder"
     )

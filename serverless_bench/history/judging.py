@@ -1,17 +1,18 @@
-"""Whether new runs are as good as old ones. Pure: recorded or measured figures in, a verdict out.
+"""Judge whether new runs are as good as old runs. Pure: metrics in, verdicts out.
 
-Runs that were made in turns are compared block by block, as ``ab`` and experiments do: what
-makes a whole block slow goes out of a ratio.
+Runs in turns are compared within blocks, as in ``ab`` and experiments: disturbances of a full block
+cancel out of a ratio.
 
-Recorded runs were made at other times, so what counts there is the session, not the run: runs
-of one hour share its store, its network and its neighbours. A new session is held against
-what the recorded ones let expect of one more (``statistics.sessions``). That is a test of
-normal levels. Machines of two kinds are none, so a session regressed only if it is below every
-recorded one, too: of 30 and one more that do not differ, the last is the lowest in 3 %.
+Recorded runs were made at different times, so the unit of replication is the session: runs within
+an hour share the state of the store, the network and other load. A new session is compared with the
+distribution expected from the recorded sessions (``statistics.sessions``). This test assumes
+normally distributed levels. Two kinds of machines violate this assumption, so a session has only
+regressed if it is also below all recorded sessions: among 31 equal sessions, the last is the lowest
+with a probability of 3 %.
 
-All figures that are checked are one family: the chance of one false alarm or more is at most
-5 %, by Holm's procedure. "Passed" needs no correction: it is said if every single figure was
-shown to have lost less than the tolerance, so that it is wrong only if that one test is.
+All checked metrics form a family: the probability of any false alarm is at most 5 %, by Holm's
+procedure. "Passed" needs no correction: it requires that every metric has lost less than the
+tolerance, so it is only incorrect if each of these tests is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,55 +35,55 @@ from serverless_bench.units import NS_PER_S
 DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "t99_s")
 TOLERANCE: Final = 0.05
 LOSS: Final = 0.1
-"""For which the power is stated, if the user does not say."""
+"""Default of the loss for which the power is stated."""
 SESSION_S: Final = 3600
-"""Runs that began within so much time of the first one are one observation."""
+"""Runs that start within this time of the first run belong to the same session."""
 MIN_SESSIONS: Final = 6
 MOST_SESSIONS: Final = 30
-"""The last ones, with which a new one is compared: what a store was a year ago is another store."""
+"""Number of latest sessions used for a comparison, because stores change over the years."""
 _ALIKE: Final = 0.01
-"""Relative difference of the bytes moved, up to which runs do the same work."""
+"""Maximum relative difference in transferred bytes between runs of the same work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureEvidence:
-    """What old and new runs say of one figure, before it is judged."""
+    """Evidence of old and new runs on a metric, before it is judged."""
 
     figure: str
     old: float | None
     new: float
-    """Geometric means, in the figure's own unit; of recorded runs, over the sessions; None if
-    there is no old run."""
+    """Geometric means in the unit of the metric; for recorded runs, of the sessions. ``old`` is
+    None without old runs."""
     gain: RatioEstimate | None
-    """New over old, as if more were better. None if there are too few."""
+    """Ratio of new to old, oriented so that larger is better. None if there are too few."""
     lowest: bool = True
-    """Whether the new session is worse than every recorded one."""
+    """Whether the new session is worse than all recorded sessions."""
     recorded: SessionSpread | None = None
-    """None of blocks."""
+    """Spread of the recorded sessions; None for blocks."""
     runs: int = 1
-    """In the new session."""
+    """Number of runs in the new session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One figure, judged as one of all that are checked."""
+    """Verdict on a metric as part of the family of checked metrics."""
 
     evidence: FigureEvidence
     verdict: Verdict
     p: float
-    """Of no difference, adjusted for all figures."""
+    """p-value of no difference, adjusted for all metrics."""
     interval: Interval | None
-    """Of new over old as if more were better, two-sided at 95 %."""
+    """Two-sided 95 % interval of new to old, oriented so that larger is better."""
     power: float
-    """Share of such checks that find the loss."""
+    """Probability that such a check detects the loss."""
     needed: int | None
-    """Blocks, or recorded sessions, that find it in 9 of 10; None if no such number does."""
+    """Blocks or recorded sessions for a power of 90 %; None if no supported number is enough."""
 
 
 def by_block(
     figures: Sequence[str], old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]]
 ) -> list[FigureEvidence]:
-    """Return the evidence of runs made in turns: one number per figure and block and side."""
+    """Return the evidence of runs in turns, with a value per metric, block and side."""
     evidence = []
     for figure in figures:
         a, b = _logs(old[figure]), _logs(new[figure])
@@ -101,15 +102,17 @@ def by_block(
 def of_recorded(
     figures: Sequence[str], old: Sequence[RecordedRun], new: Sequence[RecordedRun]
 ) -> list[FigureEvidence]:
-    """Return the evidence of new runs, taken as one session, beside recorded ones by age."""
-    known = sessions(old)[-MOST_SESSIONS:]
-    return [_of_sessions(figure, known, new) for figure in figures]
+    """Return the evidence of new runs, as a session, compared with recorded runs by age."""
+    recorded_sessions = sessions(old)[-MOST_SESSIONS:]
+    return [_of_sessions(figure, recorded_sessions, new) for figure in figures]
 
 
 def _of_sessions(
-    figure: str, known: Sequence[Sequence[RecordedRun]], new: Sequence[RecordedRun]
+    figure: str, recorded_sessions: Sequence[Sequence[RecordedRun]], new: Sequence[RecordedRun]
 ) -> FigureEvidence:
-    values = [[run.figures[figure] for run in runs if figure in run.figures] for runs in known]
+    values = [
+        [run.figures[figure] for run in runs if figure in run.figures] for runs in recorded_sessions
+    ]
     old = [_logs(session) for session in values if session]
     now = _logs([run.figures[figure] for run in new if figure in run.figures])
     if not len(now):
@@ -133,17 +136,17 @@ def _of_sessions(
 
 
 def sessions(runs: Sequence[RecordedRun]) -> list[list[RecordedRun]]:
-    """Return runs, by age, in the sessions that they were made in."""
-    found: list[list[RecordedRun]] = []
+    """Group runs, ordered by age, into sessions."""
+    grouped: list[list[RecordedRun]] = []
     for run in runs:
-        if not found or run.created_ns - found[-1][0].created_ns > SESSION_S * NS_PER_S:
-            found.append([])
-        found[-1].append(run)
-    return found
+        if not grouped or run.created_ns - grouped[-1][0].created_ns > SESSION_S * NS_PER_S:
+            grouped.append([])
+        grouped[-1].append(run)
+    return grouped
 
 
 def of_the_same_work(old: Sequence[RecordedRun], new: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the old runs since the last restart that moved as many bytes as the new ones."""
+    """Return the old runs since the last restart with as many transferred bytes as the new runs."""
     places = [number for number, run in enumerate(old) if run.restart]
     since = old[places[-1] :] if places else old
     if any(run.bytes is None for run in new):
@@ -157,45 +160,47 @@ def of_the_same_work(old: Sequence[RecordedRun], new: Sequence[RecordedRun]) -> 
 def judge(
     evidence: Sequence[FigureEvidence], *, tolerance: float = TOLERANCE, loss: float = LOSS
 ) -> list[Finding]:
-    """Judge all figures as one family.
+    """Judge all metrics as a family.
 
     Parameters
     ----------
     evidence
-        Of each figure.
+        Evidence for each metric.
     tolerance
-        Loss from which on it matters: with 0.05, rates down to 1/1.05 and times up to 1.05.
+        Smallest relevant loss: with 0.05, rates down to 1/1.05 and times up to 1.05.
     loss
-        For which to say how often such a check finds it.
+        Loss for which to compute the power of the check.
     """
-    p = holm({one.figure: 1.0 if one.gain is None else one.gain.p_different() for one in evidence})
+    p = holm(
+        {item.figure: 1.0 if item.gain is None else item.gain.p_different() for item in evidence}
+    )
     limit, tests = log1p(tolerance), len(evidence)
     return [
         Finding(
-            evidence=one,
-            verdict=_verdict(one, p[one.figure], limit),
-            p=p[one.figure],
-            interval=None if one.gain is None else one.gain.interval(),
-            power=_power(one.gain, tests, tolerance, loss),
-            needed=_needed(one, tests, tolerance, loss),
+            evidence=item,
+            verdict=_verdict(item, p[item.figure], limit),
+            p=p[item.figure],
+            interval=None if item.gain is None else item.gain.interval(),
+            power=_power(item.gain, tests, tolerance, loss),
+            needed=_needed(item, tests, tolerance, loss),
         )
-        for one in evidence
+        for item in evidence
     ]
 
 
 def overall(findings: Sequence[Finding]) -> Verdict:
-    """Return the verdict of a check: one figure that regressed is enough."""
+    """Return the overall verdict; a single regressed metric is enough to regress."""
     from_good_to_bad = (Verdict.PASSED, Verdict.UNDECIDED, Verdict.REGRESSED)
     verdicts = (finding.verdict for finding in findings)
     return max(verdicts, key=from_good_to_bad.index, default=Verdict.PASSED)
 
 
-def _verdict(one: FigureEvidence, p: float, limit: float) -> Verdict:
-    if one.gain is None:
+def _verdict(item: FigureEvidence, p: float, limit: float) -> Verdict:
+    if item.gain is None:
         return Verdict.UNDECIDED
-    if p <= ALPHA and one.gain.mean < -limit and one.lowest:
+    if p <= ALPHA and item.gain.mean < -limit and item.lowest:
         return Verdict.REGRESSED
-    return Verdict.PASSED if one.gain.p_above(-limit) <= ALPHA else Verdict.UNDECIDED
+    return Verdict.PASSED if item.gain.p_above(-limit) <= ALPHA else Verdict.UNDECIDED
 
 
 def _power(gain: RatioEstimate | None, tests: int, tolerance: float, loss: float) -> float:
@@ -205,16 +210,16 @@ def _power(gain: RatioEstimate | None, tests: int, tolerance: float, loss: float
     return found_share(error, gain.freedom, tests, ratio=1 / (1 - loss), threshold=tolerance)
 
 
-def _needed(one: FigureEvidence, tests: int, tolerance: float, loss: float) -> int | None:
-    if one.gain is None:
+def _needed(item: FigureEvidence, tests: int, tolerance: float, loss: float) -> int | None:
+    if item.gain is None:
         return None
-    times = spread_factor(one.gain.freedom)
-    about = {"ratio": 1 / (1 - loss), "threshold": tolerance}
-    if one.recorded is None:
-        return rounds_needed(one.gain.sd * times, tests, **about)
+    times = spread_factor(item.gain.freedom)
+    condition = {"ratio": 1 / (1 - loss), "threshold": tolerance}
+    if item.recorded is None:
+        return rounds_needed(item.gain.sd * times, tests, **condition)
     for number in range(MIN_SESSIONS, MOST_SESSIONS + 1):
-        gain = one.recorded.one_more(0.0, one.runs, number)
-        if found_share(gain.error * times, gain.freedom, tests, **about) >= ENOUGH:
+        gain = item.recorded.one_more(0.0, item.runs, number)
+        if found_share(gain.error * times, gain.freedom, tests, **condition) >= ENOUGH:
             return number
     return None
 
@@ -228,8 +233,8 @@ def _as_gain(figure: str, ratio: RatioEstimate) -> RatioEstimate:
 
 
 def ratio_of(finding: Finding) -> float | None:
-    """Return new over old in the figure's own direction; None if there is nothing old."""
-    one, gain = finding.evidence, finding.evidence.gain
+    """Return the ratio of new to old in the orientation of the metric; None without old runs."""
+    evidence, gain = finding.evidence, finding.evidence.gain
     if gain is None:
-        return None if one.old is None else one.new / one.old
+        return None if evidence.old is None else evidence.new / evidence.old
     return exp(gain.mean if more_is_better(finding.evidence.figure) else -gain.mean)

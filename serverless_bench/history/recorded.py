@@ -1,4 +1,4 @@
-"""One run in a few hundred bytes: what makes it comparable, and its figures."""
+"""The file of a recorded run: the data that makes it comparable, and its metrics."""
 
 import json
 import re
@@ -36,24 +36,24 @@ FIGURES: Final = (
     "cpu_s_per_gib",
     "max_rss_bytes",
 )
-"""Metrics that are kept of a run, as far as it has them."""
+"""Metrics that are recorded if a run has them."""
 KEY: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,150}-[0-9a-f]{12}")
 MAX_LABEL: Final = 100
 
 _DIGITS: Final = 7
-"""Of a figure: more than any clock has, and a file that says the same wherever it is made."""
+"""Significant digits of a metric: more precise than any clock, and reproducible in text."""
 _MAY_CHANGE: Final = re.compile(
     r"(?:name|seed|link|deadline|start_timeout|gate_timeout|endpoints|control"
     r"|transfer\.timeout|load\.code|target\.(?:bucket|prefix|endpoint_url|store))(?:\..*)?"
 )
-"""Settings that make no other job of it; where the store is, `_store` says."""
+"""Settings that do not change the job; the location of the store is in `_store`."""
 _ALWAYS: Final = frozenset({"workload", "executor", "number", "target.client"})
-"""Settings that count also where they are what a job has by itself."""
+"""Settings that are part of the key even if they have their defaults."""
 _SHOWN: Final = (
     *("workload", "target.client", "executor", "number", "objects", "size", "load.threads"),
     *("duration", "load.rate"),
 )
-"""Settings that a reader of the file sees by name; the key has all."""
+"""Settings shown by name in the file; the key covers all settings."""
 _ARCHITECTURES: Final = frozenset(
     {"aarch64", "AMD64", "arm64", "i686", "ppc64le", "riscv64", "s390x", "x86_64"}
 )
@@ -66,58 +66,58 @@ _Figure = Annotated[float, msgspec.Meta(gt=1e-9, lt=1e15)]
 
 
 class RecordedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run of a history, as its file has it."""
+    """A run of a history, as stored in its file."""
 
     schema: int
     run_id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     created_ns: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-    """When it began, on its driver's clock."""
+    """Start time, on the driver's clock."""
     key: Annotated[str, msgspec.Meta(max_length=200)]
-    """The same for runs that may be held against each other."""
+    """Identifier shared by comparable runs."""
     job: dict[_Name, _Word | _Count | _Number | None]
     machine: dict[_Name, _Word | _Count | _Number | None]
     versions: dict[_Name, _Word]
-    """What was under test: it may differ from run to run."""
+    """Versions under test, which may differ between runs."""
     bytes: _Count | None
-    """That were moved; None where time decides how many."""
+    """Bytes transferred; None if they depend on the duration."""
     figures: Annotated[dict[_Name, _Figure], msgspec.Meta(min_length=1)]
     label: Annotated[str, msgspec.Meta(max_length=MAX_LABEL)] = ""
-    """What the user calls the version that was run."""
+    """User's name for the tested version."""
     restart: bool = False
-    """Whether a check takes no run that was made before this one."""
+    """Whether checks ignore all earlier runs."""
 
     @property
     def file_name(self) -> str:
-        """The file of a run: two branches that add runs never write one file."""
+        """Name of the file, which is unique, so that branches do not conflict."""
         return f"{utc_stamp(self.created_ns)}-{_digest(self.run_id)}.json"
 
     def to_text(self) -> str:
-        """Return the text of the file, the same wherever it is made."""
+        """Return the text of the file, which is deterministic."""
         return json.dumps(msgspec.to_builtins(self), indent=1, sort_keys=True) + "\n"
 
 
 def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
-    """Return what a history keeps of a run.
+    """Return the record of a run for a history.
 
     Parameters
     ----------
     run
-        A run that came to a good end.
+        A valid, completed run.
     machine
-        Name of the machine, where several have as many processors and one system.
+        Name of the machine, if others have the same system and number of processors.
     label
-        As the field says.
+        See the field.
 
     Raises
     ------
     UsageError
-        If its figures cannot stand for its configuration, or it has none.
+        If its results are not valid for its configuration, or it has none.
     """
     for name, text in (("machine", machine), ("label", label)):
         check_text(name, text, most=MAX_LABEL)
     measured = measured_run(run)
     if measured.summary.simulated is not None:
-        raise UsageError(f"{run.path} was simulated: no store was as fast as that")
+        raise UsageError(f"{run.path} was simulated: its results are not measurements")
     figures = {}
     for name in FIGURES:
         try:
@@ -127,11 +127,11 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
         if isfinite(value):
             figures[name] = float(f"{value:.{_DIGITS}g}")
     if not figures:
-        raise UsageError(f"{run.path} has no figure that could be recorded")
+        raise UsageError(f"{run.path} has no metric to record")
     job, about = run.job, _machine(run.provenance, machine)
     settings, store = dict(flattened(asdict(job))), _store(job.target)
     place = {"machine": about, "store": store, "endpoints": len(job.endpoints)}
-    made = RecordedRun(
+    recorded = RecordedRun(
         schema=SCHEMA,
         run_id=run.run_id,
         created_ns=run.created_ns,
@@ -144,14 +144,14 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
         label=label,
     )
     try:
-        return parse(made.to_text().encode())
+        return parse(recorded.to_text().encode())
     except ValueError as exc:
-        # Of a run directory that is somebody else's, or of a plugin with a strange name.
+        # The run directory may come from another user, or from a plugin with an invalid name.
         raise UsageError(f"{run.path} cannot be recorded: {exc}") from None
 
 
 def with_restart(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs, with a restart at the oldest one of each key."""
+    """Return the runs, with a restart at the oldest run of each key."""
     first = {run.key: run for run in sorted(runs, key=lambda run: -run.created_ns)}
     return [
         msgspec.structs.replace(run, restart=True) if run is first[run.key] else run for run in runs
@@ -159,18 +159,18 @@ def with_restart(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
 
 
 def _counting(job: JobSpec) -> dict[str, Any]:
-    """Return the settings that make a job what it is.
+    """Return the settings that define a job.
 
-    Those that are as they are without being said do not count: a setting that a later version
-    adds leaves the keys of older runs as they are.
+    Settings with their default values are omitted, so that a setting added in a later version does
+    not change the keys of older runs.
     """
-    usual = DescribedJob(workload="write", target=Target(bucket="any"), number=1)
-    unsaid = dict(flattened(asdict(usual)))
+    default_job = DescribedJob(workload="write", target=Target(bucket="any"), number=1)
+    defaults = dict(flattened(asdict(default_job)))
     return {
         name: value
         for name, value in flattened(asdict(job))
         if not _MAY_CHANGE.fullmatch(name)
-        and (name in _ALWAYS or name not in unsaid or value != unsaid[name])
+        and (name in _ALWAYS or name not in defaults or value != defaults[name])
     }
 
 
@@ -185,7 +185,7 @@ def _digest(text: str) -> str:
 
 
 def _store(target: Target) -> str:
-    """Return which store it is: not its port, its bucket, or who may use it."""
+    """Return a description of the store without its port, bucket or credentials."""
     directory = " directory bucket" if zone_of(target.bucket) else ""
     if target.store is not None:
         return f"{target.store} here"
@@ -197,7 +197,7 @@ def _store(target: Target) -> str:
 
 
 def _machine(provenance: Mapping[str, Any], name: str) -> dict[str, str | float | None]:
-    """Return what tells machines apart, and is the same after an update of the system."""
+    """Return properties that distinguish machines and survive system updates."""
     words = str(provenance.get("platform") or "").split("-")
     system = " ".join((words[0][:32], *(word for word in words if word in _ARCHITECTURES)))
     cpus = provenance.get("cpus")
@@ -209,25 +209,25 @@ def _machine(provenance: Mapping[str, Any], name: str) -> dict[str, str | float 
 
 
 def _versions(provenance: Mapping[str, Any], job: JobSpec) -> dict[str, str]:
-    """Return the versions that a reader looks for first."""
+    """Return the most relevant versions."""
     libraries = provenance.get("libraries")
     library = job.load.library or job.target.client
-    found = {
+    versions = {
         "sbench": provenance.get("sbench"),
         "git_commit": provenance.get("git_commit"),
         "python": provenance.get("python"),
         library: libraries.get(library) if isinstance(libraries, Mapping) else None,
     }
-    return {name: version[:64] for name, version in found.items() if isinstance(version, str)}
+    return {name: version[:64] for name, version in versions.items() if isinstance(version, str)}
 
 
 def parse(text: bytes) -> RecordedRun:
-    """Return the run that a file of a history holds.
+    """Return the run stored in a file of a history.
 
     Raises
     ------
     ValueError
-        If it is none; it says why, and names the field.
+        If the file is not valid; it gives the reason and names the field.
     """
     try:
         data = msgspec.json.decode(text)
@@ -236,23 +236,23 @@ def parse(text: bytes) -> RecordedRun:
             and isinstance(data.get("schema"), int)
             and data["schema"] > SCHEMA
         ):
-            raise ValueError("it is of a newer sbench, update this one")
-        found = check(data, RecordedRun)
+            raise ValueError("it was written by a newer sbench; upgrade this one")
+        run = check(data, RecordedRun)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise ValueError(f"it is no JSON: {exc}") from None
-    if not KEY.fullmatch(found.key):
-        raise ValueError("`key` is none that sbench makes")
-    if not found.figures.keys() & set(FIGURES):
-        raise ValueError("`figures` has none that is known")
-    for name, value in _texts(found):
+        raise ValueError(f"it is not JSON: {exc}") from None
+    if not KEY.fullmatch(run.key):
+        raise ValueError("`key` is not a valid key")
+    if not run.figures.keys() & set(FIGURES):
+        raise ValueError("`figures` has no known metric")
+    for name, value in _texts(run):
         if not value.isprintable():
             raise ValueError(f"`{name}` has characters that cannot be printed")
-    return found
+    return run
 
 
-def _texts(found: RecordedRun) -> Iterator[tuple[str, str]]:
-    yield from (("run_id", found.run_id), ("label", found.label))
-    for part in (found.job, found.machine, found.versions):
+def _texts(run: RecordedRun) -> Iterator[tuple[str, str]]:
+    yield from (("run_id", run.run_id), ("label", run.label))
+    for part in (run.job, run.machine, run.versions):
         yield from ((name, value) for name, value in part.items() if isinstance(value, str))

@@ -1,4 +1,4 @@
-"""A check, and what a history holds, as text, Markdown or JSON."""
+"""Format checks and histories as text, Markdown or JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count
 
 _NOT_IN_TURNS: Final = (
-    "recorded runs were made at other times: a change of the store, the network or the machine"
-    " looks like one of the code; where the old version still runs, --old and --new take turns"
+    "recorded runs were made at other times: changes of the store, the network or the machine"
+    " look like changes of the code; if the old version still runs, use --old and --new"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCheck(Printed):
-    """What a check of new runs found; ``print`` shows it as ``sbench history check`` does.
+    """Result of a check of new runs; ``print`` shows it like ``sbench history check``.
 
     Examples
     --------
@@ -47,26 +47,26 @@ class HistoryCheck(Printed):
 
     key: str
     in_turns: bool
-    """Whether old and new were run in turns, and not held against what was recorded."""
+    """Whether old and new ran in turns, instead of a comparison with recorded runs."""
     old: str
-    """What the new runs are held against, in words."""
+    """Description of the runs that the new runs are compared with."""
     new: str
     tolerance: float
     loss: float
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
-    """Settings and versions that differ, and what was left out, in words."""
+    """Descriptions of settings and versions that differ, and of excluded runs."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines("text"))
 
     @property
     def verdict(self) -> Verdict:
-        """Of all figures."""
+        """Overall verdict on all metrics."""
         return overall(self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document of ``--format json``; docs/history.md lists its fields."""
+        """Return the JSON document of ``--format json``; docs/history.md lists its fields."""
         return {
             "verdict": self.verdict.value,
             "key": self.key,
@@ -104,16 +104,16 @@ class HistoryCheck(Printed):
         ]
 
     def _cells(self, finding: Finding) -> tuple[str, ...]:
-        one, inside, ratio = finding.evidence, _interval(finding), ratio_of(finding)
+        evidence, bounds, ratio = finding.evidence, _interval(finding), ratio_of(finding)
         return (
-            one.figure,
-            "-" if one.old is None else format_metric(one.figure, one.old),
-            format_metric(one.figure, one.new),
+            evidence.figure,
+            "-" if evidence.old is None else format_metric(evidence.figure, evidence.old),
+            format_metric(evidence.figure, evidence.new),
             "-" if ratio is None else f"x{ratio:.3f}",
-            "-" if inside is None else f"{inside[0]:.3f} to {inside[1]:.3f}",
-            "-" if one.gain is None else f"{finding.p:.2g}",
+            "-" if bounds is None else f"{bounds[0]:.3f} to {bounds[1]:.3f}",
+            "-" if evidence.gain is None else f"{finding.p:.2g}",
             finding.verdict,
-            "-" if one.gain is None else f"{finding.power:.0%}",
+            "-" if evidence.gain is None else f"{finding.power:.0%}",
         )
 
     def _remarks(self) -> Iterator[str]:
@@ -129,27 +129,27 @@ class HistoryCheck(Printed):
             yield _NOT_IN_TURNS
 
     def _advice(self, finding: Finding) -> str:
-        """Return what would tell where this check does not, or may not."""
-        gain, what = finding.evidence.gain, "block" if self.in_turns else "recorded session"
+        """Return a recommendation if the power of this check is insufficient."""
+        gain, unit = finding.evidence.gain, "block" if self.in_turns else "recorded session"
         if gain is None:
             least = MIN_BLOCKS if self.in_turns else MIN_SESSIONS
-            return f"{format_count(least, what)} at least; with fewer there is no verdict"
+            return f"{format_count(least, unit)} are needed for a verdict"
         if finding.power >= ENOUGH:
             return ""
         if finding.needed is None:
-            most = (
-                "no number of blocks that anybody runs"
+            number = (
+                "no practical number of blocks"
                 if self.in_turns
                 else (f"no number of recorded sessions up to {MOST_SESSIONS}")
             )
-            return f"{most} finds that loss in {ENOUGH:.0%} of checks: its spread is too large"
+            return f"{number} detects that loss in {ENOUGH:.0%} of checks: the spread is too large"
         return (
-            f"{format_count(finding.needed, what)} would find that loss in {ENOUGH:.0%} of checks"
+            f"{format_count(finding.needed, unit)} would detect that loss in {ENOUGH:.0%} of checks"
         )
 
 
 def _interval(finding: Finding) -> tuple[float, float] | None:
-    """Return the interval of new over old in the figure's own direction."""
+    """Return the interval of new to old in the orientation of the metric."""
     inside = finding.interval
     if inside is None:
         return None
@@ -159,43 +159,49 @@ def _interval(finding: Finding) -> tuple[float, float] | None:
 
 
 def _figure(finding: Finding, in_turns: bool) -> dict[str, Any]:  # noqa: FBT001 - as the field
-    one = finding.evidence
+    evidence = finding.evidence
     return {
-        "figure": one.figure,
-        "more_is_better": more_is_better(one.figure),
+        "figure": evidence.figure,
+        "more_is_better": more_is_better(evidence.figure),
         "verdict": finding.verdict.value,
-        "old": one.old,
-        "new": one.new,
+        "old": evidence.old,
+        "new": evidence.new,
         "ratio": ratio_of(finding),
         "interval": _interval(finding),
         "p": finding.p,
         "power": finding.power,
         "needed": finding.needed,
-        "spread": one.recorded.between if one.recorded else one.gain and one.gain.sd,
-        "correlation": one.recorded.correlation if one.recorded else None if in_turns else 0.0,
+        "spread": evidence.recorded.between
+        if evidence.recorded
+        else evidence.gain and evidence.gain.sd,
+        "correlation": evidence.recorded.correlation
+        if evidence.recorded
+        else None
+        if in_turns
+        else 0.0,
     }
 
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _DRAWN: Final = 24
-"""Runs in a sparkline, the last ones."""
+"""Number of latest runs in a sparkline."""
 _FIGURE_HEADER: Final = ("figure", "median", "spread", "last", "trend", "")
-"""Of ``_figure_cells``."""
+"""Header for ``_figure_cells``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The recorded runs of one key, by age."""
+    """The recorded runs of a key, by age."""
 
     key: str
     runs: tuple[RecordedRun, ...]
 
     def values(self, figure: str) -> list[float]:
-        """Return a figure of all runs that have it."""
+        """Return the values of a metric of all runs that have it."""
         return [run.figures[figure] for run in self.runs if figure in run.figures]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document of ``show --format json``."""
+        """Return the JSON document of ``show --format json``."""
         figures = [name for name in FIGURES if self.values(name)]
         return {
             "key": self.key,
@@ -227,7 +233,7 @@ def _of_figure(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _trend(values: Sequence[float]) -> float | None:
-    """Return the last over the first, as the median slope of all pairs has it (Theil and Sen)."""
+    """Return the ratio of last to first from the median slope of all pairs (Theil and Sen)."""
     if len(values) < 3:
         return None
     logs = np.log(values[-MOST_SESSIONS:])
@@ -237,38 +243,38 @@ def _trend(values: Sequence[float]) -> float | None:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return a bar per value, the lowest and the highest as far apart as can be."""
-    shown = [log(value) for value in values[-_DRAWN:]]
-    low, high = min(shown), max(shown)
+    """Return a bar per value, scaled to the range of the values."""
+    logs = [log(value) for value in values[-_DRAWN:]]
+    low, high = min(logs), max(logs)
     step = (high - low) / (len(_BARS) - 1) or 1.0
-    return "".join(_BARS[round((value - low) / step)] for value in shown)
+    return "".join(_BARS[round((value - low) / step)] for value in logs)
 
 
 def overview(series: Sequence[Series], style: str) -> list[str]:
     """Return a line for each key."""
     header = ("key", "runs", "sessions", "from", "to", *_FIGURE_HEADER)
-    return [*table(header, [_overview_row(one) for one in series], style)]
+    return [*table(header, [_overview_row(item) for item in series], style)]
 
 
-def _overview_row(one: Series) -> tuple[str, ...]:
-    figure = next(name for name in FIGURES if one.values(name))
-    days = [utc_stamp(run.created_ns, separators=True)[:10] for run in one.runs]
+def _overview_row(item: Series) -> tuple[str, ...]:
+    figure = next(name for name in FIGURES if item.values(name))
+    days = [utc_stamp(run.created_ns, separators=True)[:10] for run in item.runs]
     return (
-        one.key,
-        str(len(one.runs)),
-        str(len(sessions(one.runs))),
+        item.key,
+        str(len(item.runs)),
+        str(len(sessions(item.runs))),
         days[0],
         days[-1],
-        *_figure_cells(figure, one.values(figure)),
+        *_figure_cells(figure, item.values(figure)),
     )
 
 
-def details(one: Series, style: str) -> list[str]:
-    """Return the figures of one key, and its runs."""
-    last = one.runs[-1]
+def details(item: Series, style: str) -> list[str]:
+    """Return the metrics of a key, and its runs."""
+    last = item.runs[-1]
     about = {**last.job, **last.machine}
-    named = ", ".join(f"{name} {value}" for name, value in about.items() if value is not None)
-    figures = [_figure_cells(name, found) for name in FIGURES if (found := one.values(name))]
+    description = ", ".join(f"{name} {value}" for name, value in about.items() if value is not None)
+    figures = [_figure_cells(name, values) for name in FIGURES if (values := item.values(name))]
     runs = [
         (
             utc_stamp(run.created_ns, separators=True),
@@ -277,9 +283,9 @@ def details(one: Series, style: str) -> list[str]:
             ", ".join(f"{name} {version[:12]}" for name, version in run.versions.items()),
             "restart" if run.restart else "",
         )
-        for run in one.runs
+        for run in item.runs
     ]
-    heading = f"{one.key}: {named}"
+    heading = f"{item.key}: {description}"
     return [
         for_markdown(heading) if style == "markdown" else heading,
         "",
@@ -290,8 +296,8 @@ def details(one: Series, style: str) -> list[str]:
 
 
 def _figure_cells(figure: str, values: Sequence[float]) -> tuple[str, ...]:
-    found = _of_figure(values)
-    spread, trend = found["spread"], found["trend"]
+    statistics = _of_figure(values)
+    spread, trend = statistics["spread"], statistics["trend"]
     return (
         figure,
         format_metric(figure, median(values)),

@@ -1,17 +1,17 @@
-"""Ways to show a reduced run: one file and one line here each."""
+"""Formats of reports, with one file each, and a line in the table below."""
 
 from typing import TYPE_CHECKING, Final, Protocol, TextIO, runtime_checkable
 
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
-    # They take long to load, and help asks for the names alone.
+    # These imports are slow, and --help only needs the names.
     from serverless_bench.analysis.summary import Summary
     from serverless_bench.rundir.run import Run
 
 
 class Reporter(Protocol):
-    """Formats numbers; computes none."""
+    """Formats values without computing any."""
 
     def __call__(self, summary: "Summary", out: TextIO) -> None:
         """Write the report."""
@@ -19,7 +19,7 @@ class Reporter(Protocol):
 
 @runtime_checkable
 class RunReporter(Protocol):
-    """A reporter that also shows what only the records tell."""
+    """A reporter that can also show details from the records."""
 
     def of_run(self, summary: "Summary", run: "Run", out: TextIO) -> None:
         """Write the report of a run."""
@@ -44,7 +44,7 @@ FOR_TERMINALS: Final = frozenset({"full", "text"})
 
 
 def write_report(reporter: Reporter, summary: "Summary", run: "Run", out: TextIO) -> None:
-    """Write the report of a run, with as much of it as the reporter can show."""
+    """Write the report of a run, including details if the reporter supports them."""
     if isinstance(reporter, RunReporter):
         reporter.of_run(summary, run, out)
     else:

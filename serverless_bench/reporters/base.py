@@ -1,4 +1,4 @@
-"""The words that reporters for people share."""
+"""Texts shared by the reporters for people."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -25,11 +25,11 @@ from serverless_bench.units import (
 )
 
 Row = tuple[str, str | None]
-"""Name and value of a row of the first table; None leaves it out."""
+"""Name and value of a row of the first table; rows with None are omitted."""
 
 
 def headline(summary: Summary) -> str:
-    """Return the counts that every report begins with: nothing may be missing in silence."""
+    """Return the summary line of every report, which includes all failures."""
     counts = (
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
@@ -44,33 +44,31 @@ def headline(summary: Summary) -> str:
     if summary.missing_functions:
         low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
         missing = summary.missing_functions.count
-        ones = "missing one" if missing == 1 else f"{missing} missing ones"
-        parts.append(f"with the {ones} {low} to {high}")
+        missing_text = "missing one" if missing == 1 else f"{missing} missing ones"
+        parts.append(f"with the {missing_text} {low} to {high}")
     return "; ".join(parts)
 
 
 def _broken(summary: Summary) -> Iterator[str]:
-    """Yield what a store did to the conditional writes of a run, if it broke its word."""
-    found = summary.contention
-    if found is None or not found.violated_keys:
+    """Yield the effect of a store's inconsistency on conditional writes, if any."""
+    contention = summary.contention
+    if contention is None or not contention.violated_keys:
         return
-    if found.lost_updates:
-        yield f"at least {found.lost_updates:,} acknowledged updates are LOST"
+    if contention.lost_updates:
+        yield f"at least {contention.lost_updates:,} acknowledged updates are LOST"
     else:
-        yield f"{format_count(found.violated_keys, 'key')} with a history that CANNOT BE"
+        yield f"{format_count(contention.violated_keys, 'key')} with an INCONSISTENT history"
 
 
 def simulated(summary: Summary) -> Iterator[str]:
-    """Yield what comes before everything else that is said of a run that never happened."""
+    """Yield the notice that precedes all other texts about a simulated run."""
     if summary.simulated is not None:
         yield f"SIMULATED with the model {summary.simulated}, nothing of it was measured"
 
 
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield what the table of a report says, name and value."""
-    warm = (
-        f"{format_count(summary.warmup_operations, 'operation')}, in none of these rates and times"
-    )
+    """Yield the rows of a report's table as names and values."""
+    warm = f"{format_count(summary.warmup_operations, 'operation')}, not counted in rates and times"
     idle, threads = summary.idle_threads, summary.threads
     used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
     table: list[Row] = [
@@ -100,7 +98,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _throughput(summary: Summary) -> Sequence[Row]:
-    """Return the three throughputs, in one unit; each that there is not has a reason."""
+    """Return the three throughputs in the same unit, with reasons for missing values."""
     if summary.withheld:
         return [("throughput", "withheld, see below")]
     like = common_rate(
@@ -112,9 +110,9 @@ def _throughput(summary: Summary) -> Sequence[Row]:
         )
     )
 
-    def over(bytes_per_s: float | None, seconds: float | None, why: str) -> str:
+    def over(bytes_per_s: float | None, seconds: float | None, reason: str) -> str:
         if bytes_per_s is None:
-            return f"- ({why})"
+            return f"- ({reason})"
         rate = format_rate(bytes_per_s, like=like)
         return rate if seconds is None else f"{rate} over {format_seconds(seconds)}"
 
@@ -124,9 +122,9 @@ def _throughput(summary: Summary) -> Sequence[Row]:
     if "peak_1s_bytes_per_s" in summary.not_shown:
         short = f"{summary.client} does not show {SEEN['peak_1s_bytes_per_s']}"
     steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
-    whole = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
+    whole_text = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
     if summary.paused_s:
-        whole += f", without {format_seconds(summary.paused_s)} in which no driver was at work"
+        whole_text += f", without {format_seconds(summary.paused_s)} in which no driver was active"
     best = over(summary.peak_1s_bytes_per_s, None, short)
     if summary.peak_1s_bytes_per_s and SENT & {row.kind for row in summary.latencies.by_kind}:
         best += ", writes as the store's kernel acknowledged them"
@@ -134,18 +132,18 @@ def _throughput(summary: Summary) -> Sequence[Row]:
         ("peak, best 1 s", best),
         ("peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)),
         ("steady", steady),
-        ("whole", whole),
+        ("whole", whole_text),
     ]
 
 
 def _operations(summary: Summary) -> str | None:
-    """Return how many operations there were in a second, unless a table of them follows."""
-    found = summary.latencies
-    if found.open_loop:
+    """Return the rate of operations, unless a table of operations follows."""
+    latencies = summary.latencies
+    if latencies.open_loop:
         return pace.rates(summary)
-    # One kind at most: several are notable.
-    for row in found.by_kind[:1]:
-        if row.operations_per_s is not None and not found.notable:
+    # At most one kind: multiple kinds are notable.
+    for row in latencies.by_kind[:1]:
+        if row.operations_per_s is not None and not latencies.notable:
             return f"{row.ok} done, {format_per_s(row.operations_per_s)}"
     return None
 
@@ -165,15 +163,15 @@ def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> st
 
 
 def problems(summary: Summary) -> Iterator[str]:
-    """Yield one line for each kind of failure, and for each corrupt range."""
-    yield from (f"headline withheld: {why}" for why in summary.withheld)
+    """Yield a line for each kind of failure, and for each corrupt range."""
+    yield from (f"headline withheld: {reason}" for reason in summary.withheld)
     yield from pace.overdue(summary)
     yield from (f"{count} x {error}" for error, count in summary.errors.items())
     if summary.unrecorded_launches:
         launches = "launch" if summary.unrecorded_launches == 1 else "launches"
         yield (
             f"{summary.unrecorded_launches} {launches} left no record: the requests and bytes they"
-            " sent are in no figure"
+            " sent are not counted"
         )
     if summary.slept_s:
         slept = format_seconds(summary.slept_s)
@@ -199,16 +197,16 @@ _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.FORKED: "version {0} was replaced more than once, by {rest}: an update is lost",
     Fault.PHANTOM: "version {0} was read, and no acknowledged write made it",
     Fault.STALE: "version {0} was seen when version {1} had been there before",
-    Fault.UNCLAIMED: "it was refused as taken, and nobody has it",
+    Fault.UNCLAIMED: "it was rejected as taken, but no function holds it",
 }
 
 
-def violation(found: Violation) -> str:
-    """Return one line on a history that cannot be."""
-    versions = [version or "none" for version in found.versions]
-    text = _FAULTS[found.fault].format(*versions, rest=" and ".join(versions[1:]))
-    whose = ", ".join(map(str, dict.fromkeys(found.functions)))
-    return f"{found.key}: {text} (functions {whose or 'without a record'})"
+def violation(inconsistency: Violation) -> str:
+    """Return a line about an inconsistent history."""
+    versions = [version or "none" for version in inconsistency.versions]
+    text = _FAULTS[inconsistency.fault].format(*versions, rest=" and ".join(versions[1:]))
+    functions = ", ".join(map(str, dict.fromkeys(inconsistency.functions)))
+    return f"{inconsistency.key}: {text} (functions {functions or 'without a record'})"
 
 
 _FOUND: Final[Mapping[str, str]] = {
@@ -223,8 +221,8 @@ _FOUND: Final[Mapping[str, str]] = {
 
 
 def _found(bad: Mapping[str, object]) -> str:
-    stranger = f"an object that this run does not know ({bad['found_key_hash']})"
-    whose, differ = bad["found_key"] or stranger, bad["bad_bytes"]
+    unknown_object = f"an object that this run does not know ({bad['found_key_hash']})"
+    whose, differ = bad["found_key"] or unknown_object, bad["bad_bytes"]
     verb = "differs" if differ == 1 else "differ"
     of_them = "" if differ == bad["length"] else f" ({differ} of them {verb})"
     return _FOUND[str(bad["found"])].format_map({**bad, "whose": whose, "of_them": of_them})
@@ -233,7 +231,7 @@ def _found(bad: Mapping[str, object]) -> str:
 def store(summary: Summary) -> str:
     """Return where the objects are, and how many functions worked there at once."""
     at_once = format_count(summary.planned_concurrency, "function")
-    # Other tools do not say where a bucket was.
+    # Imported runs do not contain the location of the bucket.
     return f"{summary.store.removesuffix(' at ')}, {at_once} at once"
 
 
@@ -263,25 +261,25 @@ def verified(summary: Summary) -> str | None:
 
 def _not_steady(summary: Summary) -> str:
     needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
-    what = format_count(needed, "thread" if summary.threads > 1 else "function")
-    why = f"never {what} at work for 3 s"
+    unit = format_count(needed, "thread" if summary.threads > 1 else "function")
+    reason = f"never {unit} at work for 3 s"
     if summary.latencies.open_loop and not summary.latencies.overdue:
-        why += ": in an open loop they wait until operations are due"
-    return why
+        reason += ": in an open loop they wait until operations are due"
+    return reason
 
 
 def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:
-    """Return percentiles and how many values have them; one value if they are all of one thing.
+    """Return percentiles and the number of values; a single value if all are equal.
 
-    One that so few values do not tell from the least or the largest is called that.
+    Percentiles that equal the minimum or maximum of a small sample are named min or max.
     """
     if not values:
         return "-"
     count = int(values["n"])
-    shown = {_name(p, count): form(values[f"p{p}"]) for p in RATE_PERCENTILES}
+    texts = {_name(p, count): form(values[f"p{p}"]) for p in RATE_PERCENTILES}
     if values["p1"] == values["p99"]:
-        return shown["p50"]
-    return "  ".join(f"{name} {value}" for name, value in shown.items()) + f"  of {count:,}"
+        return texts["p50"]
+    return "  ".join(f"{name} {value}" for name, value in texts.items()) + f"  of {count:,}"
 
 
 def _name(percent: int, count: int) -> str:
@@ -291,14 +289,14 @@ def _name(percent: int, count: int) -> str:
 
 def _attempts(summary: Summary) -> str:
     if summary.libraries:
-        return "made by the library, and not seen"
+        return "made by the library, not visible"
     stats = summary.attempt_stats
-    what = "operation" if summary.latencies.notable else "object"
-    text = f"{stats.attempts} for {format_count(summary.operations, what)}"
+    unit = "operation" if summary.latencies.notable else "object"
+    text = f"{stats.attempts} for {format_count(summary.operations, unit)}"
     if stats.throttled:
         text += f", {stats.throttled} throttled (at most {stats.throttled_peak_per_s} in 1 s)"
     if stats.retried_bytes:
-        text += f", {format_size(stats.retried_bytes)} moved in vain"
+        text += f", {format_size(stats.retried_bytes)} wasted (retried)"
     return text
 
 
@@ -308,8 +306,8 @@ def _gate(gate: GateSummary | None) -> str | None:
     if gate.expected is None:
         text = "never opened by the driver"
     else:
-        there = format_count(gate.announced or 0, "function")
-        text = f"opened with {there} there, {gate.expected} expected"
+        announced = format_count(gate.announced or 0, "function")
+        text = f"opened with {announced} present, {gate.expected} expected"
     if gate.late:
         text += f", {gate.late} late"
     if gate.wait_s:
@@ -328,32 +326,32 @@ def _clocks(summary: Summary) -> str:
     return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
 
 
-def _deliveries(found: Deliveries | None) -> Iterator[Row]:
-    if found is None:
+def _deliveries(totals: Deliveries | None) -> Iterator[Row]:
+    if totals is None:
         return
     events = (
-        f"{format_count(found.received, 'record')} received,"
-        f" {found.refusals} {'launch' if found.refusals == 1 else 'launches'} refused,"
-        f" {format_count(found.never_began, 'attempt')} taken back"
+        f"{format_count(totals.received, 'record')} received,"
+        f" {totals.refusals} {'launch' if totals.refusals == 1 else 'launches'} refused,"
+        f" {format_count(totals.never_began, 'attempt')} taken back"
     )
     yield "events", events
-    for wave in found.waves:
+    for wave in totals.waves:
         count, after = format_count(wave.count, "function"), format_seconds(wave.after_s)
-        yield f"wave {wave.number}", f"{count} launched again after {after}"
-    if found.lag_s:
-        looks = found.requests_per_function
-        each = "" if looks is None else f", {looks:.2f} requests each"
-        yield "records arrived after", _percentiles(found.lag_s, format_seconds) + each
-    if found.import_s:
-        yield "cold start, import", _percentiles(found.import_s, format_seconds)
-        yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
+        yield f"wave {wave.number}", f"{count} relaunched after {after}"
+    if totals.lag_s:
+        looks = totals.requests_per_function
+        suffix = "" if looks is None else f", {looks:.2f} requests each"
+        yield "records arrived after", _percentiles(totals.lag_s, format_seconds) + suffix
+    if totals.import_s:
+        yield "cold start, import", _percentiles(totals.import_s, format_seconds)
+        yield "to the first byte", _percentiles(totals.cold_start_s, format_seconds)
 
 
 def _cpu(summary: Summary) -> str:
-    known = []
-    # Libraries' own figures stand apart; here, making and comparing bytes would be in it.
+    parts = []
+    # Libraries have their own row, without the CPU time of generating and comparing bytes.
     if summary.cpu_s_per_gib is not None and not summary.libraries:
-        known.append(f"{summary.cpu_s_per_gib:,.2f} core-s/GiB")
+        parts.append(f"{summary.cpu_s_per_gib:,.2f} core-s/GiB")
     if summary.max_rss_bytes is not None:
-        known.append(f"at most {format_size(summary.max_rss_bytes)} resident")
-    return ", ".join(known) or "processor time and memory not recorded"
+        parts.append(f"at most {format_size(summary.max_rss_bytes)} resident")
+    return ", ".join(parts) or "processor time and memory not recorded"

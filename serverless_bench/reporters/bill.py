@@ -1,4 +1,4 @@
-"""The bill of a run in words."""
+"""The bill of a run as text."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -10,18 +10,20 @@ if TYPE_CHECKING:
     from serverless_bench.aws.cost.bill import Bill
 
 _NO_DOLLARS: Final = (".amazonaws.com.cn", ".amazonaws.eu")
-"""Stores whose requests cost something in another currency."""
+"""Stores that charge for requests in other currencies."""
 _ON_TOP: Final = {
     "nat": "if their VPC leads to the store through a NAT gateway",
     "internet": "for what was read, if the machines are not in AWS",
 }
-"""Why something comes on top of a bill, by its name there."""
-_UNPRICED: Final = tuple(f"{one}://" for one in StoreProtocol if one is not StoreProtocol.S3)
-"""Stores whose requests cost something that nobody has told us."""
+"""Conditions of additional costs, by their names in the bill."""
+_UNPRICED: Final = tuple(
+    f"{protocol}://" for protocol in StoreProtocol if protocol is not StoreProtocol.S3
+)
+"""Stores with unknown prices for requests."""
 
 
 def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield what a run cost, name and value; nothing where there is nothing to pay."""
+    """Yield the costs of a run as names and values; empty for runs without costs."""
     bill = summary.bill
     if bill is None:
         if summary.store.startswith(_UNPRICED) or any(
@@ -30,7 +32,7 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
             yield "bill", "none: the prices that come with sbench are AWS's alone, in dollars"
         return
     money = bill.money
-    shown = {
+    costs = {
         "Lambda": bill.dollars.compute + bill.dollars.invocations,
         "PUT class": bill.dollars.puts,
         "GET": bill.dollars.gets,
@@ -38,7 +40,7 @@ def bill_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         "logs": bill.dollars.logs,
         "transfer": bill.dollars.network,
     }
-    parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
+    parts = ", ".join(f"{name} {money(amount)}" for name, amount in costs.items() if amount)
     yield "bill", f"{money(bill.total)}: {parts}; {billed(summary, bill)}"
     if moved := bill.transferred():
         yield "transfer", moved
@@ -65,7 +67,7 @@ def billed(summary: Summary, bill: "Bill") -> str:
 
 
 def _not_in(bill: "Bill") -> Iterator[str]:
-    """Yield what a bill leaves out."""
+    """Yield the costs that a bill does not include."""
     if bill.unknown:
         yield f"{bill.unknown} without a record, {bill.money(bill.unknown_at_most)} at most"
     if not bill.invocations:

@@ -1,4 +1,4 @@
-"""Words for what bounded a run."""
+"""Texts about the bottleneck of a run."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -32,18 +32,18 @@ _IDLE: Final = {
     "unfilled": "nothing submitted",
 }
 NOTABLE_IDLE: Final = 0.2
-"""Share of the slots' time below which nobody asks why they were idle."""
+"""Smallest share of idle slot time that is reported."""
 MOSTLY_IDLE: Final = 0.5
-"""From this share on it is what bounded the run, whatever bounded its functions."""
+"""Minimum share of idle slot time at which it is the main bottleneck of the run."""
 
 
 def bounded_by(summary: Summary) -> str | None:
-    """Return what bounded the functions of a run and idled its slots; None if nothing is known."""
+    """Describe the bottlenecks of functions and the idle time of slots; None if unknown."""
     bottleneck = summary.bottleneck
     total, idle = sum(bottleneck.functions.values()), _idle_slots(bottleneck.slots)
     if not total:
         return idle or None
-    # Nothing is launched where workers look for events.
+    # With polling workers, functions are not launched.
     names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
     scopes = [_SCOPES[scope] for scope in bottleneck.rate_limit_of or ()]
     if len(scopes) < len(_SCOPES):
@@ -69,7 +69,7 @@ def bounded_by(summary: Summary) -> str | None:
 
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:
-    """Return for how much of the time slots were idle, and why, if that is notable."""
+    """Describe the share of idle slot time and its reasons, if it is notable."""
     if slots is None or idle_share(slots) < NOTABLE_IDLE:
         return ""
     ordered = sorted(_IDLE, key=slots.__getitem__, reverse=True)
@@ -78,5 +78,5 @@ def _idle_slots(slots: Mapping[str, float] | None) -> str:
 
 
 def idle_share(slots: Mapping[str, float] | None) -> float:
-    """Return the share of the slots' time in which they were idle."""
+    """Return the share of idle slot time."""
     return sum(slots[reason] for reason in _IDLE) if slots else 0.0

@@ -1,4 +1,4 @@
-"""A comparison in words."""
+"""A comparison as text."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -26,9 +26,9 @@ _METRICS: Final[Mapping[str, str]] = {
     "ttfb_s": "time to first byte",
     "whole_bytes_per_s": "whole throughput",
 }
-"""Metrics in words; what is not here is its own name."""
+"""Descriptions of metrics; others are shown by name."""
 _TOO_MANY_RUNS: Final = 100
-"""Nobody is advised to make more per side."""
+"""Maximum number of runs per side that is recommended."""
 _STYLES: Final = ("text", "markdown")
 
 
@@ -36,32 +36,34 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
     """Return the lines of a comparison; ``style`` is text or markdown."""
     if style not in _STYLES:
         raise PluginError(
-            f"unknown format {style!r} of a comparison", hint=f"known: {', '.join(_STYLES)}"
+            f"unknown format {style!r} of a comparison", hint=f"choose one of {', '.join(_STYLES)}"
         )
-    found, (asked, verdicts, remarks) = comparison.to_json(), told(comparison)
-    sides = [(one["label"], one["directory"], _side(found, one)) for one in found["sides"]]
+    document, (question, verdicts, remarks) = comparison.to_json(), told(comparison)
+    sides = [
+        (side["label"], side["directory"], _side(document, side)) for side in document["sides"]
+    ]
     if style == "text":
         width = max(len(directory) for _, directory, _ in sides)
-        shown = [f"{label}  {directory:<{width}}  {runs}" for label, directory, runs in sides]
-        made = [asked, *shown, *remarks, *verdicts]
+        side_lines = [f"{label}  {directory:<{width}}  {runs}" for label, directory, runs in sides]
+        report = [question, *side_lines, *remarks, *verdicts]
     else:
         results = zip(comparison.comparisons, verdicts, strict=True)
-        made = [
-            for_markdown(asked),
+        report = [
+            for_markdown(question),
             "",
             *table(("side", "directory", "runs"), sides, style),
             "",
             *(f"- **{result.verdict}**: {for_markdown(text)}" for result, text in results),
             *(f"- {for_markdown(remark)}" for remark in remarks),
         ]
-    return [for_terminal(line) for line in made]
+    return [for_terminal(line) for line in report]
 
 
 def told(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
-    """Return what was asked, the verdicts as sentences, and what is to be said about the runs."""
-    found = comparison.to_json()
-    verdicts = [_sentence(found, at, one) for at, one in enumerate(comparison.comparisons, 1)]
-    return _headline(found), verdicts, list(_remarks(found))
+    """Return the compared metric, the verdicts as sentences, and remarks about the runs."""
+    document = comparison.to_json()
+    verdicts = [_sentence(document, at, item) for at, item in enumerate(comparison.comparisons, 1)]
+    return _headline(document), verdicts, list(_remarks(document))
 
 
 def format_metric(metric: str, value: float) -> str:
@@ -74,22 +76,22 @@ def format_metric(metric: str, value: float) -> str:
     return format_seconds(value) if field.endswith("_s") else f"{value:.3g}"
 
 
-def _headline(found: Mapping[str, Any]) -> str:
-    direction = "more" if found["more_is_better"] else "less"
-    field, *part = found["metric"].split(".", 1)
+def _headline(document: Mapping[str, Any]) -> str:
+    direction = "more" if document["more_is_better"] else "less"
+    field, *part = document["metric"].split(".", 1)
     return (
         f"{', '.join((_METRICS.get(field, field), *part))}, {direction} is better;"
-        f" a difference below {found['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
+        f" a difference below {document['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
     )
 
 
 def _ratio(value: float) -> str:
-    """Return a ratio as all are shown: to a thousandth, or three digits if it is small."""
+    """Format a ratio with three decimals, or three significant digits if it is small."""
     return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
 
 
-def _side(found: Mapping[str, Any], side: Mapping[str, Any]) -> str:
-    median_text = format_metric(found["metric"], side["median"])
+def _side(document: Mapping[str, Any], side: Mapping[str, Any]) -> str:
+    median_text = format_metric(document["metric"], side["median"])
     runs = format_count(side["runs"], "run")
     if side["simulated"]:
         runs += f" ({side['simulated']} SIMULATED)"
@@ -97,29 +99,29 @@ def _side(found: Mapping[str, Any], side: Mapping[str, Any]) -> str:
     return text if side["spread"] is None else f"{text}, spread {side['spread']:.1%}"
 
 
-def _remarks(found: Mapping[str, Any]) -> Iterator[str]:
-    if not found["differing"]:
-        yield "nothing differs in their settings"
-    for name, values in found["differing"].items():
+def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
+    if not document["differing"]:
+        yield "their settings are the same"
+    for name, values in document["differing"].items():
         yield f"{name} differs: {', '.join(map(str, values))}"
-    if not found["in_turns"]:
-        yield "note: one side was through before the other began; sbench ab takes turns"
-    yield f"test: {found['assumes']}"
+    if not document["in_turns"]:
+        yield "note: one side ended before the other started; sbench ab runs them in turns"
+    yield f"test: {document['assumes']}"
 
 
-def _sentence(found: Mapping[str, Any], index: int, result: Comparison) -> str:
-    baseline, other = found["sides"][0], found["sides"][index]
+def _sentence(document: Mapping[str, Any], index: int, result: Comparison) -> str:
+    baseline, other = document["sides"][0], document["sides"][index]
     pair, evidence = f"{other['label']} against {baseline['label']}", result.evidence
     if evidence is None:
         return (
-            f"{pair}: {result.verdict}, {MIN_BLOCKS} per side at least"
-            f" ({found['compared']} x{_ratio(result.ratio)}, which may be chance)"
+            f"{pair}: {result.verdict}, at least {MIN_BLOCKS} per side are needed"
+            f" ({document['compared']} x{_ratio(result.ratio)}, which may be chance)"
         )
     within, order = evidence.interval, "runs without blocks"
-    if found["blocks"]:
-        order = f"blocks {' '.join(found['blocks'])}"
+    if document["blocks"]:
+        order = f"blocks {' '.join(document['blocks'])}"
     text = (
-        f"{pair}: {result.verdict}, {found['compared']} x{_ratio(result.ratio)}"
+        f"{pair}: {result.verdict}, {document['compared']} x{_ratio(result.ratio)}"
         f" ({_ratio(within.low)} to {_ratio(within.high)} with {within.confidence:.0%} confidence),"
         f" p {evidence.p_different:.2g}, {order}"
     )

@@ -1,6 +1,6 @@
-"""A header and one row; nested fields become columns like ``ttfb_s.p50``.
+"""A header and a row; nested fields become columns like ``ttfb_s.p50``.
 
-The columns are the same for every run, so that rows of several reports make one table.
+All runs have the same columns, so that rows of multiple reports can be combined into a table.
 """
 
 import csv
@@ -39,8 +39,8 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _COUNTS: Final = ("errors", "errors_of_attempts", "throttled_by_prefix")
 _LEFT_OUT: Final = ("bad_ranges", "bill", "deliveries", "latencies", "libraries", "neighbours")
-"""Not the same columns for every run; the JSON report has them, and the reporter
-``operations`` has the latencies as a table of their own."""
+"""Fields with different columns for each run; they are part of the JSON report, and the reporter
+``operations`` has a table of latencies."""
 
 
 def report(summary: Summary, out: TextIO) -> None:
@@ -58,7 +58,7 @@ def _columns(above: str, data: Mapping[str, object]) -> Iterator[tuple[str, obje
             values = value if isinstance(value, Mapping) else {}
             yield from _columns(f"{path}.", {sub: values.get(sub) for sub in _NESTED[path]})
         elif path in _COUNTS and isinstance(value, Mapping):
-            yield path, "; ".join(f"{count} x {what}" for what, count in value.items())
+            yield path, "; ".join(f"{count} x {name}" for name, count in value.items())
         elif isinstance(value, tuple):
             yield path, "; ".join(map(str, value))
         elif path not in _LEFT_OUT:

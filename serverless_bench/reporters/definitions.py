@@ -1,4 +1,4 @@
-"""What each field of a JSON report is, as analysis/figures.toml defines it."""
+"""Definitions of the fields of JSON reports, from analysis/figures.toml."""
 
 import re
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ _INNER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("latency", "service", "response", "queueing"), "times"),
     **dict.fromkeys(("capped", "usl"), "law"),
 }
-"""Sections of objects that have another name than the field."""
+"""Sections of objects with names that differ from the field."""
 
 
 class Figure(
     msgspec.Struct, frozen=True, kw_only=True, rename={"what": "is"}, forbid_unknown_fields=True
 ):
-    """One field of a JSON report; analysis/figures.toml says what its parts mean."""
+    """Definition of a field of a JSON report; analysis/figures.toml documents its parts."""
 
     what: str
     unit: str | None = None
@@ -32,57 +32,59 @@ class Figure(
 
 
 Sections = Mapping[str, Mapping[str, Figure]]
-"""Definitions by section, which is an object of the document, and field."""
+"""Definitions by section, which corresponds to an object of the document, and by field."""
 
 
 def read(text: str) -> Sections:
-    """Return the definitions by section and field."""
+    """Return definitions by section and field."""
     return msgspec.convert(parse_toml(text), dict[str, dict[str, Figure]])
 
 
 @cache
 def definitions() -> Sections:
-    """Return the definitions of the report of a run, each of which can be read by itself."""
-    found = read((files("serverless_bench.analysis") / "figures.toml").read_text(encoding="utf-8"))
-    return {section: _by_themselves(figures) for section, figures in found.items()}
+    """Return the self-contained definitions of the report of a run."""
+    sections = read(
+        (files("serverless_bench.analysis") / "figures.toml").read_text(encoding="utf-8")
+    )
+    return {section: _by_themselves(figures) for section, figures in sections.items()}
 
 
 @cache
 def terms() -> Sections:
-    """Return the definitions of the other documents: comparisons, series, experiments."""
-    here = files("serverless_bench.reporters.page")
-    return read((here / "terms.toml").read_text(encoding="utf-8"))
+    """Return the definitions of other documents: comparisons, series, experiments."""
+    folder = files("serverless_bench.reporters.page")
+    return read((folder / "terms.toml").read_text(encoding="utf-8"))
 
 
 def find(path: str, sections: Sections, section: str) -> tuple[str, Figure] | None:
-    """Return the definition of a value of a document, and a name for it; None without one.
+    """Return the definition and the name of a value of a document; None if it is undefined.
 
     Parameters
     ----------
     path
-        Of the value, as in ``latencies.by_kind[0].ok``. What holds several values, by error
-        or as percentiles, is defined as a whole.
+        Path of the value, such as ``latencies.by_kind[0].ok``. Mappings of errors and of
+        percentiles have a single definition.
     sections
         All definitions.
     section
-        That of the document.
+        Section of the document.
     """
-    found = None
+    definition = None
     for name in _INDEX.sub("", path).split("."):
         if name in sections[section]:
-            found = f"{section}-{name}", sections[section][name]
+            definition = f"{section}-{name}", sections[section][name]
         inner = _INNER.get(name, name)
         section = inner if inner in sections else section
-    return found
+    return definition
 
 
 def _by_themselves(figures: Mapping[str, Figure]) -> dict[str, Figure]:
-    """Return the figures of a section with what a row of a table has from the row above it."""
-    made: dict[str, Figure] = {}
+    """Return the figures of a section, with references to the previous row resolved."""
+    resolved: dict[str, Figure] = {}
     before = ""
     for name, figure in figures.items():
-        made[name] = figure
+        resolved[name] = figure
         if figure.null is not None:
             before = figure.null.replace(_AS_BEFORE, before)
-            made[name] = msgspec.structs.replace(figure, null=before)
-    return made
+            resolved[name] = msgspec.structs.replace(figure, null=before)
+    return resolved

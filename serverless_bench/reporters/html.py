@@ -1,4 +1,4 @@
-"""One page for a browser; docs/page.md says what is on it."""
+"""A page for a browser; docs/page.md describes its content."""
 
 from typing import TextIO
 
@@ -8,10 +8,10 @@ from serverless_bench.rundir.run import Run
 
 
 class _Page:
-    """A reporter that shows more of a run than its totals, if it has the run."""
+    """A reporter that shows charts in addition to totals, if the run is available."""
 
     def __call__(self, summary: Summary, out: TextIO) -> None:
-        """Write the page of a summary alone."""
+        """Write the page of a summary without its run."""
         out.write(page(summary, None))
 
     def of_run(self, summary: Summary, run: Run, out: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""One JSON object on one line; docs/report.md lists its fields."""
+"""A JSON object on a single line; docs/report.md lists its fields."""
 
 import json
 from typing import TextIO

@@ -10,7 +10,7 @@ from serverless_bench.reporters.text_table import table
 
 
 def report(summary: Summary, out: TextIO) -> None:
-    """Write the counts, then a table, then what went wrong."""
+    """Write the summary line, then a table, then the problems."""
     counts = for_markdown(headline(summary))
     out.write(f"**{for_markdown(summary.workload)}**: {counts}\n\n| | |\n| --- | --- |\n")
     out.writelines(f"{for_markdown_row(row)}\n" for row in rows(summary))

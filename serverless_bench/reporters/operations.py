@@ -1,4 +1,4 @@
-"""CSV with one row per kind of operation and size class, to put next to other runs' rows."""
+"""CSV with a row per operation kind and size class, for combining the rows of multiple runs."""
 
 import csv
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _SHOWN: Final = (*PERCENTILES, "max")
 def report(summary: Summary, out: TextIO) -> None:
     """Write the report."""
     writer = csv.writer(out, lineterminator="\n")
-    columns = [f"{name}_s.{what}" for name in _TIMES for what in ("mean", *_SHOWN)]
+    columns = [f"{name}_s.{statistic}" for name in _TIMES for statistic in ("mean", *_SHOWN)]
     writer.writerow(["run_id", *_PLAIN, *columns])
     for row in summary.latencies.by_kind:
         plain = [getattr(row, name) for name in _PLAIN]

@@ -1,4 +1,4 @@
-"""What an open loop was asked for and what it did, and whether a rate was stable, in words."""
+"""Texts about the pace of an open loop, and about the stability of a rate."""
 
 from collections.abc import Iterator
 
@@ -8,23 +8,23 @@ from serverless_bench.units import format_count, format_per_s, format_rate, form
 
 
 def achieved(summary: Summary) -> Iterator[str]:
-    """Yield how far an open loop kept up, for the first line of a report; else nothing."""
-    found = summary.latencies
-    if not found.open_loop or found.due is None:
+    """Yield the pace of an open loop, for the summary line of a report."""
+    latencies = summary.latencies
+    if not latencies.open_loop or latencies.due is None:
         return
-    if found.achieved_per_s is not None and found.target_per_s is not None:
-        done, asked = format_per_s(found.achieved_per_s), format_per_s(found.target_per_s)
-        yield f"achieved {done} of {asked} asked"
-    yield f"{found.overdue:,} of {found.due:,} operations due never began"
+    if latencies.achieved_per_s is not None and latencies.target_per_s is not None:
+        done, target = format_per_s(latencies.achieved_per_s), format_per_s(latencies.target_per_s)
+        yield f"achieved {done} of {target} requested"
+    yield f"{latencies.overdue:,} of {latencies.due:,} due operations did not start"
 
 
 def rates(summary: Summary) -> str:
-    """Return the three rates of an open loop next to each other."""
-    found = summary.latencies
+    """Return the three rates of an open loop."""
+    latencies = summary.latencies
     named = {
-        "asked": found.target_per_s,
-        "offered": found.offered_per_s,
-        "achieved": found.achieved_per_s,
+        "asked": latencies.target_per_s,
+        "offered": latencies.offered_per_s,
+        "achieved": latencies.achieved_per_s,
     }
     return ", ".join(
         f"{name} {format_per_s(rate)}" for name, rate in named.items() if rate is not None
@@ -32,30 +32,36 @@ def rates(summary: Summary) -> str:
 
 
 def overdue(summary: Summary) -> Iterator[str]:
-    """Yield what is to be said when an open loop did not keep up."""
-    found = summary.latencies
-    if not found.overdue:
+    """Yield a line if an open loop did not keep up."""
+    latencies = summary.latencies
+    if not latencies.overdue:
         return
-    waits = (row.queueing.percentiles_s["max"] for row in found.by_kind if row.queueing)
+    waits = (row.queueing.percentiles_s["max"] for row in latencies.by_kind if row.queueing)
     yield (
-        f"{found.overdue:,} of {found.due:,} operations that were due never began:"
+        f"{latencies.overdue:,} of {latencies.due:,} operations that were due did not start:"
         f" {format_count(summary.threads, 'thread')} per function could not keep up; they waited"
-        f" up to {format_seconds(max(waits))} and more, which is in the response times"
+        f" up to {format_seconds(max(waits))} or more, which the response times include"
     )
 
 
-def stability(found: Stability | None) -> str | None:
-    """Return how it went with ``--until-stable``."""
-    if found is None:
+def stability(result: Stability | None) -> str | None:
+    """Return the result of ``--until-stable``."""
+    if result is None:
         return None
-    if found.half_width is None or found.mean_per_s is None:
-        return f"not stable within {found.asked:.1%}: {found.blocks} blocks are too few to say"
-    form = format_rate if found.of == "bytes" else format_per_s
-    known = (
-        f"{form(found.mean_per_s)} within {found.half_width:.1%},"
-        f" {found.blocks} blocks of these {format_seconds(found.looked_s)}"
+    if result.half_width is None or result.mean_per_s is None:
+        return f"not stable within {result.asked:.1%}: {result.blocks} blocks are too few"
+    form = format_rate if result.of == "bytes" else format_per_s
+    estimate = (
+        f"{form(result.mean_per_s)} within {result.half_width:.1%},"
+        f" {result.blocks} blocks of these {format_seconds(result.looked_s)}"
     )
-    if found.reached:
-        return f"stable within {found.asked:.1%} after {format_seconds(found.after_s)}: {known}"
-    may = "" if found.trend is None else f"; over the window it may have moved {found.trend:.0%}"
-    return f"not stable within {found.asked:.1%}: {known}{may}"
+    if result.reached:
+        return (
+            f"stable within {result.asked:.1%} after {format_seconds(result.after_s)}: {estimate}"
+        )
+    trend = (
+        ""
+        if result.trend is None
+        else f"; it may have changed by {result.trend:.0%} over the window"
+    )
+    return f"not stable within {result.asked:.1%}: {estimate}{trend}"

@@ -1,4 +1,4 @@
-"""Results as text or HTML: what ``print`` and notebooks show."""
+"""Format results as text or HTML for ``print`` and notebooks."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -14,20 +14,20 @@ from serverless_bench.reporters.tables import sections
 
 
 def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
-    """Return a result as the commands show it.
+    """Return a result in the format of the command line.
 
     Parameters
     ----------
     result
         A summary, or a comparison.
     format
-        ``text``, ``markdown`` or ``html``; of a summary also every other that
-        ``sbench report --format`` takes.
+        ``text``, ``markdown`` or ``html``; for a summary also any other format of
+        ``sbench report --format``.
 
     Raises
     ------
     PluginError
-        If there is no such format.
+        If the format does not exist.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
         text = "\n".join(comparison.lines(result, "text" if format == "html" else format))
         return f"<pre>{escape(text)}</pre>" if format == "html" else text
     if not isinstance(result, Summary):
-        raise TypeError(f"a {type(result).__name__} is no result that can be shown")
+        raise TypeError(f"expected a summary or a comparison, got a {type(result).__name__}")
     if format == "html":
         return "".join(_html(result))
     out = io.StringIO()
@@ -47,7 +47,7 @@ def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
 
 
 def _html(summary: Summary) -> Iterator[str]:
-    """Yield the counts, then the tables, then what went wrong."""
+    """Yield the summary line, then the tables, then the problems."""
     yield f"<p><b>{for_html(f'{summary.workload}: {headline(summary)}')}</b></p>"
     yield _table(rows(summary), names=2)
     for section in sections(summary):
@@ -58,7 +58,7 @@ def _html(summary: Summary) -> Iterator[str]:
 
 
 def _table(rows: Iterable[tuple[str, ...]], *, names: int) -> str:
-    """Return a table, whose first columns are names and whose others are numbers."""
+    """Return a table whose first columns are names and whose other columns are numbers."""
     lines = (
         "".join(
             f'<td style="text-align: {"left" if number < names else "right"}">{for_html(cell)}</td>'

@@ -1,4 +1,4 @@
-"""The tables that reporters for people have below the first one."""
+"""The tables that follow the first table in reports for people."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,46 +18,46 @@ _ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One table, ready to be printed."""
+    """A table ready for output."""
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     names: int
-    """How many columns are names; the others are numbers."""
+    """Number of columns with names; the other columns are numbers."""
 
     @property
     def align(self) -> str:
-        """Names stand to the left, numbers to the right, as ``text_table`` takes it."""
+        """Alignment for ``text_table``: names to the left, numbers to the right."""
         return "l" * self.names + "r" * (len(self.header) - self.names)
 
 
 def sections(summary: Summary, *, intervals: bool = False) -> Iterator[Section]:
-    """Yield the tables that a report has; those that would say nothing new are left out.
+    """Yield the tables of a report, without tables that would add no information.
 
     Parameters
     ----------
     summary
-        Of the run.
+        Totals of the run.
     intervals
-        Whether percentiles of operations have their intervals beside them.
+        Whether to show the intervals of percentiles of operations.
     """
-    found = summary.latencies
-    if found.notable:
-        yield _operations(found)
-        yield _times(found, intervals=intervals)
+    latencies = summary.latencies
+    if latencies.notable:
+        yield _operations(latencies)
+        yield _times(latencies, intervals=intervals)
     if summary.libraries:
         yield _libraries(summary.libraries)
     if summary.contention is not None:
         yield _contention(summary.contention)
 
 
-def _operations(found: Latencies) -> Section:
-    # What an open loop never began is a column of its own, where there can be any.
-    overdue = ("overdue",) if found.open_loop else ()
-    shown = list(_telling(found.by_kind))
-    kinds = [row for row in shown if row.size_class is None]
-    like = common_rate(row.bytes_per_s for row in shown)
+def _operations(latencies: Latencies) -> Section:
+    # Overdue operations only have a column in an open loop.
+    overdue = ("overdue",) if latencies.open_loop else ()
+    displayed = list(_telling(latencies.by_kind))
+    kinds = [row for row in displayed if row.size_class is None]
+    like = common_rate(row.bytes_per_s for row in displayed)
 
     def cells(names: Iterable[str], rows: Sequence[Latency]) -> tuple[str, ...]:
         late = _total(row.overdue for row in rows)
@@ -72,11 +72,11 @@ def _operations(found: Latencies) -> Section:
             format_rate(_total(row.bytes_per_s for row in rows), like=like),
         )
 
-    rows = [cells(_names(row), [row]) for row in shown]
+    rows = [cells(_names(row), [row]) for row in displayed]
     if len(kinds) > 1:
         rows.append(cells(("total", _ALL), kinds))
     return Section(
-        title="operations (open loop)" if found.open_loop else "operations",
+        title="operations (open loop)" if latencies.open_loop else "operations",
         header=("operation", "size", "ok", "failed", *overdue, "per s", "bytes", "throughput"),
         rows=tuple(rows),
         names=2,
@@ -84,32 +84,32 @@ def _operations(found: Latencies) -> Section:
 
 
 def _total(numbers: Iterable[float | None]) -> float | None:
-    """Return the sum of what is known; None if nothing is."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    """Return the sum of known numbers; None if none are known."""
+    known_numbers = [number for number in numbers if number is not None]
+    return sum(known_numbers) if known_numbers else None
 
 
-def _times(found: Latencies, *, intervals: bool) -> Section:
+def _times(latencies: Latencies, *, intervals: bool) -> Section:
     rows = []
-    for row in _telling(found.by_kind):
-        # What an open loop adds stands next to what a closed one would have shown.
+    for row in _telling(latencies.by_kind):
+        # Show the times specific to an open loop beside the latency of a closed loop.
         times = {"latency": row.latency, "response": row.response, "queueing": row.queueing}
         rows += [
-            (*_names(row), name, *_percentiles(one, intervals=intervals))
-            for name, one in times.items()
-            if one
+            (*_names(row), name, *_percentiles(values, intervals=intervals))
+            for name, values in times.items()
+            if values
         ]
     return Section(
-        title="how long they took",
+        title="durations",
         header=("operation", "size", "time", *_SHOWN),
         rows=tuple(rows),
         names=3,
     )
 
 
-def _libraries(found: Sequence[LibraryUsage]) -> Section:
+def _libraries(usages: Sequence[LibraryUsage]) -> Section:
     return Section(
-        title="what the library used",
+        title="resource usage of the library",
         header=(
             *("operation", "watched", "bytes", "memory p50", "memory max", "peak resident"),
             *("threads", "core-s/GiB"),
@@ -124,15 +124,15 @@ def _libraries(found: Sequence[LibraryUsage]) -> Section:
                 "-" if use.threads_peak is None else str(use.threads_peak),
                 "-" if use.cpu_s_per_gib is None else f"{use.cpu_s_per_gib:.2f}",
             )
-            for use in found
+            for use in usages
         ),
         names=1,
     )
 
 
-def _contention(found: Contention) -> Section:
-    """Return what contenders got; the checks are among the problems, if they found any."""
-    times, retries = found.commit_s, found.retries_per_commit
+def _contention(contention: Contention) -> Section:
+    """Return the results of contention; violations are listed among the problems."""
+    times, retries = contention.commit_s, contention.retries_per_commit
     return Section(
         title="contention",
         header=(
@@ -141,21 +141,21 @@ def _contention(found: Contention) -> Section:
         ),
         rows=(
             (
-                found.pattern,
-                str(found.contenders),
-                str(found.keys),
-                str(found.commits),
-                "-" if found.commits_per_s is None else f"{found.commits_per_s:.4g}",
+                contention.pattern,
+                str(contention.contenders),
+                str(contention.keys),
+                str(contention.commits),
+                "-" if contention.commits_per_s is None else f"{contention.commits_per_s:.4g}",
                 format_seconds(None if times is None else times["p50"]),
                 "-"
                 if times is None or is_largest("p99", times["n"])
                 else format_seconds(times["p99"]),
                 "-" if retries is None else f"{retries:.2f}",
-                str(found.refused),
-                str(found.conflicts),
-                str(found.unknown_writes),
-                str(found.taken),
-                "-" if found.fairness is None else f"{found.fairness:.3f}",
+                str(contention.refused),
+                str(contention.conflicts),
+                str(contention.unknown_writes),
+                str(contention.taken),
+                "-" if contention.fairness is None else f"{contention.fairness:.3f}",
             ),
         ),
         names=1,
@@ -168,9 +168,9 @@ def _ratios(use: LibraryUsage) -> tuple[str, str]:
 
 
 def _telling(rows: Sequence[Latency]) -> Iterator[Latency]:
-    """Yield the rows without size classes that are all there is of their kind."""
+    """Yield the rows, without size classes that are the only class of their kind."""
     for row in rows:
-        sizes = [one for one in rows if one.kind == row.kind and one.size_class is not None]
+        sizes = [item for item in rows if item.kind == row.kind and item.size_class is not None]
         if row.size_class is None or len(sizes) > 1 or row.kind == OperationKind.CALL:
             yield row
 
@@ -180,20 +180,20 @@ def _names(row: Latency) -> tuple[str, str]:
 
 
 def _percentiles(times: Times, *, intervals: bool) -> tuple[str, ...]:
-    shown = [format_seconds(times.percentiles_s[name]) for name in _SHOWN]
-    # Of one operation, or of several alike, one value says all.
-    if len(set(shown)) == 1:
-        return (shown[0], *("" for _ in _SHOWN[1:]))
+    texts = [format_seconds(times.percentiles_s[name]) for name in _SHOWN]
+    # Show a single value for one operation, or for operations with equal times.
+    if len(set(texts)) == 1:
+        return (texts[0], *("" for _ in _SHOWN[1:]))
     for place, (name, (low, high)) in enumerate(times.intervals_s.items()):
         if is_largest(name, times.histogram.count):
-            shown[place] = "-"
+            texts[place] = "-"
         if intervals:
-            shown[place] += f" ({_interval(low, high)})"
-    return tuple(shown)
+            texts[place] += f" ({_interval(low, high)})"
+    return tuple(texts)
 
 
 def is_largest(percentile: str, count: float) -> bool:
-    """Tell whether so few values do not tell a percentile above the median from the largest."""
+    """Return whether a percentile above the median equals the maximum of a small sample."""
     return percentile != "p50" and rank_of(PERCENTILES[percentile], int(count)) == count
 
 

@@ -18,13 +18,13 @@ def table(
     Parameters
     ----------
     header, rows
-        Cells; all rows have as many.
+        Cells; all rows have the same number of cells.
     style
-        ``markdown``, or else text in columns.
+        ``markdown``; all other values produce text in columns.
     align
-        ``l`` or ``r`` for each column; columns beyond it are to the left.
+        ``l`` or ``r`` for each column; missing columns are left-aligned.
     gap
-        Between columns of text.
+        Separator between columns of text.
     """
     sides = align.ljust(len(header), "l")
     if style == "markdown":

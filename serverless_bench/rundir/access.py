@@ -1,4 +1,4 @@
-"""Reads and writes of keys that the functions of a run share: the history of each version."""
+"""Reads and writes of shared keys: the access history of each version."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,39 +6,39 @@ from typing import TypeAlias
 
 
 class Act(StrEnum):
-    """What was done to a shared key."""
+    """Type of access to a shared key."""
 
     READ = "read"
     WRITE = "write"
 
 
 class Ending(StrEnum):
-    """What became of it."""
+    """Outcome of an access."""
 
     DONE = "done"
     REFUSED = "refused"
-    """Something else was there than the write was to replace (412)."""
+    """The key held a version other than the expected version (412)."""
     CONFLICT = "conflict"
-    """Another write came at the same time (409)."""
+    """Another write was in progress at the same time (409)."""
     FAILED = "failed"
-    """The store refused for another reason, and has not written."""
+    """The store rejected the request for another reason, and did not write."""
     UNKNOWN = "unknown"
-    """No answer, or a failure of the store: it may have been written."""
+    """No response, or a failure of the store; the write may have taken effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """One read or one write of a key that functions share."""
+    """A single read or write of a shared key."""
 
     operation: int
     """``OperationRecord.index``."""
     key: str
     act: Act
     version: str | None
-    """Token of the version that was read, or that was to be written (``job.shared_keys``); None if
-    nothing was there."""
+    """Token of the version that was read or was to be written (``job.shared_keys``); None if
+    the key did not exist."""
     base: str | None
-    """Token of the version that a write was to replace; of a read, what it says of that."""
+    """Token of the version that a write was to replace; for a read, as recorded in that version."""
     start_ns: int
     end_ns: int
     ending: Ending

@@ -1,11 +1,10 @@
-"""A run directory, written while the run happens, and readable at any moment after (``run``).
+"""Write a run directory during the run; it is readable at any later time (``run``).
 
-What is launched again (a wave) adds its keys to the ledger and a line of its own to the
-records, before its first function; a driver that goes on with a run begins with a line of
-its own.
+A relaunch (a wave) appends its keys to the ledger and a line to the records before its first
+function starts. A driver that resumes a run first appends a line as well.
 
-A record comes before its keys: who is killed in between leaves a record that counts and
-keys that are not listed, and whoever goes on with the run adds them.
+A record is written before its keys. If the driver is killed in between, the record is complete
+but its keys are not listed; the driver that resumes the run adds them.
 """
 
 import errno
@@ -44,32 +43,32 @@ from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
 from serverless_bench.rundir.written_keys import operations_in, readable_keys
 
 RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "figure.png")
-"""Files that a run, or ``sbench demo``, writes to its directory."""
+"""Files that a run or ``sbench demo`` writes to its directory."""
 _BEAT_S: Final = 1.0
 Seal = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Archive:
-    """Writes one run directory; use it as a context manager.
+    """Write one run directory; use it as a context manager.
 
     Parameters
     ----------
     path
-        The run directory; made if it does not exist, refused if it holds a file of a run.
+        The run directory; created if it does not exist, rejected if it has a file of a run.
     header
-        What ``run.json`` holds besides the schema version and digests; None to go on with a
-        run whose driver has ended, or has died.
+        Fields of ``run.json`` other than the schema version and the digests; None to resume a
+        run whose driver has exited or died.
     ledger
         Every key that the run may create.
     keys
-        Keys that the run is given to read.
+        Keys that the run was given to read.
     seal
-        Returns a stage of the run with the seal of the user who made it; see ``digests``.
+        Function that adds the seal of the current user to a stage of the run; see ``digests``.
 
     Raises
     ------
     ArchiveError
-        If the directory cannot be written, another driver works on its run, or the run's
+        If the directory is not writable, another driver is active on its run, or the run's
         objects were deleted.
     """
 
@@ -84,24 +83,24 @@ class Archive:
     ) -> None:
         self.path = path
         self.failure: OSError | None = None
-        """Why records could not be saved; None as long as they can."""
+        """Error that prevented records from being saved; None so far if all were saved."""
         self._seal = seal
         self._files = ExitStack()
         self._appending = threading.Lock()
         self._unsaved: list[bytes] = []
         self._missing = 0
         self.closing: dict[str, Any] = {}
-        """What the last line says besides that the driver came to its end."""
+        """Fields of the last line other than ``saved``, run id and digests."""
         try:
             with self._files as files:
                 if header is None:
                     self._reopen()
                 else:
                     self._create(header, ledger, keys)
-                # They stay open until this archive ends.
+                # Keep the files open until the archive is closed.
                 self._files = files.pop_all()
         except FileExistsError:
-            holds = "a run" if os.path.lexists(path / HEADER) else "files with names of a run's"
+            holds = "a run" if os.path.lexists(path / HEADER) else "files named like those of a run"
             raise ArchiveError(
                 f"{path} already holds {holds}",
                 hint="choose another `name` or `run_dir`",
@@ -118,18 +117,18 @@ class Archive:
         make_directories(self.path)
         if any(os.path.lexists(self.path / name) for name in RUN_FILES):
             raise FileExistsError
-        # Of several drivers that come at once, one makes this file.
+        # If multiple drivers start at the same time, only one of them creates this file.
         self._records = self._opened(RECORDS, "xb")
         self._digests = {name: GrowingDigest() for name in (RECORDS, LEDGER, KEYS)}
         self._known = frozenset({RECORDS, LEDGER, KEYS})
         self._run_id = header["run_id"]
-        made = [RECORDS]
+        created = [RECORDS]
         try:
             take_lock(self._records, self.path)
             for name, lines in ((LEDGER, ledger), (KEYS, keys)):
                 data = _lines(lines)
                 with open_file(self.path / name, "xb") as file:
-                    made.append(name)
+                    created.append(name)
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
@@ -139,11 +138,11 @@ class Archive:
             stage = self._seal({**fields, DIGEST: header_digest(fields)})
             with replacing(self.path / HEADER) as file:
                 file.write(orjson.dumps(stage, option=orjson.OPT_INDENT_2))
-                made.append(HEADER)
+                created.append(HEADER)
             self._keys = self._opened(KEYS, "ab")
         except BaseException:
-            # Nothing was launched: this is no run, and its name is free again.
-            for name in made:
+            # No function has been launched: remove the files so that the name can be reused.
+            for name in created:
                 (self.path / name).unlink(missing_ok=True)
             raise
 
@@ -158,37 +157,37 @@ class Archive:
         for name in (LEDGER, RECORDS, KEYS):
             with suppress(FileNotFoundError):
                 _cut_partial_line(self.path / name)
-        # What was changed since is not vouched for: the earlier digests stay the latest.
+        # Files that were changed since keep their earlier digest as the latest.
         self._known = known_files(read_run(self.path, [], detail=False))
         self._digests = {name: digest_of(self.path / name) for name in (RECORDS, LEDGER, KEYS)}
         self._keys = self._opened(KEYS, "ab")
-        # Some records' driver may have been killed before it added their keys itself.
-        there = set(read_lines(self.path / KEYS))
+        # A driver may have been killed between saving a record and adding its keys.
+        listed_keys = set(read_lines(self.path / KEYS))
         for operations in operations_in(self.path / RECORDS):
-            missing = [key for key in readable_keys(operations) if key not in there]
-            there.update(missing)
+            missing = [key for key in readable_keys(operations) if key not in listed_keys]
+            listed_keys.update(missing)
             data = _lines(missing)
             write_all(self._keys, data)
             self._digests[KEYS].update(data)
 
     def resumed(self, now_ns: int) -> None:
-        """Note that a driver goes on with the run from now on, on its own clock."""
+        """Record that a driver resumes the run at this time, on its own clock."""
         self._append_line({"resumed": {"resumed_ns": now_ns}})
 
     def suspended(self, began_ns: int, ended_ns: int) -> None:
-        """Note when the driver's machine was suspended, on the driver's clock."""
+        """Record when the driver's machine was suspended, on the driver's clock."""
         self._append_line({"suspended": {"began_ns": began_ns, "ended_ns": ended_ns}})
 
     def beating(self, started: Callable[[], int]) -> AbstractContextManager[None]:
-        """Note every second that the driver is at work, as long as the block runs.
+        """Record every second, while the block runs, that the driver is active.
 
-        Whoever goes on with the run of a driver that was killed knows by that how long nobody
-        worked, and how many launches died with it: their records never arrived.
+        A driver that resumes the run of a killed driver learns from these lines how long no driver
+        was active, and how many launches were lost because their records did not arrive.
 
         Parameters
         ----------
         started
-            Returns how many functions the driver has launched.
+            Return the number of functions that the driver has launched.
         """
 
         def beat() -> None:
@@ -197,19 +196,19 @@ class Archive:
         return repeated(beat, _BEAT_S, name="at work")
 
     def begin_wave(self, number: int, created_ns: int, ledger: Iterable[str], count: int) -> None:
-        """Note, durably, what is about to be launched again.
+        """Durably record an upcoming relaunch.
 
         Parameters
         ----------
         number, created_ns, count
-            As in ``Run.waves``.
+            See ``Run.waves``.
         ledger
-            Every key that the wave may create.
+            All keys that the wave may create.
 
         Raises
         ------
         ArchiveError
-            If the disk does not take it: nothing must be launched then.
+            If the line cannot be written; the caller must not launch the wave then.
         """
         data = _lines(ledger)
         try:
@@ -237,7 +236,7 @@ class Archive:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What could not be saved is not in the files.
+        # The digests do not cover lines that could not be saved.
         files = (LEDGER, KEYS, RECORDS) if self.failure is None else ()
         self._append_stage("end", {"saved": not self._unsaved, **self.closing}, files)
         try:
@@ -245,26 +244,26 @@ class Archive:
                 if self.failure is None:
                     os.fsync(file.fileno())
         except OSError as exc:
-            # Some disks take what does not fit, and say so only now.
+            # Some file systems accept data that does not fit and report the error only on fsync.
             self.failure = exc
         self._files.close()
 
     @property
     def unsaved(self) -> int:
-        """Lines that are in memory only."""
+        """Number of lines that are only in memory."""
         return len(self._unsaved)
 
     @property
     def shortfall(self) -> str:
-        """What could not be saved, and why; empty if everything is."""
+        """Description of the records that could not be saved and the reason; empty if none."""
         if self.failure is None:
             return ""
         full = self.failure.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-        why = "the disk is full" if full else f"the disk fails ({self.failure.strerror})"
-        return f"{why}: {self._missing} records are not saved in {self.path}"
+        reason = "the disk is full" if full else f"the disk fails ({self.failure.strerror})"
+        return f"{reason}: {self._missing} records are not saved in {self.path}"
 
     def append(self, outcome: Outcome) -> None:
-        """Save one outcome; what does not fit on the disk is kept in memory."""
+        """Save an outcome; keep it in memory if the disk is full."""
         line = outcome.to_json()
         self._append_line(line)
         self._missing += self.failure is not None
@@ -272,11 +271,11 @@ class Archive:
             self._append(self._keys, _lines(keys))
 
     def load(self) -> Run:
-        """Return the run so far, with what could not be saved."""
+        """Return the current state of the run, including lines that could not be saved."""
         return read_run(self.path, self._unsaved, detail=True)
 
     def _append_stage(self, name: str, stage: Mapping[str, Any], files: Iterable[str]) -> None:
-        """Append the line of a stage, with the digests of files as they are now."""
+        """Append the line of a stage with the current digests of the files."""
         states = {name: self._digests[name].to_json() for name in self._known.intersection(files)}
         sealed = self._seal({"run_id": self._run_id, **stage, FILES: states})
         self._append_line({name: sealed})
@@ -292,7 +291,7 @@ class Archive:
                     write_all(file, line)
                 except OSError as exc:
                     self.failure = exc
-                    # Half a line would be skipped anyway; a device cannot be cut.
+                    # A partial line would be skipped anyway; a device cannot be truncated.
                     with suppress(OSError):
                         os.ftruncate(file.fileno(), size)
                 else:
@@ -303,7 +302,7 @@ class Archive:
 
 
 def _cut_partial_line(path: Path) -> None:
-    """Cut what was written after the last whole line: half a key is nobody's key."""
+    """Remove an incomplete last line: a truncated key could match another object's key."""
     with open_file(path, "r+b") as file:
         if not file.seek(0, os.SEEK_END):
             return

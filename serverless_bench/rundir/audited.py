@@ -1,4 +1,4 @@
-"""A saved run beside what the store saw of it: results of an audit."""
+"""Results of an audit: a saved run compared with the store's log."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """One thing that the run says and the store did not see, or the other way round."""
+    """A difference between the run and the store's log."""
 
     about: str
     """asked, bytes, requests, times, schedule, bill or left."""
     text: str
     """One sentence."""
     key: str | None = None
-    """Of the object, where there is one."""
+    """Key of the object, if there is one."""
 
 
 Discrepancies = Iterator[Discrepancy]
@@ -21,27 +21,27 @@ Discrepancies = Iterator[Discrepancy]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Billed:
-    """What the bill says about requests."""
+    """Numbers of requests according to the bill."""
 
     requests: Mapping[str, int]
-    """By kind, and as ``control``, ``gate`` and ``probes``."""
+    """Number by kind, and for ``control``, ``gate`` and ``probes``."""
     exact: bool
-    """Whether it says that these are all; else there were at least as many."""
+    """Whether the bill claims to be complete; otherwise the numbers are lower bounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """A run beside what the store saw of it."""
+    """Comparison of a run with the store's log."""
 
     differences: tuple[Discrepancy, ...]
     requests: Mapping[str, int]
-    """How many requests were looked at: of the functions (``data``), of the ``gate``, below the
+    """Number of examined requests: by the functions (``data``), at the ``gate``, below the
     ``control`` prefix, and ``probes`` of the store's clock."""
     matched: int
-    """Attempts whose request was found."""
+    """Number of attempts with a matching request."""
     by_key_and_time: int
-    """Requests of functions whose user agent names no worker."""
+    """Requests by functions with no worker in the user agent."""
     not_compared: int
-    """Requests on the run's own keys by workers that left no record."""
+    """Requests on the run's keys by workers that left no record."""
     left: tuple[str, ...]
-    """What the run made, and nobody has deleted."""
+    """Keys that the run created and that still exist."""

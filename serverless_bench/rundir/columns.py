@@ -1,9 +1,9 @@
-"""Columns that grow row by row: arrays of a small run, packed blocks of a large one.
+"""Columns that grow row by row: arrays for a small run, packed blocks for a large run.
 
-A block holds some ten thousand rows of a column as differences from its least value, in as
-few bytes as they need. The blocks of a run stay in memory up to ``IN_MEMORY_BYTES``; beyond that
-they go to a temporary file without a name, which nobody else can open and which is gone with the
-process.
+A block holds tens of thousands of rows of a column as differences from its minimum, in as few
+bytes as possible. The blocks of a run stay in memory up to ``IN_MEMORY_BYTES``. Larger data goes
+to an unnamed temporary file, which other processes cannot open and which disappears when the
+process exits.
 """
 
 import os
@@ -26,34 +26,34 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.tables import ABSENT, BlockTable, Ints, Table
 
 BLOCK_ROWS: Final = 1 << 16
-"""Rows, or a few more, that make a block; tables of fewer are plain arrays."""
+"""Minimum number of rows of a block; smaller tables are plain arrays."""
 IN_MEMORY_BYTES: Final = 128 << 20
-"""Packed blocks of one run that stay in memory."""
+"""Size of the packed blocks of a run that stay in memory."""
 
 _Kept = tuple[int, int]
-"""Where a block is, and how long."""
+"""Offset and length of a block."""
 
 
 class BlockStore:
-    """Keeps the blocks of one run."""
+    """Stores the blocks of a run."""
 
     @cached_property
     def _file(self) -> IO[bytes]:
-        # With compression and random numbers, for large runs.
+        # Imports compression and random numbers, which only large runs need.
         from tempfile import SpooledTemporaryFile  # noqa: PLC0415
 
-        # 0 would be no limit.
+        # A maximum size of 0 means no limit.
         file = SpooledTemporaryFile(max(1, IN_MEMORY_BYTES))  # noqa: SIM115 - as long as its blocks
         weakref.finalize(self, file.close)
         return file
 
     def keep(self, block: bytes) -> _Kept:
-        """Take a block, and return what ``get`` wants to return it again.
+        """Store a block, and return the handle with which ``get`` finds it.
 
         Raises
         ------
         ArchiveError
-            If the disk does not take it.
+            If the disk is full or fails.
         """
         try:
             offset = self._file.seek(0, os.SEEK_END)
@@ -74,13 +74,13 @@ class BlockStore:
 
 
 class _Column(ABC):
-    """One column, whose values are of its type: ``reader`` has checked them."""
+    """A column of values with types checked by ``reader``."""
 
     dtype = "i8"
 
     def __init__(self) -> None:
         self._rows: Any = bytearray()
-        """Those in no block: the bytes of numbers, or a list."""
+        """Rows that are not in a block yet: the bytes of numbers, or a list."""
         self._blocks: list[Any] = []
 
     @abstractmethod
@@ -88,9 +88,9 @@ class _Column(ABC):
         """Append values."""
 
     def flush(self, store: BlockStore) -> None:
-        """Make a block of the rows that came since the last one."""
+        """Create a block of the rows added since the last block."""
         self._blocks.append(self.pack(store))
-        # Arrays may still show the rows as they are.
+        # Arrays may still refer to the old buffer, so create a new buffer.
         self._rows = type(self._rows)()
 
     def pack(self, store: BlockStore) -> Any:  # noqa: ANN401 - what `block` unpacks
@@ -98,7 +98,7 @@ class _Column(ABC):
         return store.keep(bytes(self._rows))
 
     def pending(self) -> NDArray[Any]:
-        """Return the rows that are in no block."""
+        """Return the rows that are not in a block yet."""
         return np.frombuffer(self._rows, dtype=self.dtype)
 
     def block(self, number: int, store: BlockStore) -> NDArray[Any]:
@@ -108,17 +108,17 @@ class _Column(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """Integers as their distance from the least of them."""
+    """Integers as differences from their minimum."""
 
     base: int
     type: str
-    """NumPy's name of the type of the distances; empty if there are none but 0."""
+    """NumPy's name for the type of the differences; empty if all of them are 0."""
     count: int
     kept: _Kept
 
 
 class _IntColumn(_Column):
-    """Integers; None is ``ABSENT``."""
+    """A column of integers; None is stored as ``ABSENT``."""
 
     def extend(self, values: Sequence[Any]) -> None:
         try:
@@ -132,7 +132,7 @@ class _IntColumn(_Column):
         if base == most:
             return _Packed(base, "", len(rows), (0, 0))
         kind = np.min_scalar_type(most - base).str
-        # Modulo 2**64, and so is the sum that gives the values back.
+        # The difference wraps modulo 2**64, and so does the sum that restores the values.
         kept = store.keep((rows - np.int64(base)).astype(kind).tobytes())
         return _Packed(base, kind, len(rows), kept)
 
@@ -155,7 +155,7 @@ class _FloatColumn(_Column):
 
 
 class _NameColumn(_IntColumn):
-    """Text of which there are few: one object for each, however many rows have it."""
+    """A column of text with few distinct values; rows with equal text share an object."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class _NameColumn(_IntColumn):
 
 
 class _TextColumn(_Column):
-    """Text that every row has another of: an index of it would only cost memory."""
+    """A column of text with mostly distinct values, for which an index would waste memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ _DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
 
 
 def _column(kind: Any, *, distinct: bool) -> _Column:  # noqa: ANN401 - a type, or a union of some
-    """Return a column for values of a type, or of that type and None."""
+    """Return a column for values of a type, or of an optional type."""
     kinds = {kind, *get_args(kind)}
     if not kinds.isdisjoint({bool, int}):
         return _IntColumn()
@@ -212,16 +212,16 @@ def _column(kind: Any, *, distinct: bool) -> _Column:  # noqa: ANN401 - a type, 
 
 
 class TableBuilder:
-    """A table that grows, a record at a time.
+    """A table that grows by a record at a time.
 
     Parameters
     ----------
     types
-        The type of each column, from the fields of a record type.
+        Type of each column, from the fields of a record type.
     skip
         Columns of text to leave out.
     store
-        Where full blocks go.
+        Store for full blocks.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class TableBuilder:
         self._first: list[int] = []
 
     def extend(self, columns: Mapping[str, Sequence[Any]], count: int) -> None:
-        """Append ``count`` rows, those of one record."""
+        """Append the ``count`` rows of a record."""
         for name, column in self._columns.items():
             column.extend(columns[name])
         self._pending += count
@@ -246,7 +246,7 @@ class TableBuilder:
             self._flush()
 
     def finish(self) -> Table:
-        """Return the table; nothing can be appended any more."""
+        """Return the table; no rows can be appended afterwards."""
         if not self._counts:
             return {name: column.pending() for name, column in self._columns.items()}
         if self._pending:

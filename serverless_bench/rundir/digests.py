@@ -1,8 +1,8 @@
-"""Digests of the files of a run directory, and whether the files still agree with them.
+"""Digests of the files of a run directory, and checks of the files against them.
 
-The driver notes length and SHA-256 of each file at every stage of a run: in ``run.json``
+The driver records the length and SHA-256 of each file at every stage of a run: in ``run.json``
 before the first function, in the line of each wave, and in its last line. These files only
-grow, so a later stage covers the earlier ones. ``run.json`` has a digest of itself.
+grow, so a later stage covers the earlier stages. ``run.json`` contains a digest of itself.
 """
 
 import hashlib
@@ -21,66 +21,66 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.units import format_count
 
 FILES: Final = "files"
-"""Field of a stage that has the digests by file name."""
+"""Field of a stage with the digests by file name."""
 DIGEST: Final = "sha256"
-"""Field of ``run.json`` that has the digest of all others but the seal."""
+"""Field of ``run.json`` with the digest of all other fields except the seal."""
 SEAL: Final = "origin"
-"""Field of a stage that has the seal of the user who made it."""
+"""Field of a stage with the seal of the user who wrote it."""
 _PIECE: Final = 1 << 20
 
 
 class GrowingDigest:
-    """Length, number of lines and SHA-256 of what was written so far."""
+    """Length, number of lines and SHA-256 of the data written until now."""
 
     def __init__(self) -> None:
         self._sha256 = hashlib.sha256()
         self._bytes = self._lines = 0
 
     def update(self, data: bytes) -> None:
-        """Add what was written."""
+        """Add data that was written."""
         self._sha256.update(data)
         self._bytes += len(data)
         self._lines += data.count(b"\n")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the digest as a stage notes it."""
+        """Return the digest as it is stored in a stage."""
         sha256 = self._sha256.hexdigest()
         return {"bytes": self._bytes, "lines": self._lines, "sha256": sha256}
 
 
 def digest_of(path: Path, most_bytes: int = sys.maxsize) -> GrowingDigest:
-    """Return the digest of a file, or of its first bytes; that of no bytes if it is missing."""
+    """Return the digest of a file or of its first bytes; a missing file counts as empty."""
     digest = GrowingDigest()
     with suppress(FileNotFoundError), open_file(path, buffering=0) as file:
-        left = most_bytes
-        while piece := file.read(min(_PIECE, left)):
+        remaining = most_bytes
+        while piece := file.read(min(_PIECE, remaining)):
             digest.update(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     return digest
 
 
 def header_digest(header: Mapping[str, Any]) -> str:
-    """Return the digest of what ``run.json`` says, but for its digest and its seal."""
+    """Return the digest of ``run.json`` without its digest and its seal."""
     fields = {name: value for name, value in header.items() if name not in {DIGEST, SEAL}}
     return hashlib.sha256(canonical(fields)).hexdigest()
 
 
 def canonical(fields: Mapping[str, Any]) -> bytes:
-    """Return fields as JSON in one form: JSON has neither tuples nor enumerations."""
+    """Return fields as JSON in canonical form; JSON has neither tuples nor enumerations."""
     return orjson.dumps(orjson.loads(orjson.dumps(fields)), option=orjson.OPT_SORT_KEYS)
 
 
 def is_intact(header: Mapping[str, Any]) -> bool:
-    """Tell whether ``run.json`` says what its driver wrote, by its own digest."""
+    """Return whether ``run.json`` matches its digest."""
     with suppress(orjson.JSONEncodeError):
         return bool(header.get(DIGEST) == header_digest(header))
     return False
 
 
 def file_problems(run: Run) -> tuple[str, ...]:
-    """Return how the files of a run differ from what its driver noted of them.
+    """Return the differences between the files of a run and the driver's digests.
 
-    Nothing is known of what was written after the latest stage of a run that has not ended.
+    Data written after the latest stage of an unfinished run is not checked.
 
     Raises
     ------
@@ -88,34 +88,34 @@ def file_problems(run: Run) -> tuple[str, ...]:
         If a file cannot be read.
     """
     changed = not is_intact(run.stages[0])
-    problems = [f"{HEADER} is not as the driver left it"] if changed else []
+    problems = [f"{HEADER} was changed after the driver wrote it"] if changed else []
     return (*problems, *filter(None, _problem_by_file(run).values()))
 
 
 def known_files(run: Run) -> frozenset[str]:
-    """Return the names of the files that another driver may go on with and note again.
+    """Return the names of the files that another driver may extend and record again.
 
-    They begin with what the driver noted. Records and keys may be longer: they grow between two
-    stages. Keys in the ledger that no stage notes may be anybody's.
+    The part recorded by the driver must match. Records and keys may be longer, because they grow
+    between stages. Keys in the ledger that no stage records could belong to other programs.
 
     Raises
     ------
     ArchiveError
         If a file cannot be read.
     """
-    known = {name for name, problem in _problem_by_file(run).items() if not problem}
+    unchanged = {name for name, problem in _problem_by_file(run).items() if not problem}
     ledger = _noted(run).get(LEDGER)
     if ledger is not None and digest_of(run.path / LEDGER).to_json() != ledger:
-        known.discard(LEDGER)
-    return frozenset(known)
+        unchanged.discard(LEDGER)
+    return frozenset(unchanged)
 
 
 def _noted(run: Run) -> dict[str, Mapping[str, Any]]:
-    """Return the latest digest of each file, by name."""
-    noted: dict[str, Mapping[str, Any]] = {}
+    """Return the latest recorded digest of each file, by name."""
+    latest: dict[str, Mapping[str, Any]] = {}
     for stage in run.stages:
-        noted |= stage[FILES]
-    return noted
+        latest |= stage[FILES]
+    return latest
 
 
 def _problem_by_file(run: Run) -> dict[str, str]:
@@ -123,18 +123,18 @@ def _problem_by_file(run: Run) -> dict[str, str]:
 
 
 def _problem(run: Run, name: str, state: Mapping[str, Any]) -> str:
-    """Return how a file differs from its latest digest; empty if it does not."""
+    """Describe the difference between a file and its latest digest; empty if there is none."""
     path = run.path / name
     try:
-        there = digest_of(path, state["bytes"]).to_json()
+        current = digest_of(path, state["bytes"]).to_json()
         size = path.stat().st_size if path.exists() else 0
     except OSError as exc:
         raise ArchiveError(f"cannot read {path}: {exc.strerror}") from exc
     lines = format_count(state["lines"], "line")
-    if there["bytes"] < state["bytes"]:
-        return f"{name} has {there['lines']} of the {lines} that the driver wrote"
-    if there["sha256"] != state["sha256"]:
-        return f"{name} is not as the driver left it"
+    if current["bytes"] < state["bytes"]:
+        return f"{name} has {current['lines']} of the {lines} that the driver wrote"
+    if current["sha256"] != state["sha256"]:
+        return f"{name} was changed after the driver wrote it"
     if size > state["bytes"] and run.ended and name != RECORDS:
         return f"{name} has more than the {lines} that the driver wrote"
     return ""

@@ -1,8 +1,8 @@
-"""Files of a run directory: regular ones that lie in it, and nothing that they may stand for.
+"""Open the files of a run directory safely: only regular files in the directory itself.
 
-A run directory may come from somebody else. A link in place of a file would have us read, or
-write, whatever it leads to; a FIFO would have us wait, and a device may do anything. Of lines
-there are as many as there are, and each is no longer than it may be.
+A run directory may come from another user. A symbolic link in place of a file would redirect
+reads and writes to its target, opening a FIFO would block, and a device may have side effects.
+The number of lines is not limited, but the length of a line is.
 """
 
 import errno
@@ -17,7 +17,7 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import MAX_KEY_BYTES
 
 _FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-"""Follow no link, wait for nobody at the other end, and become no terminal's process."""
+"""Flags: do not follow links, do not block on a FIFO, and do not acquire a terminal."""
 _KINDS: Final = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a directory",
@@ -27,16 +27,16 @@ _KINDS: Final = {
     stat.S_IFBLK: "a device",
 }
 _STREAMS: Final = ("/dev/", "/proc/self/fd/")
-"""Where a process finds its own open files, as in ``/dev/stdout``."""
+"""Prefixes of paths to open files of this process, such as ``/dev/stdout``."""
 _PIECE: Final = 1 << 20
 _MAX_LINE_BYTES: Final = 1 << 28
-"""Of a record: some hundred thousand operations."""
+"""Size limit of a record: some hundred thousand operations."""
 _AT_ONCE: Final = 1 << 16
-_HINT: Final = "one line per key, as sbench wrote them; what was put there since has to go"
+_HINT: Final = "write one key per line, as sbench does; remove lines added by other programs"
 
 
 def open_file(path: Path, mode: str = "rb", *, buffering: int = -1) -> BinaryIO:
-    """Open a regular file, which must be there for what it is.
+    """Open a regular file.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ def open_file(path: Path, mode: str = "rb", *, buffering: int = -1) -> BinaryIO:
     Raises
     ------
     ArchiveError
-        If it is anything else, as a link, or, to be written to, has a second name elsewhere.
+        If it is not a regular file, or is opened for writing and has another hard link.
     OSError
-        As ``open`` does.
+        See ``open``.
     """
-    # A device may do something when it is opened: it is looked at before.
+    # Opening a device may have side effects, so check the type first.
     with suppress(FileNotFoundError):
         _check(path, path.lstat(), "r" not in mode or "+" in mode)
     try:
@@ -71,16 +71,16 @@ def open_file(path: Path, mode: str = "rb", *, buffering: int = -1) -> BinaryIO:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file that takes the place of another one when all of it is written.
+    """Yield a file that replaces ``path`` once it is written completely.
 
-    Until then the other one is as it was; if the block fails, it stays.
+    The old file remains unchanged until then, and if the block fails.
 
     Raises
     ------
     ArchiveError
-        If there is anything but a regular file.
+        If ``path`` exists and is not a regular file.
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     if str(path).startswith(_STREAMS):
         with path.open("wb") as file:
@@ -102,21 +102,21 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_all(file: BinaryIO, data: bytes) -> None:
-    """Write to a file without a buffer: the disk may take a part, and say why only then."""
+    """Write all data to an unbuffered file; the error of a short write occurs on the next write."""
     while data:
         data = data[file.write(data) :]
 
 
 def make_directories(path: Path) -> None:
-    """Make a directory and those above it that are missing, so that they survive a power cut."""
-    missing = [each for each in (path, *path.parents) if not each.exists()]
+    """Create a directory and its missing parents durably, so that they survive a power failure."""
+    missing = [directory for directory in (path, *path.parents) if not directory.exists()]
     path.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        sync_directory(each.parent)
+    for directory in missing:
+        sync_directory(directory.parent)
 
 
 def sync_directory(path: Path) -> None:
-    """Write the names in a directory to the disk: syncing a file does not do that.
+    """Sync the entries of a directory to disk, because syncing a file does not do that.
 
     Linux, fsync(2): "Calling fsync() does not necessarily ensure that the entry in the directory
     containing the file has also reached disk."
@@ -125,7 +125,7 @@ def sync_directory(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as exc:
-        # File systems without it, as some of network shares, say so by this.
+        # File systems that do not support it, such as some network file systems, return EINVAL.
         if exc.errno != errno.EINVAL:
             raise
     finally:
@@ -136,30 +136,30 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | _FLAGS, 0o666)
 
 
-def _check(path: Path, found: os.stat_result, writing: bool) -> None:  # noqa: FBT001 - as asked
-    if not stat.S_ISREG(found.st_mode):
-        raise _no_file(path, stat.S_IFMT(found.st_mode))
-    if writing and found.st_nlink > 1:
+def _check(path: Path, status: os.stat_result, writing: bool) -> None:  # noqa: FBT001 - as asked
+    if not stat.S_ISREG(status.st_mode):
+        raise _no_file(path, stat.S_IFMT(status.st_mode))
+    if writing and status.st_nlink > 1:
         raise ArchiveError(
-            f"{path} has a second name: what is written here would change a file elsewhere",
-            hint="copy the run directory, as with cp -r, and go on with the copy",
+            f"{path} has another hard link: writing to it would change a file elsewhere",
+            hint="copy the run directory, for example with cp -r, and use the copy",
         )
 
 
 def _no_file(path: Path, kind: int) -> ArchiveError:
     return ArchiveError(
-        f"{path} is {_KINDS.get(kind, 'of an unknown kind')}, and not a regular file",
-        hint="nothing outside of a run directory is read or written: put the file itself there",
+        f"{path} is {_KINDS.get(kind, 'of an unknown type')}, not a regular file",
+        hint="sbench only uses files inside the run directory: copy the file there",
     )
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the keys in a file, one per line; none if there is no such file.
+    """Return the keys in a file, one per line; an empty list if the file does not exist.
 
     Raises
     ------
     ArchiveError
-        If it cannot be read, or a line cannot be a key.
+        If it cannot be read, or a line is not a valid key.
     """
     try:
         with open_file(path) as file:
@@ -168,7 +168,7 @@ def read_lines(path: Path) -> list[str]:
         return []
     except OSError as exc:
         raise ArchiveError(f"cannot read {path}: {exc.strerror}") from exc
-    # What stands behind the last line break was cut off: half a key is nobody's key.
+    # Text after the last newline was truncated and could match another object's key.
     whole = data[: data.rfind(b"\n") + 1]
     try:
         lines = whole.decode().split("\n")[:-1]
@@ -180,7 +180,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def record_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of records; of one that is none, as much as shows that."""
+    """Yield the lines of a records file; truncate a line that is too long or has null bytes."""
     while piece := file.readline(_PIECE):
         if len(piece) < _PIECE or piece.endswith(b"\n"):
             yield piece
@@ -188,7 +188,7 @@ def record_lines(file: BinaryIO) -> Iterator[bytes]:
         pieces, size = [piece], len(piece)
         while not piece.endswith(b"\n") and (piece := file.readline(_PIECE)):
             if b"\0" in piece:
-                # A hole in the file, which may be of any length: no JSON has such bytes.
+                # A sparse region of any length; JSON does not contain null bytes.
                 yield b"\0"
                 return
             size += len(piece)
@@ -201,7 +201,7 @@ def _pieces(path: Path, file: BinaryIO) -> Iterator[bytes]:
     number = 0
     while piece := file.read(_PIECE):
         if b"\0" in piece:
-            raise _wrong(path, number + piece.count(b"\n", 0, piece.index(b"\0")), "is no text")
+            raise _wrong(path, number + piece.count(b"\n", 0, piece.index(b"\0")), "is not text")
         number += piece.count(b"\n")
         yield piece
 
@@ -213,7 +213,9 @@ def _check_keys(path: Path, lines: list[str], first: int) -> None:
         if not line.isprintable():
             raise _wrong(path, number, f"has characters that cannot be printed: {line[:80]!r}")
         if len(line) > MAX_KEY_BYTES:
-            raise _wrong(path, number, f"has {len(line)} characters, a key has {MAX_KEY_BYTES}")
+            raise _wrong(
+                path, number, f"has {len(line)} characters; a key has at most {MAX_KEY_BYTES}"
+            )
 
 
 def _wrong(path: Path, number: int, problem: str) -> ArchiveError:

@@ -1,4 +1,4 @@
-"""Runs that are saved below a directory: by age, by name, and the last one."""
+"""List the runs below a directory, and find them by name or age."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,91 +8,91 @@ from typing import Final
 from serverless_bench.errors import ArchiveError
 
 HEADER: Final = "run.json"
-"""Every run directory has it, written once, before the first function."""
+"""File of each run directory, written once, before the first function."""
 LEDGER: Final = "ledger.txt"
 RECORDS: Final = "records.jsonl"
 KEYS: Final = "keys.txt"
-_LIST_THEM: Final = "sbench ls lists the runs; sbench write makes one"
+_LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:
-    """A run, or a series of runs: what has its own directory."""
+    """A run, or a series of runs, in its own directory."""
 
     name: str
-    """How commands call it: its path below the directory of runs."""
+    """Name in commands: the path relative to the directory of runs."""
     path: Path
     saved_ns: int
-    """When it was begun here; a run that was imported is older itself."""
+    """Time at which the directory was created; an imported run is older."""
     is_run: bool
     """False for the directory of a series (``ab``, ``scale``, ``exp``)."""
 
 
 def entries(root: Path) -> list[ListedRun]:
-    """Return the runs and the series directly below ``root``, the most recent one first."""
+    """Return the runs and series directly below ``root``, most recent first."""
     paths = root.iterdir() if root.is_dir() else ()
     return _listed((path for path in paths if path.is_dir()), root)
 
 
 def runs_below(root: Path, path: Path) -> list[ListedRun]:
-    """Return all runs of a series, the most recent one first; names are those below ``root``."""
+    """Return all runs of a series, most recent first; names are relative to ``root``."""
     return _listed((header.parent for header in path.rglob(HEADER)), root)
 
 
 def latest_run(root: Path) -> Path:
-    """Return the run below ``root`` that was begun last.
+    """Return the most recently created run below ``root``.
 
     Raises
     ------
     ArchiveError
-        If there is none.
+        If there is no run.
     """
     for entry in entries(root):
         if entry.is_run:
             return entry.path
     raise ArchiveError(
-        f"there is no run in {root}", hint="sbench write makes one; --run-dir says where they lie"
+        f"there is no run in {root}", hint="sbench write makes one; see also --run-dir"
     )
 
 
 def find_run(name: str | Path, root: Path) -> Path:
-    """Return the run directory that ``name`` is the path or the name of.
+    """Return the run directory with the given path or name.
 
     Parameters
     ----------
     name
-        A run directory, or a name below ``root``.
+        A run directory, or a name relative to ``root``.
     root
-        Where runs are saved.
+        Directory of saved runs.
 
     Raises
     ------
     ArchiveError
-        If there is no such directory.
+        If the directory does not exist.
     """
     for path in (Path(name), root / name):
         if (path / HEADER).is_file():
             return path
     if Path(name).is_dir():
-        # It may hold half a run, and the reader says what is missing.
+        # The run may be incomplete; reading it reports the missing file.
         return Path(name)
-    known = {entry.name: entry for entry in entries(root)}
-    if str(name) in known:
+    entries_by_name = {entry.name: entry for entry in entries(root)}
+    if str(name) in entries_by_name:
         raise ArchiveError(
-            f"{name} is a series of runs, and no run", hint=f"sbench ls {name} lists its runs"
+            f"{name} is a series of runs, not a run", hint=f"sbench ls {name} lists its runs"
         )
-    from difflib import get_close_matches  # noqa: PLC0415 - only who mistypes a name needs it
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed for a mistyped name
 
-    alike = get_close_matches(str(name), known, n=1)
+    matches = get_close_matches(str(name), entries_by_name, n=1)
     raise ArchiveError(
         f"there is no run {str(name)!r}: neither a directory nor a name in {root}",
-        hint=f"did you mean {alike[0]}?" if alike else _LIST_THEM,
+        hint=f"did you mean {matches[0]}?" if matches else _LIST_THEM,
     )
 
 
 def _listed(paths: Iterable[Path], root: Path) -> list[ListedRun]:
-    found = [entry for path in paths if (entry := _entry(path, root))]
-    return sorted(found, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
+    listed = [entry for path in paths if (entry := _entry(path, root))]
+    return sorted(listed, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
 
 
 def _entry(path: Path, root: Path) -> ListedRun | None:
@@ -108,5 +108,5 @@ def _entry(path: Path, root: Path) -> ListedRun | None:
             is_run=is_run,
         )
     except OSError:
-        # Deleted meanwhile, or not ours to read.
+        # Deleted in the meantime, or not readable.
         return None

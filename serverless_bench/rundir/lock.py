@@ -1,4 +1,4 @@
-"""One command at a time works on a run, and whoever deletes its objects notes that first."""
+"""Lock a run for a single command, and record the deletion of its objects in advance."""
 
 import fcntl
 import os
@@ -21,17 +21,17 @@ _LOCK_TICK_S: Final = 0.02
 
 @contextmanager
 def locked(path: Path) -> Iterator[BinaryIO]:
-    """Keep every other driver and ``clean`` away from a run for the length of a block.
+    """Exclude other drivers and ``sbench clean`` from a run for the duration of a block.
 
     Yields
     ------
     BinaryIO
-        The records, to be appended to.
+        Records file, open for appending.
 
     Raises
     ------
     ArchiveError
-        If another command works on the run, or the directory cannot be written.
+        If another command uses the run, or the directory is not writable.
     """
     try:
         file = open_file(path / RECORDS, "ab", buffering=0)
@@ -43,59 +43,59 @@ def locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def note_cleaning(file: BinaryIO, path: Path, now_ns: int) -> None:
-    """Note durably that the objects of a run are deleted from now on.
+    """Durably record that the deletion of a run's objects starts.
 
     Raises
     ------
     ArchiveError
-        If the disk does not take it: nothing may be deleted then.
+        If the line cannot be written; the caller must not delete objects then.
     """
     line = orjson.dumps({"cleaning": {"began_ns": now_ns}}) + b"\n"
     try:
-        # After a line that was cut off another one begins.
+        # Start a new line if the last line is truncated.
         write_all(file, line if _ends_whole(path / RECORDS) else b"\n" + line)
         os.fsync(file.fileno())
     except OSError as exc:
         raise ArchiveError(
-            f"cannot note in {path / RECORDS} that its objects are deleted: {exc.strerror}",
+            f"cannot note in {path / RECORDS} that deletion starts: {exc.strerror}",
             hint="make room; nothing was deleted",
         ) from exc
 
 
 def refuse_cleaned(path: Path) -> None:
-    """Refuse a run whose objects are deleted, or were.
+    """Reject a run if ``sbench clean`` has deleted or is deleting its objects.
 
     Raises
     ------
     ArchiveError
-        If ``sbench clean`` has noted that it begins.
+        If ``sbench clean`` has recorded that it starts.
     """
     with suppress(FileNotFoundError), open_file(path / RECORDS, buffering=1 << 20) as file:
         if any(line.startswith(b'{"cleaning":') for line in record_lines(file)):
             raise ArchiveError(
                 f"sbench clean has begun to delete the objects of {path}",
-                hint=f"sbench clean {path} deletes what is left; then begin a new run",
+                hint=f"sbench clean {path} deletes the remaining objects; then start a new run",
             )
 
 
 def take_lock(file: BinaryIO, path: Path) -> None:
-    """Make this process the only one that writes to a run, as long as ``file`` is open.
+    """Acquire the exclusive right to write to a run, for as long as ``file`` is open.
 
     Raises
     ------
     ArchiveError
-        If another process does.
+        If another process has it.
     """
-    # A process that a driver was about to start when it was killed holds the driver's files
-    # until its own program runs.
-    until_ns = monotonic_ns() + _LOCKED_NS
+    # A process that a killed driver was about to start keeps the driver's files open until it
+    # executes its program.
+    deadline_ns = monotonic_ns() + _LOCKED_NS
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if monotonic_ns() > until_ns:
+            if monotonic_ns() > deadline_ns:
                 raise ArchiveError(
-                    f"another sbench works on the run in {path}", hint="wait for it, or end it"
+                    f"another sbench process uses the run in {path}", hint="wait for it, or stop it"
                 ) from None
             sleep(_LOCK_TICK_S)
         else:
@@ -103,7 +103,7 @@ def take_lock(file: BinaryIO, path: Path) -> None:
 
 
 def _ends_whole(path: Path) -> bool:
-    """Tell whether a file ends with a line break, or has no bytes."""
+    """Return whether a file is empty or ends with a newline."""
     with open_file(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))

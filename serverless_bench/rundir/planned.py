@@ -1,4 +1,4 @@
-"""Hold what functions did against what was planned for them."""
+"""Compare the operations of functions with their plan."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,17 +15,17 @@ from serverless_bench.rundir.listing import KEYS, LEDGER
 from serverless_bench.rundir.rows import Columns
 
 _Row = tuple[str, str, int, int, bool]
-"""An operation: kind, key, where a range begins and its length or 0, and whether it is warm-up."""
+"""An operation: kind, key, offset of a range and its length or 0, and whether it is warm-up."""
 _RANGE = OperationKind.GET_RANGE
 
 
 class Plan:
-    """The operations that the functions of a run are to do, if each succeeds.
+    """The planned operations of the functions of a run, assuming that each of them succeeds.
 
     Parameters
     ----------
     job, run_id
-        Decide the operations.
+        Job and run id, from which the operations are derived.
     keys
         Objects that the run was given to read.
     """
@@ -36,16 +36,16 @@ class Plan:
         self._keys = keys
 
     def deviation(self, index: int, launch: int, record: Columns, *, overdue: bool) -> str | None:
-        """Return how a function that succeeded differs from the plan; None if it does not.
+        """Return the difference between a successful function and its plan; None if it has none.
 
         Parameters
         ----------
         index, launch
-            Of the function.
+            Index and launch of the function.
         record
-            Its operations.
+            Operations of the function.
         overdue
-            Whether its schedule left some undone.
+            Whether some of its scheduled operations did not start.
         """
         kinds = record["kind"]
         lengths = (
@@ -66,18 +66,18 @@ class Plan:
             )
             planned = _planned(invocation)
             if overdue or self._job.duration is not None:
-                # How far each thread came is not known, but none did more than all together.
+                # The progress of each thread is unknown, but bounded by that of all threads.
                 return _unplanned(done, islice(planned, len(done) * invocation.load.threads))
             return _difference(done, list(islice(planned, len(done) + 1)))
         except (ArithmeticError, LookupError, TypeError, ValueError, UsageError):
-            # No function was ever launched with such a job.
+            # No function can have been launched with such a job.
             return None
 
 
 def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
-    """Return the plan of the run in a directory; None if the directory lacks it.
+    """Return the plan of the run in a directory; None if it is unknown.
 
-    Runs of other tools, and of a user's own function, have none.
+    Runs of other tools and of a user's function have no plan.
     """
     workload = job.declared
     try:
@@ -93,14 +93,14 @@ def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
 
 
 def _planned(invocation: InvocationSpec) -> Iterator[_Row]:
-    """Yield the operations of an invocation, those of its threads in turn."""
+    """Yield the operations of an invocation, taking turns between its threads."""
     threads = (_of_thread(invocation, thread) for thread in range(invocation.load.threads))
     turns = zip_longest(*threads)
     return (row for turn in turns for row in turn if row is not None)
 
 
 def _of_thread(invocation: InvocationSpec, thread: int) -> Iterator[_Row]:
-    """Yield the operations of a thread: of what it prepares, and of its rounds."""
+    """Yield the operations of a thread: those of its preparation, then those of its rounds."""
     workload = invocation.declared
     prepared = workload.prepare(invocation, thread)
     for number, stream in enumerate(chain((prepared,), workload.rounds(invocation, thread))):
@@ -114,7 +114,7 @@ def _of_thread(invocation: InvocationSpec, thread: int) -> Iterator[_Row]:
 
 
 def _difference(done: list[_Row], planned: list[_Row]) -> str | None:
-    """Return an operation that was left out, or was done besides, in words; None without one."""
+    """Describe an operation that was left out or not planned; None without a difference."""
     if done == planned:
         return None
     left_out = next(iter(Counter(planned) - Counter(done)), None)
@@ -124,14 +124,14 @@ def _difference(done: list[_Row], planned: list[_Row]) -> str | None:
 
 
 def _unplanned(done: Iterable[_Row], planned: Iterable[_Row]) -> str | None:
-    """Return a measured operation that is not among those planned, in words; None without one."""
-    # Closing operations depend on what was done, and count as warm-up.
-    strange = dict.fromkeys(row for row in done if not row[-1])
+    """Describe a measured operation that is not in ``planned``; None if there is none."""
+    # Closing operations depend on the earlier operations, and count as warm-up.
+    unplanned = dict.fromkeys(row for row in done if not row[-1])
     for row in planned:
-        if not strange:
+        if not unplanned:
             return None
-        strange.pop(row, None)
-    return next((f"did the {_text(row)}, which was not planned" for row in strange), None)
+        unplanned.pop(row, None)
+    return next((f"did the {_text(row)}, which was not planned" for row in unplanned), None)
 
 
 def _text(row: _Row) -> str:

@@ -1,6 +1,6 @@
-"""Turn the lines of ``records.jsonl`` into tables of columns.
+"""Convert the lines of ``records.jsonl`` into tables of columns.
 
-No object is made per row: a million operations would take 1.8 GiB as objects.
+No object is created per row: a million operations would take 1.8 GiB as objects.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "lost": bool,
     "never_began": bool,
     "deviation": str | None,
-    # Of a function that is lost, little is known.
+    # Most fields of a lost function are unknown.
     **{name: kind | None for name, kind in get_type_hints(InvocationRecord).items()},
     "index": int,
     "launch": int,
@@ -50,27 +50,27 @@ _BLANK: Final = {
     **dict.fromkeys(("cold_start", "cpu_sys_s", "cpu_user_s", "max_rss_bytes"), 0),
     **dict.fromkeys(("duplicate", "lost", "never_began", "refusals"), 0),
 }
-"""A row of ``functions`` of which nothing is known."""
+"""A row of ``functions`` in which all values are unknown."""
 _FIELDS: Final = tuple(f.name for f in fields(InvocationRecord) if f.name not in TABLES)
 _FIELDS_OF_LOST: Final = tuple(f.name for f in fields(Lost) if f.name != "cause")
 
 _SIGNS: Final = frozenset({"alive", "cleaning", "end", "resumed", "suspended", "wave"})
-"""How lines are called that are of no function."""
+"""Names of lines that do not describe a function."""
 _WITH_KEYS: Final = frozenset({"accesses", "bad_ranges"})
-"""Tables of which a report needs the keys: what happened there is what it is for."""
+"""Tables with keys that are needed in reports, because reports describe single keys there."""
 
 
 class RecordReader:
-    """Takes lines, as many as there are, and then gives the tables.
+    """Collects any number of lines, and provides them as tables.
 
     Parameters
     ----------
     planned
-        Invocations of the run.
+        Number of invocations of the run.
     skip
-        Columns of text to leave out.
+        Text columns to leave out.
     plan
-        Decides how functions deviate from it; None if it is not known.
+        Plan against which functions are checked; None if it is unknown.
     """
 
     def __init__(self, planned: int, skip: frozenset[str], plan: Plan | None = None) -> None:
@@ -96,18 +96,18 @@ class RecordReader:
         self.neighbours: Neighbours | None = None
         self.waves: list[WaveLine] = []
         self.stages: list[Mapping[str, Any]] = []
-        """Lines of waves and ends as they stand there."""
+        """Lines of waves and ends in their original form."""
         self.cleaning_ns: int | None = None
         self.downtimes: list[tuple[int, int]] = []
         self.suspensions: list[tuple[int, int]] = []
         self._seen_ns = self._started = 0
         self.skipped = 0
         self.problems: list[str] = []
-        """What is wrong with the first lines that were skipped, and where."""
+        """Positions and errors of the first skipped lines."""
         self._line = 0
 
     def read(self, lines: Iterable[bytes]) -> None:
-        """Take lines; what is not readable is counted."""
+        """Read lines; unreadable lines are counted."""
         for line in lines:
             self._line += 1
             try:
@@ -115,8 +115,8 @@ class RecordReader:
             except (KeyError, TypeError, ValueError) as exc:
                 self.skipped += 1
                 if len(self.problems) < _MAX_PROBLEMS:
-                    what = f"lacks {exc}" if isinstance(exc, KeyError) else f"is skipped: {exc}"
-                    self.problems.append(f"records.jsonl, line {self._line} {_plain(what)}")
+                    problem = f"lacks {exc}" if isinstance(exc, KeyError) else f"is skipped: {exc}"
+                    self.problems.append(f"records.jsonl, line {self._line} {_plain(problem)}")
 
     def _take(self, line: bytes) -> None:
         names = check(line, dict[str, msgspec.Raw], msgspec.json.decode).keys()
@@ -126,7 +126,7 @@ class RecordReader:
             self._take_sign(orjson.loads(line))
 
     def _take_sign(self, data: Mapping[str, Any]) -> None:
-        """Take a line of a driver about itself."""
+        """Process a line that a driver wrote about itself."""
         if "end" in data:
             end = check(data["end"], End)
             self.end = _merged_end(self.end, data["end"])
@@ -145,33 +145,33 @@ class RecordReader:
             self._seen(sign["alive_ns"])
             self._started = sign.get("started", 0)
         elif "suspended" in data:
-            slept = check(data["suspended"], Counts)
-            began_ns, ended_ns = slept["began_ns"], slept["ended_ns"]
+            suspension = check(data["suspended"], Counts)
+            began_ns, ended_ns = suspension["began_ns"], suspension["ended_ns"]
             if began_ns >= ended_ns:
-                raise ValueError("it ends before it begins")
+                raise ValueError("the suspension ends before it starts")
             self.suspensions.append((began_ns, ended_ns))
             self._seen(ended_ns)
         else:
             self.waves.append(check(data["wave"], WaveLine))
             self.stages.append(data["wave"])
 
-    def _take_outcome(self, line: Any) -> None:  # noqa: ANN401 - of ``outcome_type``
+    def _take_outcome(self, line: Any) -> None:  # noqa: ANN401 - an instance of ``outcome_type()``
         is_lost = line.record is None
-        given = line.lost if is_lost else line.record
-        if given is None:
-            raise ValueError("its function is no table")
-        tables = {} if is_lost else tables_of(given)
+        result = line.lost if is_lost else line.record
+        if result is None:
+            raise ValueError("the line has neither a record nor a lost function")
+        tables = {} if is_lost else tables_of(result)
         row: dict[str, Any] = {**_BLANK, "lost": is_lost}
         row |= {name: getattr(line, name) for name in ("submitted_ns", "collected_ns", "refusals")}
-        row |= {name: getattr(given, name) for name in (_FIELDS_OF_LOST if is_lost else _FIELDS)}
+        row |= {name: getattr(result, name) for name in (_FIELDS_OF_LOST if is_lost else _FIELDS)}
         if is_lost:
-            row["error"] = given.cause
+            row["error"] = result.cause
         else:
             _check_numbers(tables)
             failed = filter(None, tables["operations"]["error"])
-            row["error"] = given.error or next(failed, None)
+            row["error"] = result.error or next(failed, None)
         if row["index"] >= self._planned:
-            raise ValueError("no invocation of this run")
+            raise ValueError("no invocation of the run has this index")
         row["deviation"] = self._deviation(row, tables)
         for name, columns in tables.items():
             count = len(next(iter(columns.values())))
@@ -182,25 +182,25 @@ class RecordReader:
         self._seen(row["collected_ns"] or 0)
 
     def _deviation(self, row: Mapping[str, Any], tables: Mapping[str, Columns]) -> str | None:
-        """Return how a function that is ok differs from the plan; None if that is not known."""
+        """Return how a successful function differs from the plan; None if unknown or not at all."""
         if self._plan is None or row["lost"] or row["error"] or row["duplicate"]:
             return None
         overdue = bool(tables["overdue"]["count"])
-        index, launch, done = row["index"], row["launch"], tables["operations"]
-        return self._plan.deviation(index, launch, done, overdue=overdue)
+        index, launch, operations = row["index"], row["launch"], tables["operations"]
+        return self._plan.deviation(index, launch, operations, overdue=overdue)
 
     def _seen(self, now_ns: int) -> None:
-        """Note that a driver was at work."""
+        """Record a time at which a driver was active."""
         self._seen_ns = max(self._seen_ns, now_ns)
 
     def finish(self) -> None:
-        """Note what a driver left behind that did not come to its end."""
+        """Record the last state of a driver that did not exit normally."""
         if not self.ended:
             self.killed.append((self._started, self.waves[-1].number if self.waves else 0))
         self._started = 0
 
     def _resumed(self, now_ns: int) -> None:
-        """Note that a driver is at work again."""
+        """Record that a driver resumed the run."""
         self.finish()
         if 0 < self._seen_ns < now_ns:
             self.downtimes.append((self._seen_ns, now_ns))
@@ -209,27 +209,27 @@ class RecordReader:
 
 
 def _check_numbers(tables: Mapping[str, Columns]) -> None:
-    """Refuse a record whose rows do not say what they can; the analysis relies on it."""
+    """Reject a record with inconsistent numbers, because the analysis relies on them."""
     index, overdue = tables["operations"]["index"], tables["overdue"]["count"]
     if index != list(range(len(index))):
         raise ValueError("operations are not numbered from 0")
     if 0 in overdue or sum(overdue) > MAX_DUE:
-        raise ValueError("more operations overdue than a run can ask for")
+        raise ValueError("the numbers of overdue operations are out of range")
 
 
 def with_status(received: Table, planned: int) -> Table:
-    """Give every planned invocation one row that counts, and name the others duplicates.
+    """Give each planned invocation one row that counts, and mark additional rows as duplicates.
 
-    Of several records of one index the first that is ok counts, else the first. A loss
-    counts only if no record came after all; an index without any line is lost, too. The
-    record of a delivery that found its launch claimed never counts.
+    If an index has multiple records, the first successful record counts, or else the first. A
+    loss only counts if no record arrived; an index without any line is lost, too. The record of
+    a delivery that found its launch claimed never counts.
     """
     count = len(received["index"])
     failed = np.array([error is not None for error in received["error"]], dtype=bool)
     lost = received["lost"].astype(bool)
     rank = np.where(lost, 2, failed.astype(int))
     rank[received["duplicate"] == 1] = 3
-    # The sort is stable: what came first stays first.
+    # The sort is stable, so rows of equal rank stay in order of arrival.
     order = np.lexsort((rank, received["index"]))
     _, first = np.unique(received["index"][order], return_index=True)
     counts = np.zeros(count, dtype=bool)
@@ -251,9 +251,11 @@ def with_status(received: Table, planned: int) -> Table:
 
 
 def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the last line says, with the requests and probes of earlier drivers."""
-    both = {name: [*before.get(name, ()), *end.get(name, ())] for name in ("probes", "probed")}
-    joined = {**before, **end, **both}
+    """Return the content of the last line plus the requests and probes of earlier drivers."""
+    probes_by_name = {
+        name: [*before.get(name, ()), *end.get(name, ())] for name in ("probes", "probed")
+    }
+    joined = {**before, **end, **probes_by_name}
     for name in ("requests", "store_requests"):
         if name in joined:
             joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))
@@ -261,7 +263,7 @@ def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, 
 
 
 def _merged_neighbours(before: Neighbours | None, end: Neighbours | None) -> Neighbours | None:
-    """Return the neighbours of two drivers of a run."""
+    """Return the combined values of two drivers of a run."""
     if before is None or end is None:
         return before or end
     commands, shared_s = max(before.commands, end.commands), before.shared_s + end.shared_s
@@ -269,7 +271,7 @@ def _merged_neighbours(before: Neighbours | None, end: Neighbours | None) -> Nei
 
 
 def _plain(text: str) -> str:
-    return "".join(each if each.isprintable() else " " for each in text[:_MAX_PROBLEM])
+    return "".join(char if char.isprintable() else " " for char in text[:_MAX_PROBLEM])
 
 
 def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:

@@ -1,8 +1,8 @@
-"""Records as JSON: whether each of their values can be.
+"""Validation of records in JSON.
 
-What a worker leaves in a store, anybody may have written who may write there, and a run directory
-may be somebody else's. A record is checked where it arrives, and where it is read; what is behind
-that trusts it.
+Anyone with write access to a store may have written a worker's record there, and a run directory
+may come from another user. A record is validated when it is received and when it is read from
+disk; all other code trusts it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,31 +20,31 @@ from serverless_bench.rundir.schema import LIMIT, Count
 from serverless_bench.rundir.tables import ABSENT
 
 _WORDS_OF_OTHERS: Final = frozenset({"detail", "error"})
-"""Fields with what a library or a user's function says: lines, too."""
+"""Fields with messages of a library or a user's function, which may contain newlines."""
 _NUMBERS: Final[Mapping[Any, Any]] = {
     int: Count,
     float: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)],
 }
-# A key of S3 has 1,024 bytes, and what went wrong is cut before.
+# S3 keys have at most 1,024 bytes; error messages are truncated before.
 _SENT: Final = {**_NUMBERS, str: Annotated[str, msgspec.Meta(max_length=4096)]}
-"""What stands for a type in a record that was sent."""
+"""Replacement types for validating a record that a worker sent."""
 _SAVED: Final = {
     **_NUMBERS,
-    # Of tables of columns, the words themselves: members take longer to be looked up.
+    # For tables of columns: literals, because converting to enum members is slower.
     **{kind: Literal[tuple(map(str, kind))] for kind in (OperationKind, FoundBytes, Act, Ending)},
 }
-"""What stands for a type in a run directory."""
-# What was imported may not say when.
+"""Replacement types for validating a record in a run directory."""
+# Imported runs may lack timestamps.
 _Instant = Annotated[int, msgspec.Meta(ge=ABSENT, lt=LIMIT)] | None
 
 
 def record_of(data: object) -> InvocationRecord:
-    """Return the record that ``InvocationRecord.to_json`` made ``data`` from.
+    """Return the record that ``InvocationRecord.to_json`` converted to ``data``.
 
     Raises
     ------
     ValueError
-        If ``data`` is anything else.
+        If ``data`` is not valid.
     """
     record: Any = msgspec.convert(data, _record_type(is_sent=True))
     rows: dict[str, Rows[Any]] = {
@@ -54,42 +54,42 @@ def record_of(data: object) -> InvocationRecord:
 
 
 def tables_of(record: object) -> Mapping[str, Columns]:
-    """Return the tables of a record whose values are checked, as columns.
+    """Return the tables of a validated record as columns.
 
     Raises
     ------
     ValueError
-        If the columns, or the tables, do not fit together.
+        If columns differ in length, or a row refers to an operation that does not exist.
     """
     tables = {name: msgspec.structs.asdict(getattr(record, name)) for name in TABLES}
     for name, columns in tables.items():
         if len(set(map(len, columns.values()))) > 1:
-            raise ValueError(f"columns of {name} are of unequal length")
+            raise ValueError(f"columns of {name} differ in length")
         if max(columns.get("operation", ()), default=-1) >= len(tables["operations"]["index"]):
-            raise ValueError(f"{name} of an operation that there is not")
+            raise ValueError(f"{name} refers to an operation that does not exist")
     return tables
 
 
 def check_received(record: InvocationRecord, index: int, launch: int) -> None:
-    """Refuse a record of another launch, or with texts that cannot be shown.
+    """Reject a record of another launch, or with text that cannot be printed.
 
     Raises
     ------
     ValueError
-        If it is; it says why.
+        If the record is rejected; it gives the reason.
     """
     _check_texts(InvocationRecord, [record])
     if (record.index, record.launch) != (index, launch):
-        raise ValueError(f"it is of launch {record.launch} of function {record.index}")
+        raise ValueError(f"it belongs to launch {record.launch} of function {record.index}")
     for name, row_type in TABLES.items():
         _check_texts(row_type, getattr(record, name))
 
 
 @cache
 def outcome_type() -> type[msgspec.Struct]:
-    """Return what a line of records says of a function call: a record, or that it is lost."""
+    """Return the type of an outcome line: a record, or a lost function."""
     lost = msgspec.defstruct(
-        "Lost", [(one.name, _values(one.type, _SAVED)) for one in fields(Lost)]
+        "Lost", [(item.name, _values(item.type, _SAVED)) for item in fields(Lost)]
     )
     fields_of_outcome: list[Any] = [
         ("submitted_ns", _Instant),
@@ -103,43 +103,43 @@ def outcome_type() -> type[msgspec.Struct]:
 
 @cache
 def _record_type(*, is_sent: bool) -> type[msgspec.Struct]:
-    """Return what a record is in JSON: a table is one list for each field of its rows.
+    """Return the type of a record in JSON, where a table has one list per field of its rows.
 
-    A worker of another version may leave fields out that have defaults; a run directory may have
-    more fields than are known here.
+    A worker of another version may omit fields that have defaults; a run directory may have
+    unknown fields.
     """
     kinds = _SENT if is_sent else _SAVED
     tables: dict[str, Any] = {
         name: msgspec.defstruct(
             row_type.__name__,
-            [(one.name, list[_values(one.type, kinds)]) for one in fields(row_type)],  # type: ignore[misc]
+            [(item.name, list[_values(item.type, kinds)]) for item in fields(row_type)],  # type: ignore[misc]
             forbid_unknown_fields=is_sent,
         )
         for name, row_type in TABLES.items()
     }
-    given = []
-    for one in fields(InvocationRecord):
-        has_default = is_sent and one.name not in tables and one.default is not MISSING
-        kind = tables.get(one.name) or _values(one.type, kinds)
-        given.append((one.name, kind, one.default if has_default else msgspec.NODEFAULT))
+    members = []
+    for item in fields(InvocationRecord):
+        has_default = is_sent and item.name not in tables and item.default is not MISSING
+        kind = tables.get(item.name) or _values(item.type, kinds)
+        members.append((item.name, kind, item.default if has_default else msgspec.NODEFAULT))
     return _complete(
-        msgspec.defstruct("Record", given, forbid_unknown_fields=is_sent, kw_only=True)
+        msgspec.defstruct("Record", members, forbid_unknown_fields=is_sent, kw_only=True)
     )
 
 
 def _complete(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """Return a type that several threads may use.
+    """Return a type that is safe to use from multiple threads.
 
-    msgspec completes a type when it is first used. A second thread that uses it meanwhile crashes
-    the process, so it is used here, where no other thread has it yet.
+    msgspec completes a type on its first use. Another thread that uses it during that time crashes
+    the process, so use it here, before other threads can access it.
     """
     msgspec.json.Decoder(kind)
     return kind
 
 
 def _values(kind: Any, kinds: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - types
-    """Return a type with others in the place of it, or of the members of a union."""
-    return Union[tuple(kinds.get(one, one) for one in get_args(kind) or (kind,))]  # noqa: UP007
+    """Return a type with replacements from ``kinds`` for it or for the members of a union."""
+    return Union[tuple(kinds.get(member, member) for member in get_args(kind) or (kind,))]  # noqa: UP007
 
 
 def _check_texts(row_type: type, rows: Sequence[object]) -> None:
@@ -150,6 +150,6 @@ def _check_texts(row_type: type, rows: Sequence[object]) -> None:
 
 @cache
 def _plain_fields(row_type: Any) -> list[str]:  # noqa: ANN401 - a dataclass
-    """Return the names of fields that have texts, and no lines of somebody else."""
-    texts = (one.name for one in fields(row_type) if str in {one.type, *get_args(one.type)})
+    """Return the names of text fields, except those with messages of other software."""
+    texts = (item.name for item in fields(row_type) if str in {item.type, *get_args(item.type)})
     return [name for name in texts if name not in _WORDS_OF_OTHERS]

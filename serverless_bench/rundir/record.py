@@ -1,11 +1,11 @@
-"""What happened: the values that come back from workers.
+"""Records of function calls: the values that workers return.
 
-Two clocks appear here. Instants in ``InvocationRecord`` and below are the worker's;
-``submitted_ns`` and ``collected_ns`` in ``Outcome`` are the driver's. Nothing is
-corrected: correction is a reduction.
+Two clocks appear here. The times in ``InvocationRecord`` and below are read from the worker's
+clock, ``submitted_ns`` and ``collected_ns`` in ``Outcome`` from the driver's. They are stored
+uncorrected; the analysis corrects them.
 
-As JSON a list of rows is one table of columns (``{"start_ns": [1, 2], ...}``), which is
-a third of the size and loads into arrays without an object per row.
+In JSON, a list of rows is stored as one table of columns (``{"start_ns": [1, 2], ...}``). This
+takes a third of the space and loads into arrays without creating an object per row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,53 +19,54 @@ from serverless_bench.rundir.rows import column, to_columns
 
 
 class FoundBytes(StrEnum):
-    """What was there instead of the right bytes."""
+    """Classification of the bytes read instead of the expected bytes."""
 
     ZEROS = "zeros"
     OTHER_OFFSET = "other_offset"
-    """Bytes of the same object that belong somewhere else in it."""
+    """Bytes of the same object from a different offset."""
     OTHER_GENERATION = "other_generation"
-    """Bytes that this object had before, or will have."""
+    """Bytes of an earlier or a later version of this object."""
     OTHER_OBJECT = "other_object"
     UNKNOWN = "unknown"
-    """Bytes that sbench did not write, or too few of them to tell."""
+    """Bytes that sbench did not write, or too few bytes to classify."""
     MISSING = "missing"
-    """Nothing came: the object ends before its size, as a rule."""
+    """No bytes arrived; usually the object is shorter than its recorded size."""
     EXTRA = "extra"
-    """The object goes on after its size."""
+    """The object is longer than its recorded size."""
 
 
 class Shown(StrEnum):
-    """What a client may let us see of a request; figures that need more are null."""
+    """Details of a request that a client may expose; metrics that need other details are null."""
 
     CONNECTION = "connection"
-    """Where the request went, and whether it had to open a connection."""
+    """Address that the request was sent to, and whether it opened a new connection."""
     ACKNOWLEDGED = "acknowledged"
-    """How much of a put the store's kernel has; and the last byte's instant, where it is known."""
+    """Bytes of a put that the store's kernel has received, and the time of the last if known."""
     FIRST_BYTE = "first_byte"
-    """The instant at which the first byte of a body was here."""
+    """Time at which the first byte of a body arrived."""
     CONTENT_RANGE = "content_range"
-    """The header of the answer to a range, which says how large the object is."""
+    """Response header of a range request that contains the object's size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRange:
-    """One range of an object that is not what was written."""
+    """A range of an object in which bytes differ from the bytes written."""
 
     operation: int
     """``OperationRecord.index``."""
     key: str
-    """Of the object."""
+    """Key of the object."""
     offset: int
     length: int
     bad_bytes: int
-    """Bytes of the range that differ; some may agree by chance."""
+    """Number of bytes in the range that differ; some bytes may match by chance."""
     found: FoundBytes
     found_key_hash: str | None = None
-    """Whose bytes were there: ``keystream.hash_key`` in hexadecimal; None if unknown."""
+    """``keystream.hash_key`` of the object that the bytes belong to, in hexadecimal; None if
+    unknown."""
     found_generation: int | None = None
     found_offset: int | None = None
-    """Where in that object the first of them belongs."""
+    """Offset in that object to which the first of the bytes belongs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,89 +76,89 @@ class Attempt:
     operation: int
     """``OperationRecord.index``."""
     request: str
-    """put, get, head, list, delete, delete_many or copy; of an upload in parts create_multipart,
-    upload_part, complete_multipart or abort_multipart; of an array create_array, write_array,
+    """put, get, head, list, delete, delete_many or copy; for multipart uploads create_multipart,
+    upload_part, complete_multipart or abort_multipart; for arrays create_array, write_array,
     append_array or read_array."""
     part: int
-    """Part or range number, from 1; 0 when the request is for the whole object."""
+    """Part or range number, starting at 1; 0 if the request covers the full object."""
     number: int
     """0 for the first attempt of this request, then 1, 2, ..."""
     start_ns: int
     end_ns: int
     wait_ns: int
-    """Pause before this attempt, because of the one before it."""
+    """Backoff before this attempt, caused by the previous attempt."""
     status: int | None
-    """HTTP status; None when there was no answer."""
+    """HTTP status; None if there was no response."""
     error: str | None
-    """``OperationError.code``; None when the attempt succeeded."""
+    """``OperationError.code``; None if the attempt succeeded."""
     detail: str | None
     """The store's message for the error."""
     request_id: str | None
     host_id: str | None
     remote: str | None
-    """Address and port that the connection went to; None if there was none, or it was not shown."""
+    """Address and port of the connection; None if there was none or the client hides it."""
     reused: bool
-    """Whether the connection had carried an earlier request; False if that is not shown."""
+    """Whether the connection had carried an earlier request; False if the client hides it."""
     bytes: int
-    """Bytes of the body that this attempt moved; of an upload that failed those that the store's
-    kernel acknowledged, if the client shows that."""
+    """Body bytes that this attempt transferred. For a failed upload, the bytes that the store's
+    kernel acknowledged, if the client exposes them."""
     answered_ns: int | None = None
-    """When the head of the answer was here; None when there was none."""
+    """Time at which the response headers arrived; None if there was no response."""
     date_s: int | None = None
-    """The answer's ``Date``, in whole seconds since the epoch by the store's clock."""
+    """``Date`` header of the response, in seconds since the epoch on the store's clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A stretch of an operation in which bytes moved at an even rate."""
+    """An interval of an operation during which bytes were transferred at a constant rate."""
 
     operation: int
     """``OperationRecord.index``."""
     step_ns: int
-    """Length; an operation's steps follow one another from its start."""
+    """Duration; the steps of an operation are contiguous and start when the operation starts."""
     step_bytes: int
-    """Bytes moved; an operation's steps add up to its ``bytes``."""
+    """Bytes transferred; the steps of an operation add up to its ``bytes``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRecord:
-    """One measured operation on one object, successful or not."""
+    """One measured operation on an object, successful or not."""
 
     index: int
     kind: OperationKind
     key: str
     size: int | None
-    """Bytes that the object should have; None for an object that sbench did not write."""
+    """Expected size of the object; None for an object that sbench did not write."""
     start_ns: int
     end_ns: int
     first_byte_ns: int | None
-    """When the first byte of the object arrived; None for writes, and if the client does not show
-    it (``Shown``)."""
+    """Time at which the first byte of the object arrived; None for writes, and if the client does
+    not expose it (``Shown``)."""
     last_byte_sent_ns: int | None
-    """When the store's kernel had the last byte of the object, or, of one that goes out at once,
-    when it went out; None for reads, and if it is not known."""
+    """Time at which the store's kernel had received the last byte of the object; for an object
+    that is sent in one call, the time at which it was sent. None for reads, and if unknown."""
     bytes: int
-    """Bytes moved by the attempts that succeeded."""
+    """Bytes transferred by successful attempts."""
     verified_bytes: int
-    """Bytes that were compared with the keystream and agreed."""
+    """Bytes that were compared with the keystream and matched."""
     bad_bytes: int
-    """Bytes that were compared and differed, or were missing, or too many."""
+    """Bytes that were compared and did not match, were missing or were in excess."""
     bad_ranges: int
-    """How many ranges those bytes make; at most ``verify.MAX_BAD_RANGES`` are listed."""
+    """Number of ranges that these bytes form; at most ``verify.MAX_BAD_RANGES`` are listed."""
     payload_ns: int
-    """Time inside the operation that went into making or comparing bytes."""
+    """Time within the operation spent generating or comparing bytes."""
     error: str | None
-    """``OperationError.code``; None when the operation succeeded."""
+    """``OperationError.code``; None if the operation succeeded."""
     warmup: bool = False
-    """Whether it ran before the measurement proper; a report leaves such operations out."""
+    """Whether the operation ran during warm-up; reports exclude such operations."""
     offset: int = 0
-    """Where a range began."""
+    """Start of a range, in bytes."""
     generation: int = 0
-    """Which bytes were written, or expected: how often the object had been overwritten."""
+    """Version of the bytes written or expected: the number of times the object was overwritten."""
     count: int = 1
-    """Keys that it concerned: more or fewer than one for a listing or a deletion of many."""
+    """Number of keys involved; differs from 1 only for a listing or a bulk deletion."""
     intended_ns: int | None = None
-    """When it should have begun, in an open loop; None in a closed one."""
+    """Scheduled start time in an open loop; None in a closed loop."""
 
 
 OperationRow: TypeAlias = tuple[
@@ -184,7 +185,7 @@ OperationRow: TypeAlias = tuple[
 START_NS: Final = 3
 END_NS: Final = 4
 ERROR: Final = 12
-"""Places of fields in such a row."""
+"""Positions of fields in an ``OperationRow``."""
 AttemptRow: TypeAlias = tuple[
     str,
     int,
@@ -210,119 +211,120 @@ StepRow: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a library used during one operation that was watched."""
+    """Resources that a library used during an operation that was monitored."""
 
     operation: int
     """``OperationRecord.index``."""
     rss_before_bytes: int | None
-    """Resident set when the operation began; None where it cannot be read."""
+    """Resident set size at the start of the operation; None if it cannot be read."""
     rss_peak_bytes: int | None
-    """Largest resident set during the operation."""
+    """Largest resident set size during the operation."""
     threads_peak: int | None
-    """Most threads at once."""
+    """Largest number of threads at the same time."""
     cpu_user_s: float
     cpu_sys_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
-    """Operations of an open loop that were due and never begun, at even distances."""
+    """Evenly spaced operations of an open loop that became due but never started."""
 
     first_ns: int
-    """When the first of them was due."""
+    """Time at which the first operation was due."""
     last_ns: int
-    """When the last of them was; as ``first_ns`` if it is one."""
+    """Time at which the last operation was due; equal to ``first_ns`` for a single operation."""
     count: int
     until_ns: int
-    """When the time was over, or a thread was free after that: until then, at least, each
-    of them had waited."""
+    """End of the measurement, or the time at which a thread became free after it. Each of the
+    operations waited at least until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationRecord:
-    """One function call that came back."""
+    """Result of a function call that returned."""
 
     run_id: str
     index: int
     launch: int
-    """0, and one more each time the driver launches this index again."""
+    """0 for the first launch; the driver adds 1 each time it relaunches this index."""
     worker_id: str
-    """Names the execution environment; invocations that share one ran in sequence."""
+    """Identifier of the execution environment; invocations that share it ran sequentially."""
     cold_start: bool
-    """Whether this was the first invocation of its execution environment."""
+    """Whether this was the first invocation in its execution environment."""
     version: str
-    """Of this package, in the worker."""
+    """Version of this package in the worker."""
     python: str
     start_ns: int
     end_ns: int
     wall_start_ns: int
     wall_end_ns: int
-    """The wall clock at both ends: unlike ``end_ns - start_ns`` it shows a clock step."""
+    """Wall-clock time at the end. Unlike ``end_ns - start_ns``, the two wall-clock times reveal a
+    clock step."""
     cpu_user_s: float
     cpu_sys_s: float
-    """From when the client was there to the end, the warm-up included."""
+    """CPU time from the creation of the client to the end, including the warm-up."""
     max_rss_bytes: int
-    """Peak resident set of the worker process so far."""
+    """Peak resident set size of the worker process until now."""
     operations: Sequence[OperationRecord] = ()
     attempts: Sequence[Attempt] = ()
     steps: Sequence[Step] = ()
     bad_ranges: Sequence[BadRange] = ()
     usages: Sequence[Usage] = ()
     error: str | None = None
-    """Why the body stopped before its last operation; None when it did not."""
+    """Reason for stopping before the last operation; None if the function completed."""
     run_wait_ns: int | None = None
-    """Time in which threads could have run and had no processor, the sum over all threads;
-    None if unknown."""
+    """Time for which runnable threads had no processor, summed over all threads; None if
+    unknown."""
     cpus: int | None = None
-    """Processors that the worker may use."""
+    """Number of processors available to the worker."""
     memory_mib: int | None = None
-    """What a cloud function was given; None where there is no such limit."""
+    """Memory limit of a cloud function; None where there is no such limit."""
     generator_bytes_per_s: int | None = None
-    """How fast this worker makes the bytes of an object, measured before its first one."""
+    """Rate at which this worker generates object bytes, measured before its first operation."""
     gate_wait_ns: int | None = None
-    """How long it waited for the common start; None without a gate."""
+    """Time spent waiting for the common start; None without a gate."""
     gate_late: bool = False
-    """Whether the others had been started when it arrived."""
+    """Whether the worker arrived after the gate had opened."""
     delivery: str | None = None
-    """Names the delivery of the event that this record is of; None if calls need no queue."""
+    """Identifier of the event delivery that led to this record; None if calls use no queue."""
     duplicate: bool = False
-    """Whether another delivery had claimed the launch: nothing was done then."""
+    """Whether another delivery had claimed the launch; the worker does no work in this case."""
     born_ns: int | None = None
-    """When its process began to load code, on the wall clock; None in a fork of another one."""
+    """Wall-clock time at which the process started loading code; None in a forked process."""
     import_ns: int | None = None
-    """How long that took; None as above."""
+    """Duration of loading code; None in a forked process."""
     interpreter_ns: int | None = None
     """User time of the threads that run Python; None if unknown."""
     lock_probes: int | None = None
-    """How often a thread looked whether the interpreter's lock is free; None with one thread."""
+    """Number of times a thread checked whether the GIL is free; None with a single thread."""
     lock_delayed: int | None = None
-    """How often it had to wait."""
+    """Number of these checks that had to wait."""
     machine: str | None = None
-    """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
+    """Processor architecture, such as ``x86_64`` or ``aarch64``; None if unknown."""
     accesses: Sequence[Access] = ()
-    """Of keys that functions share, in the order in which an operation made them."""
+    """Accesses to shared keys, in the order in which an operation made them."""
     overdue: Sequence[Overdue] = ()
-    """What was due in an open loop and never begun; a few rows, however much it is."""
+    """Overdue operations of an open loop, in a small number of rows."""
     gate_puts: int | None = None
-    """Billed requests to announce itself at the gate. None without a gate, and if it ended
-    before it came there."""
+    """Billed requests for announcing itself at the gate. None without a gate, and if the worker
+    stopped before it arrived there."""
     gate_gets: int | None = None
-    """The same: how often it asked for the start."""
+    """Billed requests for polling the gate; None in the same cases."""
     control_puts: int | None = None
-    """Billed requests below the control prefix: its claim, and one for this record, whose
-    further attempts cannot stand in it. None without a control prefix."""
+    """Billed requests below the control prefix: its claim, and one for this record, which cannot
+    contain its own retries. None without a control prefix."""
     control_gets: int | None = None
-    """The same: looks at the claim of somebody else."""
+    """Billed requests for reading claims of other deliveries; None in the same case."""
     measured_cpu_ns: int | None = None
     """User and system time from the first measured operation to the end; None if unknown."""
 
     @property
     def ok(self) -> bool:
-        """Whether everything that was asked for happened."""
+        """Whether the function completed and all its operations succeeded."""
         return self.error is None and not any(column(self.operations, "error"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able value with one table of columns per kind of row."""
+        """Return a JSON-serializable value with one table of columns per row type."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return values | {name: to_columns(kind, values[name]) for name, kind in TABLES.items()}
 
@@ -336,33 +338,33 @@ TABLES: Mapping[str, type] = {
     "accesses": Access,
     "overdue": Overdue,
 }
-"""Every table of an ``InvocationRecord`` and the type of its rows."""
+"""Tables of an ``InvocationRecord`` and their row types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """One function call that never came back: another type, so that nobody averages it."""
+    """A function call that did not return; a separate type keeps it out of averages."""
 
     index: int
     launch: int
     cause: str
     never_began: bool = False
-    """Whether it is certain that no worker did, or can still do, anything for it."""
+    """Whether it is certain that no worker has done or can still do any work for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What the driver knows about one function call."""
+    """The driver's view of one function call."""
 
     submitted_ns: int
     collected_ns: int
-    """When the record arrived, or when the driver gave up."""
+    """Time at which the record arrived or the driver gave up."""
     result: InvocationRecord | Lost
     refusals: int = 0
-    """How often its launch was refused (throttled, connection lost) before it was accepted."""
+    """Number of times its launch was rejected (throttled, connection lost) before it succeeded."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-able value."""
+        """Return a JSON-serializable value."""
         if isinstance(self.result, Lost):
             result = {"lost": asdict(self.result)}
         else:

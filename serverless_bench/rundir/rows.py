@@ -1,7 +1,7 @@
-"""Rows of one kind, held as one list per column: what a record is made of.
+"""Rows of a record, stored as one list per column.
 
-A function that makes a hundred thousand requests keeps a tuple of each while it runs, and an
-object of each nowhere: neither where they are written, nor where they are collected.
+A function that makes a hundred thousand requests stores a tuple for each of them while it runs,
+and never an object for each of them, neither where rows are written nor where they are collected.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,20 +12,20 @@ from typing import Any, Final, Generic, TypeVar, cast, overload
 
 R = TypeVar("R")
 _AT_ONCE: Final = 512
-"""Rows that are turned into columns at a time: what a core's own cache holds."""
+"""Number of rows converted to columns at a time, chosen to fit into a core's cache."""
 Columns = Mapping[str, list[Any]]
 """A table: lists of equal length by name."""
 
 
 class Rows(Sequence[R], Generic[R]):
-    """Rows that are made when somebody looks at them.
+    """Rows that are created on access.
 
     Parameters
     ----------
     row_type
-        A dataclass; what iteration yields.
+        A dataclass; iteration yields instances of it.
     columns
-        One list per field, in the order of the fields, all of one length.
+        One list per field, in the order of the fields, all of equal length.
     """
 
     __slots__ = ("columns", "row_type")
@@ -36,22 +36,22 @@ class Rows(Sequence[R], Generic[R]):
 
     @classmethod
     def numbered(cls, row_type: type[R], groups: Sequence[Sequence[tuple[Any, ...]]]) -> "Rows[R]":
-        """Return the rows of ``groups``, whose first column is the number of their group.
+        """Return the rows of ``groups`` with the group number as the first column.
 
         Parameters
         ----------
         row_type
-            Of the rows.
+            Type of the rows.
         groups
-            Rows as tuples of all fields but the first.
+            Rows as tuples of all fields except the first.
         """
         first, *names = _names(cast("Any", row_type))
         numbers: list[int] = []
         for number, rows in enumerate(groups):
             numbers += [number] * len(rows)
         columns: list[list[Any]] = [[] for _ in names]
-        every = chain.from_iterable(groups)
-        while some := list(islice(every, _AT_ONCE)):
+        all_rows = chain.from_iterable(groups)
+        while some := list(islice(all_rows, _AT_ONCE)):
             for column, values in zip(columns, zip(*some, strict=True), strict=True):
                 column.extend(values)
         return cls(row_type, {first: numbers, **dict(zip(names, columns, strict=True))})
@@ -64,8 +64,10 @@ class Rows(Sequence[R], Generic[R]):
     @overload
     def __getitem__(self, index: slice) -> "Rows[R]": ...
     def __getitem__(self, index: int | slice) -> "R | Rows[R]":
-        picked = {name: column[index] for name, column in self.columns.items()}
-        return Rows(self.row_type, picked) if isinstance(index, slice) else self.row_type(**picked)
+        selected = {name: column[index] for name, column in self.columns.items()}
+        return (
+            Rows(self.row_type, selected) if isinstance(index, slice) else self.row_type(**selected)
+        )
 
     def __iter__(self) -> Iterator[R]:
         for row in zip(*self.columns.values(), strict=True):
@@ -91,10 +93,10 @@ def to_columns(row_type: type, rows: Sequence[Any]) -> Columns:
 
 
 def column(rows: Sequence[Any], name: str) -> Iterable[Any]:
-    """Return one field of every row."""
+    """Return the values of a field for all rows."""
     return rows.columns[name] if isinstance(rows, Rows) else [getattr(row, name) for row in rows]
 
 
 @cache
 def _names(row_type: Any) -> Sequence[str]:  # noqa: ANN401 - a dataclass
-    return [each.name for each in fields(row_type)]
+    return [field.name for field in fields(row_type)]

@@ -1,17 +1,17 @@
-"""A run directory, read: finished or not.
+"""Read a run directory, finished or not.
 
 A run directory holds::
 
     run.json        job, provenance and schema version, fsynced before the first function
-    ledger.txt      every key that the run may create, fsynced before the first function:
-                    nothing else is ever deleted
-    records.jsonl   one line per outcome, appended as it arrives, and a last line that
-                    says that the driver came to an end
-    keys.txt        keys of the objects written, one per line, appended as they arrive;
-                    of a run that reads, the keys that it was given
+    ledger.txt      all keys that the run may create, fsynced before the first function;
+                    only these keys are ever deleted
+    records.jsonl   one line per outcome, appended when it arrives, and a final line
+                    written when the driver exits normally
+    keys.txt        keys of the objects written, one per line, appended when they arrive;
+                    for a run that only reads, the keys that it was given
 
-A line that is cut off is skipped and counted, so killing the driver costs only what had
-not arrived. Loading turns lines into columns and makes no object per row: a million
+A truncated line is skipped and counted, so killing the driver only loses the records that had
+not arrived. Lines are loaded into columns without creating an object per row: a million
 operations would take 1.8 GiB as objects.
 """
 
@@ -38,15 +38,15 @@ SCHEMA: Final = 1
 _MAX_HEADER_BYTES: Final = 64 << 20
 
 _DETAIL: Final = frozenset({"detail", "host_id", "key", "python", "remote", "request_id"})
-"""Text that differs from row to row; a report does without."""
+"""Text columns with a different value in most rows; reports do not need them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Run:
     """A saved run, finished or not.
 
-    Each table but ``functions`` has the columns of its record type in ``record``, and
-    ``function``, the row of ``functions`` that its row belongs to.
+    Each table except ``functions`` has the columns of its record type in ``record``, and
+    ``function``, the index of the row of ``functions`` that a row belongs to.
 
     Examples
     --------
@@ -57,77 +57,80 @@ class Run:
     path: Path
     run_id: str
     created_ns: int
-    """When the run began, on the driver's clock."""
+    """Start time of the run, on the driver's clock."""
     job: JobSpec
     provenance: Mapping[str, Any]
-    """Versions, host and settings that the figures depend on."""
+    """Versions, host and settings that the results depend on."""
     functions: Table
-    """One row per planned invocation, and one per further line about it, with ``status``
-    (ok, failed or lost; duplicate or superseded for the further ones), ``error`` (why),
-    ``deviation`` (how one that is ok differs from its plan), the driver's and the worker's
-    instants, and what the worker used."""
+    """One row per planned invocation, and one per additional line about it, with ``status``
+    (ok, failed or lost; duplicate or superseded for additional lines), ``error`` (reason),
+    ``deviation`` (difference between a successful function and its plan), the timestamps of
+    driver and worker, and the worker's resource usage."""
     operations: Table
     attempts: Table
     steps: Table
     bad_ranges: Table
-    """With ``found_key``: the key of the object whose bytes were there, if the run knows it."""
+    """Includes ``found_key``: key of the object that the bytes belong to, if the run knows it."""
     ended: bool
-    """Whether the driver came to an end; False while it runs, and if it was killed."""
+    """Whether the driver exited normally; False while it is active, and if it was killed."""
     waves: tuple[WaveLine, ...] = ()
-    """What was launched again: ``number``, ``created_ns`` (driver's clock) and ``count`` of
-    each wave after the first launch. A function's ``launch`` is the number of its wave."""
+    """Relaunches: ``number``, ``created_ns`` (driver's clock) and ``count`` of each wave after
+    the first launch. A function's ``launch`` is the number of its wave."""
     downtimes: tuple[tuple[int, int], ...] = ()
-    """When no driver was at work on an unfinished run, on the driver's clock: from the last
-    sign of one until the next one resumed the run."""
+    """Periods without an active driver on an unfinished run, on the driver's clock: from the
+    last sign of a driver until the next driver resumed the run."""
     suspensions: tuple[tuple[int, int], ...] = ()
-    """When the driver's machine was suspended, on the driver's clock, which goes on."""
+    """Periods in which the driver's machine was suspended, on the driver's clock, which keeps
+    running."""
     probes: tuple[tuple[int, int, int], ...] = ()
-    """The driver's own requests for the store's time: sent and received on the driver's
-    clock, in ns, and the ``Date`` of the answer in seconds."""
+    """Requests by the driver for the store's time: time of sending and of receiving on the
+    driver's clock, in ns, and the ``Date`` of the response in seconds."""
     usages: Table = field(default_factory=dict)
-    """What libraries used during operations that were watched; empty if none was."""
+    """Resource usage of libraries during monitored operations; empty if none was monitored."""
     accesses: Table = field(default_factory=dict)
-    """Reads and writes of keys that functions share; empty if there are none."""
+    """Reads and writes of shared keys; empty if there are none."""
     overdue: Table
-    """What was due in an open loop and never begun, as runs of evenly spaced instants."""
+    """Overdue operations of an open loop, as evenly spaced sequences."""
     requests: Mapping[str, int] | None = None
-    """Billed requests that the driver made to find records, by kind; None if these came by
-    themselves."""
+    """Billed requests by the driver for finding records, by kind; None if the functions returned
+    their records directly."""
     store_requests: Mapping[str, int] | None = None
-    """Billed requests of the driver in the target's bucket, by kind: looks at its clock, and
-    the gate, which it deletes at the end. None if it made none."""
+    """Billed requests by the driver in the target's bucket, by kind: reads of the store's clock,
+    and the gate, including its deletion. None without such requests."""
     drivers_reported: bool = True
-    """Whether all drivers that worked on it came to their end, at which they report their
-    requests; False while one is at work."""
+    """Whether all drivers of this run exited normally, and so reported their requests; False
+    while a driver is active."""
     killed: tuple[tuple[int, int], ...] = ()
-    """Of each driver that did not come to its end: how many functions it had launched at its last
-    sign, and the number of its last wave."""
+    """Number of functions launched at the last sign, and number of the last wave, of each killed
+    driver."""
     gate: Mapping[str, Any] | None = None
-    """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
+    """Report on the opening of the gate; see ``coordinator.Coordinator.report``. None without a
+    gate."""
     stability: Stability | None = None
-    """How it went with ``until_stable``. None without."""
+    """Result of ``until_stable``. None without this setting."""
     neighbours: Neighbours | None = None
-    """Other commands that loaded the embedded store during the run: the most ``commands`` at
-    once, and ``shared_s``, for how long. None if there were none, and of other stores."""
+    """Other commands that loaded the embedded store during the run: the maximum number of
+    concurrent ``commands``, and ``shared_s``, the duration. None without any, and for other
+    stores."""
     limits: Mapping[str, Any] | None = None
-    """What bounded the functions that were alive at once: ``asked``, ``effective`` (which is the
-    job's concurrency then), ``quota`` and ``reserved``. None where nobody asked."""
+    """Limits on concurrent functions: ``asked``, ``effective`` (the resulting concurrency of the
+    job), ``quota`` and ``reserved``. None if they were not looked up."""
     probed: Sequence[Mapping[str, Any]] = ()
-    """What the deployed functions said before anything was launched, and each time that the run
-    was gone on with, one each: what they are, ``billed_ms`` and the ``requests`` that they
-    made. Empty if they were not asked."""
+    """Results of probing the deployed functions before the first launch and on each resume, one
+    entry per probe: properties of the function, ``billed_ms``, and the ``requests`` that it made.
+    Empty without probes."""
     stages: tuple[Mapping[str, Any], ...] = ()
-    """The header and the lines of waves and ends, as they are on disk: what the driver noted of
-    the files, and the seal on that; see ``digests``."""
+    """The header and the lines of waves and ends, as stored on disk: the driver's notes on the
+    files and their seal; see ``digests``."""
     cleaning_ns: int | None = None
-    """When ``sbench clean`` began to delete its objects, on the driver's clock; None if it has
-    not."""
+    """Time at which ``sbench clean`` started to delete the objects, on the driver's clock; None if
+    it did not."""
     simulated: str | None = None
-    """The model that made it up; None for a run that happened."""
+    """Model that generated the run; None for a run that was executed."""
     skipped_lines: int
-    """Lines that could not be read."""
+    """Number of lines that could not be read."""
     problems: tuple[str, ...] = ()
-    """Where the first of these are, and what is wrong with them."""
+    """Positions and errors of the first of these lines."""
 
     def __repr__(self) -> str:
         state = "" if self.simulated is None else f", simulated with {self.simulated}"
@@ -148,29 +151,29 @@ class Run:
     def operation_rows(self, table: Table) -> Ints:
         """Return the row of ``operations`` that each row of another table belongs to.
 
-        Operations of a record are numbered from 0, and rows come function by function.
+        Operations of a record are numbered from 0, and rows are grouped by function.
         """
         first = first_operations(self)
         return np.asarray(first[table["function"]] + table["operation"], dtype=np.int64)
 
     def keys(self) -> list[str]:
-        """Return the keys of the objects that the run wrote, or was given to read."""
+        """Return the keys of the objects that the run wrote or was given to read."""
         return read_lines(self.path / "keys.txt")
 
     def ledger(self) -> list[str]:
-        """Return every key that the run may have created."""
+        """Return all keys that the run may have created."""
         return read_lines(self.path / "ledger.txt")
 
 
 def first_operations(run: Run) -> Ints:
-    """Return the row of ``operations`` at which each function's begin."""
+    """Return the index in ``operations`` of the first operation of each function."""
     function = run.operations["function"]
-    found = function.searchsorted(np.arange(len(run.functions["index"])))
-    return np.asarray(found, dtype=np.int64)
+    first_rows = function.searchsorted(np.arange(len(run.functions["index"])))
+    return np.asarray(first_rows, dtype=np.int64)
 
 
 def lost_functions(run: Run) -> int:
-    """Return how many functions of a run are lost, or have not come back yet."""
+    """Return the number of functions of a run that are lost or have not returned yet."""
     return int(is_text(run.functions["status"], "lost").sum())
 
 
@@ -182,12 +185,12 @@ def load_run(path: str | Path, *, detail: bool = True) -> Run:
     path
         The directory.
     detail
-        Whether to load keys, request ids and the like, half of a large run's memory.
+        Whether to load keys, request ids and similar text, half the memory of a large run.
 
     Raises
     ------
     ArchiveError
-        If it is no run directory, or of another schema.
+        If it is not a run directory, or has another schema.
 
     Examples
     --------
@@ -198,28 +201,28 @@ def load_run(path: str | Path, *, detail: bool = True) -> Run:
 
 
 def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
-    """Return the run in a directory, with further lines of records that are in no file."""
+    """Return the run in a directory; ``unsaved`` are record lines that are not in its files."""
     header = read_header(path)
     job = check_header(path / HEADER, header)
-    # A block of the user's own has its name where an object has its key.
+    # A user's function stores the name of a block where other operations store a key.
     skip = _DETAIL - {"key"} if job.declared.runs_code else _DETAIL
     plan = plan_of(path, job, header["run_id"])
     reader = RecordReader(job.number, frozenset() if detail else skip, plan)
     records = path / RECORDS
     try:
-        # Its lines are long.
+        # The lines are long.
         with open_file(records, buffering=1 << 20) as file:
             reader.read(record_lines(file))
     except FileNotFoundError:
-        # It was killed before the first function: nothing is known of it.
+        # The driver was killed before the first function; there are no records.
         pass
     except OSError as exc:
         raise ArchiveError(f"cannot read {records}: {exc.strerror}") from exc
     reader.read(unsaved)
     reader.finish()
     tables = {name: table.finish() for name, table in reader.tables.items()}
-    found = tables["bad_ranges"]["found_key_hash"]
-    tables["bad_ranges"] = {**tables["bad_ranges"], "found_key": _names(found, path)}
+    hashes = tables["bad_ranges"]["found_key_hash"]
+    tables["bad_ranges"] = {**tables["bad_ranges"], "found_key": _names(hashes, path)}
     return Run(
         path=path,
         run_id=header["run_id"],
@@ -254,21 +257,21 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
 
 
 def _names(hashes: NDArray[Any], path: Path) -> NDArray[Any]:
-    """Return whose bytes were found, as far as they belong to this run's own keys."""
+    """Return the keys of the run that match the hashes; None for other keys."""
     names = {}
     if len(hashes):
-        known = (*read_lines(path / "keys.txt"), *read_lines(path / "ledger.txt"))
-        names = {f"{hash_key(key):016x}": key for key in known}
+        keys = (*read_lines(path / "keys.txt"), *read_lines(path / "ledger.txt"))
+        names = {f"{hash_key(key):016x}": key for key in keys}
     return np.fromiter(map(names.get, hashes), dtype=object, count=len(hashes))
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return what ``run.json`` holds.
+    """Return the content of ``run.json``.
 
     Raises
     ------
     ArchiveError
-        If it is missing or damaged, or of another schema.
+        If it is missing, damaged, or has another schema.
     """
     where = path / HEADER
     try:
@@ -288,7 +291,7 @@ def read_header(path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as exc:
         raise ArchiveError(f"{where} is damaged: {exc}") from exc
     if type(schema) is not int or schema < SCHEMA:
-        raise ArchiveError(f"{where} is damaged: there is no schema {schema!r:.20}")
+        raise ArchiveError(f"{where} is damaged: unknown schema {schema!r:.20}")
     if schema > SCHEMA:
         raise ArchiveError(
             f"{path} was written by a newer sbench (schema {schema!r:.20}, this one reads"

@@ -1,6 +1,7 @@
-"""What a run directory may say besides its records: types, ranges, characters.
+"""Validation of run directories apart from records: types, ranges and characters.
 
-Whoever reads one may rely on it from here on; see ``received`` for records.
+Code that reads a validated run directory relies on these constraints; see ``received`` for
+records.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,15 +19,15 @@ from serverless_bench.units import format_count, format_seconds
 
 T = TypeVar("T")
 LIMIT: Final = 1 << 62
-"""Above all instants, sizes and counts: what two of them are apart fits into 64 bits."""
+"""Exclusive limit of times, sizes and counts; their differences fit into 64 bits."""
 MAX_ID: Final = 200
 _MAX_DEPTH: Final = 20
-_HINT: Final = "sbench did not write it so: the file was changed, or is of another version"
+_HINT: Final = "the file was changed, or was written by another version of sbench"
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=LIMIT)]
 Counts = dict[str, Count]
-"""Instants and counts by name, of a line that says no more: that a driver is at work, or goes on
-with a run, when its machine was suspended, or that the objects are deleted from now on."""
+"""Times and counts by name, in lines with no other content: a driver is active or resumes a run,
+its machine was suspended, or ``sbench clean`` starts to delete the objects."""
 Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
 Sha256 = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
 
@@ -53,7 +54,7 @@ class _ProbeLine(msgspec.Struct):
 
 
 class FileState(msgspec.Struct):
-    """What a stage of a run says of a file; see ``digests``."""
+    """State of a file as recorded in a stage of a run; see ``digests``."""
 
     bytes: Count
     lines: Count
@@ -85,7 +86,7 @@ class _Gate(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stability:
-    """How a run went that was to end when it was stable; analysis/figures.toml has each figure."""
+    """Result of a run with ``until_stable``; analysis/figures.toml defines each field."""
 
     asked: float
     reached: bool
@@ -100,28 +101,28 @@ class Stability:
     blocks: Count
     looks: Count
     looked_s: float | None = None
-    """None in runs of 0.1."""
+    """None in runs of version 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Who shared the embedded store; analysis/figures.toml defines each figure."""
+    """Load on the embedded store by other commands; analysis/figures.toml defines each field."""
 
     commands: Count
     shared_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
 
     @property
     def remark(self) -> str:
-        """What reports and ``sbench check`` say of them."""
+        """Text about them in reports and in ``sbench check``."""
         return (
             f"{format_count(self.commands, 'other command')} loaded the embedded store for"
             f" {format_seconds(self.shared_s)} of this run:"
-            " its figures are of what was left of the store"
+            " its results only show the remaining capacity of the store"
         )
 
 
 class End(msgspec.Struct):
-    """What the line says that a driver writes last."""
+    """Content of the final line of a driver."""
 
     files: Files
     ended_ns: Count = 0
@@ -135,7 +136,7 @@ class End(msgspec.Struct):
 
 
 class WaveLine(msgspec.Struct):
-    """What the line says that comes before what is launched again."""
+    """Content of the line that precedes a relaunch."""
 
     number: Count
     created_ns: Count
@@ -144,12 +145,12 @@ class WaveLine(msgspec.Struct):
 
 
 def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:
-    """Check what ``run.json`` says, and return its job.
+    """Validate ``run.json``, and return its job.
 
     Raises
     ------
     ArchiveError
-        If a value is missing, or of another type, range or characters; it names the field.
+        If a value is missing, or has an invalid type, range or character; it names the field.
     """
     try:
         check(header, _Header)
@@ -163,12 +164,12 @@ def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:
 
 
 def check(data: object, kind: type[T], read: Callable[..., T] = msgspec.convert) -> T:
-    """Return data as what a class describes; ``read`` makes that of them.
+    """Return data converted to ``kind`` by ``read``.
 
     Raises
     ------
     ValueError
-        If it is not; it names the field.
+        If they do not match; it names the field.
     """
     try:
         return read(data, type=kind)
@@ -179,32 +180,32 @@ def check(data: object, kind: type[T], read: Callable[..., T] = msgspec.convert)
 
 
 def _check_plain(name: str, value: object, depth: int) -> None:
-    """Refuse texts that cannot be shown, and what is nested without an end."""
+    """Reject text that cannot be printed, and values that are nested too deeply."""
     if depth > _MAX_DEPTH:
         raise ValueError(f"`{name[:MAX_ID]}` is nested too deeply")
     if isinstance(value, str):
         check_text(name, value)
     elif isinstance(value, Mapping):
-        for key, each in value.items():
+        for key, item in value.items():
             check_text(name, key)
-            _check_plain(f"{name}.{key}", each, depth + 1)
+            _check_plain(f"{name}.{key}", item, depth + 1)
     elif isinstance(value, list):
-        for each in value:
-            _check_plain(name, each, depth + 1)
+        for item in value:
+            _check_plain(name, item, depth + 1)
 
 
 def _job(data: Mapping[str, Any]) -> JobSpec:
-    """Return the job that ``asdict`` made ``data`` from."""
+    """Return the job that was converted to ``data`` by ``asdict``."""
     job = described(DescribedJob, data, "job")
     if job.load.code is not None:
-        raise ValueError("`job.load.code` must be null: a run directory has no code to run")
+        raise ValueError("`job.load.code` must be null: code in a run directory is not run")
     if job.load.sizes is not None:
         if job.load.sizes.startswith("listing:"):
-            raise ValueError("`job.load.sizes` names a file, and is to be what was read there")
+            raise ValueError("`job.load.sizes` names a file instead of the sizes read from it")
         from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - few jobs have any
 
         parse_sizes(job.load.sizes)
     for url in (job.target.endpoint_url, *job.endpoints):
-        # Whether it is one that could be asked is seen where it is asked.
+        # The address itself is checked before the first request.
         _ = urlsplit(url).port
     return job

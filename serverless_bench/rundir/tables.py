@@ -1,4 +1,4 @@
-"""Tables as columns: what a run's rows become once they are loaded."""
+"""Tables of a loaded run as columns."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Table = Mapping[str, NDArray[Any]]
-"""Columns of equal length by name. Integers are int64, text is objects. Those of a large run are
-read, or computed, each time that they are looked at (``BlockTable``, ``DerivedTable``)."""
+"""Columns of equal length by name. Integers are int64, text is stored as objects. The columns of a
+large run are read or computed on each access (``BlockTable``, ``DerivedTable``)."""
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Percentiles = Mapping[str, float]
-"""Of raw values, by names such as ``p50``."""
+"""Percentiles of raw values by name, such as ``p50``."""
 
 ABSENT: Final = -1
-"""Stands for None in integer columns: no instant, size or count is negative."""
+"""Represents None in integer columns; times, sizes and counts are non-negative."""
 EARLIEST, LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-"""Before and after every instant."""
+"""Sentinels before and after all times."""
 READS: Final = ("get", "get_range")
-"""Kinds of operations that read an object or a part of it."""
+"""Operation kinds that read an object or a part of it."""
 
 _PART_ROWS: Final = 1 << 20
-"""Rows that are worked on at a time; bounds the memory of a large reduction."""
+"""Number of rows that are processed at a time; limits the memory of a large reduction."""
 RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
 
 _DURATIONS: Final = frozenset(
@@ -52,30 +52,30 @@ _DURATIONS: Final = frozenset(
 class Frames:
     """A run as tidy pandas frames.
 
-    The column ``function`` of the others is the index of ``functions``. Instants
-    are UTC timestamps without the ``_ns`` in their names, everything else keeps its unit
-    there, and what is absent is missing (``NaT``, ``NA``).
+    The column ``function`` of the other frames refers to the index of ``functions``. Times are
+    UTC timestamps in columns without the suffix ``_ns``, all other values keep their units,
+    and absent values are missing (``NaT``, ``NA``).
     """
 
     functions: "pd.DataFrame"
-    """One row per planned invocation, and one per further line about it."""
+    """One row per planned invocation, and one per additional line about it."""
     operations: "pd.DataFrame"
     """One row per operation."""
     attempts: "pd.DataFrame"
     """One row per HTTP attempt."""
     progress: "pd.DataFrame"
-    """One row per stretch of an operation with an even rate."""
+    """One row per interval of an operation with a constant rate."""
     usages: "pd.DataFrame"
-    """One row per operation whose library was watched."""
+    """One row per operation with a monitored library."""
 
 
 class _ReadTable(Table):
-    """A table whose columns are made whenever they are looked at.
+    """A table that computes its columns on access.
 
     Parameters
     ----------
     columns
-        Whatever they are made from, by name.
+        Sources of the columns, by name.
     """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
@@ -86,19 +86,19 @@ class _ReadTable(Table):
         return iter(self._columns)
 
     def __len__(self) -> int:
-        """Return how many columns there are."""
+        """Return the number of columns."""
         return len(self._columns)
 
 
 class ChangedTable(_ReadTable):
-    """Another table with some of its columns changed, whenever they are looked at.
+    """A table with some columns of another table changed on access.
 
     Parameters
     ----------
     table
-        The other one.
+        The other table.
     change
-        Returns a column by its name, of the table or a part of it.
+        Function that returns a column by name, given the table or a part of it.
     """
 
     def __init__(self, table: Table, change: Callable[[str, Table], NDArray[Any]]) -> None:
@@ -106,31 +106,31 @@ class ChangedTable(_ReadTable):
         self._change = change
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return a whole column."""
+        """Return the full column."""
         return self._change(name, self._columns)
 
     def parts(self) -> Iterator[Table]:
-        """Yield parts that have all rows of their functions."""
+        """Yield parts that contain all rows of their functions."""
         return (ChangedTable(part, self._change) for part in parts(self._columns))
 
     def part_of(self, function: int) -> Table:
-        """Return a part that has all rows of a function."""
+        """Return a part that contains all rows of a function."""
         return ChangedTable(part_of(self._columns, function), self._change)
 
 
 class BlockTable(_ReadTable):
-    """A table in blocks; all rows of a function are in one block.
+    """A table in blocks; all rows of a function are in the same block.
 
-    A column is in memory as long as somebody holds it, and no longer.
+    A column is in memory only while a caller holds a reference to it.
 
     Parameters
     ----------
     columns
-        By name, what returns the rows of a block.
+        Functions that return the rows of a block, by column name.
     counts
-        Rows of each block.
+        Number of rows of each block.
     first
-        The first function of each block.
+        First function of each block.
     """
 
     def __init__(
@@ -144,20 +144,20 @@ class BlockTable(_ReadTable):
         self._first = first
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return a whole column."""
+        """Return the full column."""
         read, start = self._columns[name], 0
-        whole = np.empty(sum(self._counts), dtype=read(0).dtype)
+        values = np.empty(sum(self._counts), dtype=read(0).dtype)
         for number, count in enumerate(self._counts):
-            whole[start : start + count] = read(number)
+            values[start : start + count] = read(number)
             start += count
-        return whole
+        return values
 
     def parts(self) -> Iterator[Table]:
         """Yield the blocks."""
         return map(self._block, range(len(self._counts)))
 
     def part_of(self, function: int) -> Table:
-        """Return the block that would have the rows of a function."""
+        """Return the block that contains the rows of a function, if it has any."""
         return self._block(max(0, bisect_right(self._first, function) - 1))
 
     def _block(self, number: int) -> Table:
@@ -173,7 +173,7 @@ class _RowBlock(_ReadTable):
 
 
 def parts(table: Table) -> Iterator[Table]:
-    """Yield a table in parts of about ``_PART_ROWS``, each with all rows of its functions."""
+    """Yield parts of about ``_PART_ROWS`` rows, each with all rows of its functions."""
     if isinstance(table, ChangedTable | BlockTable):
         yield from table.parts()
         return
@@ -186,25 +186,25 @@ def parts(table: Table) -> Iterator[Table]:
 
 
 def part_of(table: Table, function: int) -> Table:
-    """Return a part of a table that has all rows of a function."""
+    """Return a part of a table that contains all rows of a function."""
     return table.part_of(function) if isinstance(table, ChangedTable | BlockTable) else table
 
 
 def is_text(column: NDArray[Any], text: str | None) -> Mask:
-    """Return which rows of a text column are ``text``, or are empty for None."""
+    """Return a mask of the rows of a text column equal to ``text``; None selects empty rows."""
     return np.asarray(column == text, dtype=np.bool_)
 
 
 def is_one_of(column: NDArray[Any], texts: Iterable[str]) -> Mask:
-    """Return which rows of a text column are one of ``texts``."""
-    found = np.zeros(len(column), dtype=np.bool_)
+    """Return a mask of the rows of a text column that are in ``texts``."""
+    mask = np.zeros(len(column), dtype=np.bool_)
     for text in texts:
-        found |= is_text(column, text)
-    return found
+        mask |= is_text(column, text)
+    return mask
 
 
 def is_among(column: Ints, some: "Ints | Sequence[int]") -> Mask:
-    """Return which rows of a column of numbers are one of ``some``: often there are none."""
+    """Return a mask of the rows of an integer column that are in ``some``, which is often empty."""
     if not len(column) or not len(some):
         # `isin` imports masked arrays; see `at_percentiles`.
         return np.zeros(len(column), dtype=np.bool_)
@@ -212,24 +212,24 @@ def is_among(column: Ints, some: "Ints | Sequence[int]") -> Mask:
 
 
 def sum_by(group: Ints, values: Ints, count: int) -> Ints:
-    """Return the sum of each group's values, shape ``(count,)``; 0 of a group without any."""
-    found = np.zeros(count, dtype=np.int64)
-    np.add.at(found, group, values)
-    return found
+    """Return the sum of each group's values, shape ``(count,)``; 0 for an empty group."""
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, group, values)
+    return sums
 
 
 def least_by(group: Ints, values: Ints, count: int) -> Ints:
-    """Return the least of each group's values, shape ``(count,)``; ``LATEST`` without any."""
-    found = np.full(count, LATEST)
-    np.minimum.at(found, group, values)
-    return found
+    """Return the minimum of each group, shape ``(count,)``; ``LATEST`` for an empty group."""
+    minima = np.full(count, LATEST)
+    np.minimum.at(minima, group, values)
+    return minima
 
 
 def largest_by(group: Ints, values: Ints, count: int) -> Ints:
-    """Return the largest of each group's values, shape ``(count,)``; ``EARLIEST`` without any."""
-    found = np.full(count, EARLIEST)
-    np.maximum.at(found, group, values)
-    return found
+    """Return the maximum of each group, shape ``(count,)``; ``EARLIEST`` for an empty group."""
+    maxima = np.full(count, EARLIEST)
+    np.maximum.at(maxima, group, values)
+    return maxima
 
 
 def rows_of(table: Table, function: int, names: Iterable[str]) -> Table:
@@ -240,7 +240,7 @@ def rows_of(table: Table, function: int, names: Iterable[str]) -> Table:
 
 
 def flattened(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what nested mappings hold, by dotted name."""
+    """Yield the values of nested mappings by dotted name."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from flattened(value, f"{above}{name}.")
@@ -249,32 +249,33 @@ def flattened(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
 
 
 def rank_of(percent: float, count: int) -> int:
-    """Return the rank, from 1, of a percentile among so many sorted values: the nearest one.
+    """Return the nearest rank, from 1, of a percentile among ``count`` sorted values.
 
-    It is that of the least value that so many % of all are not above.
+    It is the rank of the smallest value for which at least ``percent`` % of the values are not
+    larger.
     """
-    # Rounded first: 0.07 * 100 is 7.000000000000001 in binary.
+    # Round first: 0.07 * 100 is 7.000000000000001 in binary floating point.
     return max(1, ceil(round(percent * count / 100, 6)))
 
 
 def at_ranks(values: NDArray[Any], ranks: Sequence[int]) -> Floats:
-    """Return the values of some ranks, from 1, of values in any order."""
+    """Return the values at the given ranks, from 1, of values in any order."""
     places = np.asarray(ranks) - 1
-    # ``numpy.percentile`` imports masked arrays, which take as long as all of a small report.
+    # ``numpy.percentile`` imports masked arrays, which takes as long as a complete small report.
     return np.asarray(np.partition(values, places)[places], dtype=np.float64)
 
 
 def at_percentiles(values: NDArray[Any], wanted: Sequence[float]) -> Floats:
-    """Return percentiles of at least one value, see ``rank_of``."""
+    """Return percentiles of a non-empty array; see ``rank_of``."""
     return at_ranks(values, [rank_of(percent, len(values)) for percent in wanted])
 
 
 def percentiles(values: Floats) -> dict[str, float] | None:
-    """Return p1, p5, p50, p95 and p99 of raw values, and ``n`` of them; None if there are none."""
+    """Return p1, p5, p50, p95, p99 and the number ``n`` of raw values; None if there are none."""
     if not len(values):
         return None
-    found = at_percentiles(values, RATE_PERCENTILES).tolist()
-    return {f"p{p}": v for p, v in zip(RATE_PERCENTILES, found, strict=True)} | {"n": len(values)}
+    levels = at_percentiles(values, RATE_PERCENTILES).tolist()
+    return {f"p{p}": v for p, v in zip(RATE_PERCENTILES, levels, strict=True)} | {"n": len(values)}
 
 
 def to_frame(table: Table) -> "pd.DataFrame":

@@ -1,4 +1,4 @@
-"""Which keys an invocation has written, by its record: those that are good to read."""
+"""Find the keys that an invocation wrote and that are valid to read, from its record."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,11 +19,11 @@ _CHANGING: Final = _WRITING | {
     OperationKind.DELETE_MANY,
     OperationKind.PUT,
 }
-"""Kinds that decide which keys are good to read."""
+"""Operation kinds that determine which keys are valid to read."""
 
 
 def operations_in(path: Path) -> Iterator[Columns]:
-    """Yield the operations of each record; lines that are not readable are left out."""
+    """Yield the operations of each record; unreadable lines are skipped."""
     with open_file(path) as file:
         for line in record_lines(file):
             with suppress(KeyError, TypeError, ValueError):
@@ -32,9 +32,9 @@ def operations_in(path: Path) -> Iterator[Columns]:
 
 
 def readable_keys(operations: Columns) -> list[str]:
-    """Return the keys of the objects that an invocation has left as their keys say.
+    """Return the keys of objects with the content that the key implies.
 
-    Those that were deleted or overwritten with other bytes are no good to a reader.
+    Deleted objects, and objects overwritten with different bytes, are not valid to read.
     """
     if _CHANGING.isdisjoint(operations["kind"]):
         return []
@@ -44,20 +44,20 @@ def readable_keys(operations: Columns) -> list[str]:
         if kind == OperationKind.DELETE:
             written[key] = False
         elif kind == OperationKind.DELETE_MANY:
-            # Its record names the first of the keys alone.
+            # The record only names the first of the keys.
             written = dict.fromkeys(written, False)
         elif kind == OperationKind.PUT:
-            # Once written it is there, even if it could not be written again.
-            good = error is None or written.get(key, False)
-            written[key] = good and not generation
-    # What was imported may name no keys.
-    known = [key for key, good in written.items() if good and key]
-    # Each is to be a line of its own; what a user's function names is the user's.
-    return [key for key in (*known, *_whole_arrays(operations)) if key.isprintable()]
+            # A successful write remains valid even if a later write of the same bytes fails.
+            is_valid = error is None or written.get(key, False)
+            written[key] = is_valid and not generation
+    # Imported runs may have no keys.
+    keys = [key for key, is_valid in written.items() if is_valid and key]
+    # A key must fit on one line; a user's function may use any key.
+    return [key for key in (*keys, *_whole_arrays(operations)) if key.isprintable()]
 
 
 def _whole_arrays(operations: Columns) -> Iterator[str]:
-    """Yield the keys of arrays that were written to their end, without a gap."""
+    """Yield the keys of arrays that were written completely, without a gap."""
     if _WRITING.isdisjoint(operations["kind"]):
         return
     reach: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""A job again and again: in turns, by level, and what follows from it.
+"""Repeated runs of a job: in turns, at different levels, and the results derived from them.
 
-``runs`` is the engine: each run has a directory of its own, all keep within the limit of cost, and
-their objects are deleted. ``turns`` runs sides in turns, ``scale`` runs more and more functions,
-``limit`` searches. Commands and Python users call the same functions.
+``runs`` is the engine: each run has its own directory, all runs share a cost limit, and their
+objects are deleted. ``turns`` alternates between sides, ``scale`` increases concurrency, ``limit``
+searches. Commands and Python users call the same functions.
 """

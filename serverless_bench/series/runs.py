@@ -1,4 +1,4 @@
-"""Tasks, and their runs below one directory: made, taken if they are there, objects deleted."""
+"""Tasks and their runs in a directory: run them or reuse existing runs, and delete objects."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,23 +24,23 @@ _UNLIMITED: Final = CostLimit()
 
 
 def _ignore(*_: object) -> None:
-    """Hear something, and do nothing."""
+    """Ignore an event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Hears what happens beside the results of runs; by itself it ignores all of it."""
+    """Callbacks for events other than results of runs; by default all are ignored."""
 
     note: Callable[[Iterable[str]], object] = _ignore
-    """Gets remarks about a run."""
+    """Called with remarks about a run."""
     begin: Callable[[], object] = _ignore
-    """Is called when a run is about to be launched."""
+    """Called before a run is launched."""
     aside: Callable[[str], object] = _ignore
-    """Gets a sentence before anything that takes time."""
+    """Called with a sentence before a slow operation."""
     complain: Callable[[SbenchError], object] = _ignore
-    """Gets the reason why a run was cut short."""
+    """Called with the reason why a run was cut short."""
     working: Callable[[str], AbstractContextManager[object]] = nullcontext
-    """Wraps work that takes time."""
+    """Context manager around a slow operation."""
 
 
 SILENT: Final = Listener()
@@ -48,28 +48,28 @@ SILENT: Final = Listener()
 
 @dataclass(slots=True)
 class Spending:
-    """Bill of the runs of a task so far, where it has a limit."""
+    """Cost of a task's runs until now, if the task has a limit."""
 
     total: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A job, and all that its runs have in common."""
+    """A job, and properties shared by its runs."""
 
     job: JobSpec
     keys: Sequence[str] = ()
     """Objects to read."""
     place: Callable[[JobSpec], AbstractContextManager[JobSpec]] = nullcontext
-    """Yields a job with its target, which is there as long as the block."""
+    """Context manager that provides the job with its target."""
     cost: CostLimit = _UNLIMITED
-    """Its limit is for all runs together."""
+    """Cost limit of all runs together."""
     spending: Spending = field(default_factory=Spending)
     display: Display | bool = False
 
     @property
     def embedded(self) -> bool:
-        """Whether it uses the embedded store."""
+        """Whether the task uses the embedded store."""
         return self.job.target.store is not None
 
 
@@ -79,19 +79,19 @@ def task_of(
     *,
     max_cost: float | None = None,
 ) -> Task:
-    """Return the task of a job; the embedded store is kept up for it, if it is its target.
+    """Return the task of a job; the embedded store stays up during its runs if it is the target.
 
     Raises
     ------
     UsageError
-        If costs are limited where there are none.
+        If a cost limit is set for an executor without cost.
     """
     cost = cost_limit(job.executor, max_cost=max_cost)
     return Task(job=job, keys=keys, place=located, cost=cost)
 
 
 class CutOff(SbenchError):
-    """A run among several did not come to a good end; ``exit_code`` is that run's."""
+    """A run of a series failed; ``exit_code`` is the exit code of that run."""
 
     def __init__(self, directory: Path, exit_code: int) -> None:
         if exit_code == INTERRUPTED:
@@ -105,43 +105,43 @@ class CutOff(SbenchError):
 def make_run(
     task: Task, job: JobSpec, directory: Path, listener: Listener = SILENT
 ) -> tuple[Run, CutShort | None]:
-    """Run a job once, within what is left of its task's limit of cost.
+    """Run a job once, within the remaining cost limit of its task.
 
     Parameters
     ----------
     task
-        Of the job.
+        Task of the job.
     job
-        Complete: its target is there.
+        Complete job with an existing target.
     directory
-        The new run directory.
+        New run directory.
     listener
-        Hears remarks.
+        Receiver of remarks.
 
     Returns
     -------
     Run, CutShort or None
-        What was made, and what cut it short.
+        The run, and the error that cut it short.
 
     Raises
     ------
     CostError
-        If the run would cost more than is left; nothing is started.
+        If the run is expected to cost more than the remaining limit; nothing is started.
     SbenchError
-        As ``run_job``, but for ``CutShort``.
+        See ``run_job``, except for ``CutShort``.
     """
-    live, how = RunProgress(prices=task.cost.prices), dict[str, Any]()
+    live, options = RunProgress(prices=task.cost.prices), dict[str, Any]()
     budget = problem = None
     if task.cost.limit is not None:
         from serverless_bench.driver.budget import Budget  # noqa: PLC0415 - few jobs have a limit
 
         budget = Budget(job, replace(task.cost, spent=task.spending.total), task.keys)
-        how["on_outcome"] = budget.watch(live, _ignore)
+        options["on_outcome"] = budget.watch(live, _ignore)
     if listener.note is not _ignore:
         listener.note(remarks(job, task.keys))
     listener.begin()
     try:
-        run = run_job(job, directory, keys=task.keys, progress=task.display, live=live, **how)
+        run = run_job(job, directory, keys=task.keys, progress=task.display, live=live, **options)
     except CutShort as exc:
         problem, run = exc, exc.run
     finally:
@@ -153,22 +153,22 @@ def make_run(
 
 T = TypeVar("T")
 GARBAGE_BYTES: Final = 4 * GIB
-"""The embedded store gives space back after so much was deleted; in the end, from a
-sixteenth of it on. That takes seconds, and its data directory may grow by as much."""
+"""Deleted bytes after which the embedded store reclaims space; a sixteenth of it at the end of a
+series. This takes seconds, and its data directory may grow by the same amount."""
 
 
 @dataclass(slots=True, kw_only=True)
 class JobSeries:
-    """Runs below one directory, each of which finds the store as the others do."""
+    """Runs in a directory, each of which finds the store in the same state."""
 
     root: Path
     keep: bool = False
-    """Whether the objects of the runs stay where they are."""
+    """Whether to keep the objects of the runs."""
     resume: bool = False
-    """Whether a run that has come to its end here is taken, and not made again."""
+    """Whether to reuse completed runs in this directory."""
     listener: Listener = SILENT
     deleted_bytes: int = 0
-    """Deleted from the embedded store, which has not given the space back."""
+    """Bytes deleted from the embedded store, with space not reclaimed yet."""
 
     def run(self, task: Task, name: str, *, accept: Collection[int] = ()) -> Run:
         """Return the run of a task in the directory ``name``.
@@ -176,16 +176,16 @@ class JobSeries:
         Parameters
         ----------
         task
-            What to run.
+            Task to run.
         name
-            Of the run directory, below the root.
+            Name of the run directory, relative to the root.
         accept
-            Exit codes of runs that are good enough, beside 0.
+            Accepted exit codes besides 0.
 
         Raises
         ------
         CutOff
-            If the run has not come to a good end.
+            If the run failed.
         """
         directory = self.root / name
         if self.resume and has_ended(directory):
@@ -201,7 +201,7 @@ class JobSeries:
 
     def _make(self, task: Task, directory: Path) -> tuple[Run, CutShort | None]:
         try:
-            # Named after its directory, where its objects belong.
+            # The name of the directory links the run to its objects.
             with task.place(replace(task.job, name=directory.name)) as job:
                 run, problem = make_run(task, job, directory, self.listener)
             if problem is not None:
@@ -211,10 +211,10 @@ class JobSeries:
             self.delete(directory)
 
     def delete(self, directory: Path) -> None:
-        """Delete the objects of a run, unless they are kept or there is no run."""
+        """Delete the objects of a run, unless they are kept or the run does not exist."""
         if self.keep or not (directory / "run.json").exists():
             return
-        with self.listener.working(f"deleting what {directory} wrote"):
+        with self.listener.working(f"deleting the objects of {directory}"):
             run = load_run(directory, detail=False)
             from serverless_bench.driver.clean import clean  # noqa: PLC0415 - as above
 
@@ -224,9 +224,9 @@ class JobSeries:
                 self.give_space_back(GARBAGE_BYTES)
 
     def give_space_back(self, least: int = GARBAGE_BYTES // 16) -> None:
-        """Have the embedded store give back the space of deleted objects, if it is so much."""
+        """Let the embedded store reclaim the space of ``least`` or more deleted bytes."""
         if self.deleted_bytes >= least:
-            # It brings the store along, which a single run may do without.
+            # The import loads the store, which a single run may not need.
             from serverless_bench.driver.cleanup import give_space_back  # noqa: PLC0415
 
             give_space_back()
@@ -234,7 +234,7 @@ class JobSeries:
 
     @contextmanager
     def store_kept_up(self, *, needed: bool) -> Iterator[None]:
-        """Keep the embedded store up as ``store_kept_up``; in the end it gives space back."""
+        """Keep the embedded store up like ``store_kept_up``, and reclaim its space at the end."""
         with store_kept_up(needed=needed):
             try:
                 yield
@@ -245,23 +245,23 @@ class JobSeries:
 def series_in(
     directory: str | Path | None, kind: str, *, keep: bool, resume: bool, listener: Listener | None
 ) -> JobSeries:
-    """Return a series in a directory, or in a new one that is named after its kind."""
+    """Return a series in a directory; by default a new directory named after its kind."""
     root = new_directory(directory, kind)
     return JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
 
 
 def check_cost(tasks: Iterable[Task]) -> None:
-    """Refuse runs that are expected to cost more together than a limit allows.
+    """Reject runs that are expected to cost more together than their limit.
 
     Parameters
     ----------
     tasks
-        One per run; those that share their spending share their limit.
+        One task per run; tasks that share their spending share their limit.
 
     Raises
     ------
     CostError
-        If they cost more; nothing is started.
+        If the limit would be exceeded; nothing is started.
     """
     expected: dict[int, float] = {}
     for task in tasks:
@@ -278,15 +278,15 @@ def check_cost(tasks: Iterable[Task]) -> None:
             raise CostError(
                 f"these runs would cost more than {budget.limit_text} together; nothing was"
                 " started",
-                hint="allow more, or have fewer or smaller runs",
+                hint="raise the limit, or use fewer or smaller runs",
             )
 
 
 def in_turns(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, T]]:
-    """Yield a round from 1 and an item: all items in random order, then again, and so on.
+    """Yield round numbers from 1 and items: in each round all items in random order.
 
-    Every order that is drawn comes in another round the other way round (but for the last of
-    an odd number), so that each item comes before each other in half of the rounds.
+    Each order is also used in reverse in another round (except for the last of an odd number of
+    rounds), so that each item precedes every other item in half of the rounds.
     """
     rng = np.random.default_rng(seed)
     orders: list[list[int]] = []
@@ -299,18 +299,18 @@ def in_turns(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, 
 
 
 def has_ended(directory: Path) -> bool:
-    """Tell whether a directory has a run that has come to its end."""
+    """Return whether a directory contains a completed run."""
     return (directory / "run.json").exists() and load_run(directory, detail=False).ended
 
 
 def set_aside(directory: Path, folder: Path) -> None:
-    """Move a run that was cut off into a folder, if there is one."""
+    """Move an incomplete run to a folder, if it exists."""
     if directory.exists():
         directory.rename(free_path(folder))
 
 
 def free_path(folder: Path) -> Path:
-    """Return a path in a folder that is not there yet."""
+    """Return an unused path in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     taken = {path.name for path in folder.iterdir()}
     return folder / next(name for n in range(len(taken) + 1) if (name := f"{n + 1}") not in taken)

@@ -1,4 +1,4 @@
-"""A job with more and more functions at once, and the laws that its throughput follows."""
+"""Run a job at increasing concurrency, and fit scaling laws to its throughput."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -37,26 +37,26 @@ from serverless_bench.units import format_count
 
 METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 PARAMETERS: Final = ("per_function", "cap", "contention", "coherency", "knee")
-"""Of the laws, in the order of a report."""
+"""Parameters of the laws, in the order of a report."""
 _VARIES: Final = frozenset({"number", "concurrency", "bytes"})
-"""Settings that differ from one number of functions to the next."""
+"""Settings that differ between concurrency levels."""
 _COME_TO_AN_END: Final = frozenset({INCOMPLETE, CORRUPT, WITHHELD})
-"""Exit codes of runs that came to their end and still cannot stand for their number."""
+"""Exit codes of runs that completed but are not valid for their concurrency level."""
 OnScaleRun = Callable[[str, MeasuredRun], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleFit:
-    """Laws fitted to a job's throughput with different numbers of functions at once.
+    """Laws fitted to a job's throughput at different concurrency levels.
 
     Parameters
     ----------
     fits
-        By metric: of the whole throughput, and of the steady one if all runs have it.
+        Fits by metric: the overall throughput, and the steady throughput if all runs have it.
     simulated
-        How many of the runs never happened.
+        Number of simulated runs.
     complete
-        Whether every run that was planned can stand for its number of functions.
+        Whether all planned runs are valid for their concurrency level.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class ScaleFit:
         Raises
         ------
         UsageError
-            If so many functions as ``predict`` are out of reach.
+            If ``predict`` is out of reach.
         """
         if predict is not None:
             for scaling in self.fits.values():
@@ -110,49 +110,49 @@ def scale(  # noqa: PLR0913 - the flags of the command
     on_run: OnScaleRun = lambda *_: None,
     listener: Listener | None = None,
 ) -> ScaleFit:
-    """Run a job with more and more functions at once, and fit two laws, as ``sbench scale`` does.
+    """Run a job at increasing concurrency, and fit two laws, like ``sbench scale``.
 
-    Runs come in random order, each number once before any comes again. docs/compare.md has
-    the laws.
+    Runs are in random order, and each level runs once before any level is repeated. docs/compare.md
+    defines the laws.
 
     Parameters
     ----------
     job
-        What to run; None to run nothing, and fit the runs that are in the directory.
+        Job to run; None to fit the existing runs in the directory without running any.
     directory
         New directory of the series; None for one in ``sbench-runs``.
     keys
         Objects to read.
     numbers
-        Functions at once, three different numbers at least.
+        Concurrency levels, at least three.
     repeats
-        Runs of each number.
+        Number of runs per level.
     seed
-        Of the order of the runs, and of the intervals.
+        Seed of the order of the runs, and of the intervals.
     max_cost
-        Dollars that all runs together may cost.
+        Cost limit of all runs together, in dollars.
     keep
-        Whether the objects of the runs stay in the store.
+        Whether to keep the objects of the runs in the store.
     resume
-        Whether runs that have come to their end in the directory are taken, and not made again.
+        Whether to reuse completed runs in the directory.
     on_run
-        Called with the place of a run in the series, in words, and the run, after each.
+        Called after each run with a text about its position in the series, and the run.
     listener
-        For a display of your own.
+        Custom display.
 
     Returns
     -------
     ScaleFit
-        Of the runs that can stand for their number of functions.
+        Fits of the valid runs.
 
     Raises
     ------
     UsageError
-        If there are too few numbers, or the executor runs one function after the other.
+        If there are too few levels, or the executor runs a single function at a time.
     CostError
-        If the runs would cost more than ``max_cost``.
+        If the runs are expected to cost more than ``max_cost``.
     SbenchError
-        If a run is cut short; ``exit_code`` is that run's.
+        If a run is cut short; ``exit_code`` is the exit code of that run.
 
     Examples
     --------
@@ -182,12 +182,12 @@ def scale(  # noqa: PLR0913 - the flags of the command
 
 
 def check_side_by_side(executor: str) -> None:
-    """Refuse to raise the number of functions at once where there is one.
+    """Reject a variation of concurrency if the executor does not support it.
 
     Raises
     ------
     UsageError
-        If the executor runs one after the other.
+        If the executor runs a single function at a time.
     """
     if info_of(executor).in_process:
         raise UsageError(
@@ -198,27 +198,27 @@ def check_side_by_side(executor: str) -> None:
 def _checked(numbers: Iterable[int]) -> list[int]:
     different = sorted(set(numbers))
     if len(different) < 3 or different[0] < 1:
-        shown = ",".join(map(str, numbers))
+        text = ",".join(map(str, numbers))
         raise UsageError(
-            f"`numbers` {shown!r} are not three different numbers of functions",
-            hint="better six: `numbers` 1,3,10,30,100,300",
+            f"`numbers` {text!r} are not three different numbers of functions",
+            hint="preferably use six: `numbers` 1,3,10,30,100,300",
         )
     return different
 
 
 def with_functions(task: Task, number: int) -> Task:
-    """Return a task with so many functions, all at once."""
+    """Return a copy of a task with this concurrency, and as many functions."""
     return replace(task, job=replace(task.job, number=number, concurrency=number))
 
 
 def _measured(
     series: JobSeries, task: Task, order: Sequence[tuple[int, int]], on_run: OnScaleRun
 ) -> Iterator[MeasuredRun]:
-    """Run the task with each number of functions and yield the runs that count."""
+    """Run the task at each concurrency level, and yield the valid runs."""
     smallest = with_functions(task, min(number for _, number in order))
     check_cost([smallest, *(with_functions(task, number) for _, number in order)])
     with series.store_kept_up(needed=task.embedded):
-        # A store that has just started is slow.
+        # The first run on a newly started store is slow.
         series.run(smallest, "warm-up/1")
         for done, (turn, number) in enumerate(order, 1):
             name = f"{number}-{turn}"
@@ -229,7 +229,7 @@ def _measured(
 
 
 def _usable(directories: Iterable[Path], listener: Listener) -> Iterator[MeasuredRun]:
-    """Yield the runs that can stand for their number, and name the others."""
+    """Yield the valid runs, and report the others."""
     for directory in directories:
         try:
             yield measured_run(load_run(directory, detail=False))
@@ -238,12 +238,12 @@ def _usable(directories: Iterable[Path], listener: Listener) -> Iterator[Measure
 
 
 def _fits(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
-    """Return the fits of the whole throughput, and of the steady one if all runs have it.
+    """Return the fits of the overall throughput, and of the steady throughput if all runs have it.
 
     Raises
     ------
     UsageError
-        If the runs have too few different numbers of functions.
+        If the runs have too few different concurrency levels.
     """
     fits = {}
     for metric in METRICS:
@@ -258,9 +258,9 @@ def _fits(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
 
 
 def _law_to_json(fitted: Fit[Any], scaling: Scaling, predict: int | None) -> dict[str, Any]:
-    """Return a law; null stands for a cap or a knee that the runs have not met.
+    """Return a law in JSON; a cap or a knee that the runs did not reach is null.
 
-    That is so if the interval reaches the largest number measured: the runs go up to there.
+    It was not reached if its interval extends to the largest measured number.
     """
 
     def value(read: Callable[[Any], float], limit: float = inf) -> dict[str, float | None]:
@@ -268,8 +268,8 @@ def _law_to_json(fitted: Fit[Any], scaling: Scaling, predict: int | None) -> dic
         values = {"value": read(fitted.law)}
         if interval is not None:
             values |= {"low": interval[0], "high": interval[1]}
-        met = {n: None if v >= limit or isinf(v) else v for n, v in values.items()}
-        return met if met.get("high", 0.0) is not None else {**met, "value": None}
+        reached = {n: None if v >= limit or isinf(v) else v for n, v in values.items()}
+        return reached if reached.get("high", 0.0) is not None else {**reached, "value": None}
 
     document: dict[str, Any] = {
         name: value(attrgetter(name), scaling.rows[-1].number if name == "knee" else inf)

@@ -1,4 +1,4 @@
-"""Sides, jobs or a user's commands, that run in turns, block by block; ``ab`` compares two."""
+"""Run sides, which are jobs or commands, alternately in blocks; ``ab`` compares two sides."""
 
 import os
 import shlex
@@ -36,28 +36,28 @@ from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import THRESHOLD, require_scipy
 
 Side = JobSpec | Task | str
-"""A job, a task, or a command that makes one run."""
+"""A job, a task, or a command that creates a single run."""
 OnRun = Callable[[str, MeasuredRun], object]
-"""Gets the block and the label as words, and the run."""
-_HINT: Final = "a command is like '.venv/bin/sbench write --number 4', and leaves --run-dir to us"
+"""Callback with the block and the label as text, and the run."""
+_HINT: Final = "write a command like '.venv/bin/sbench write --number 4', without --run-dir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """How often sides run, and in which order.
+    """Number and order of the runs of each side.
 
     Raises
     ------
     UsageError
-        If there are too few blocks for a verdict, or fewer than no warm-ups.
+        If there are too few blocks for a verdict, or ``warm_up_blocks`` is negative.
     """
 
     blocks: int
     warm_up_blocks: int
-    """Blocks that come first and do not count."""
+    """Number of blocks at the start that are excluded."""
     seed: int
     allow: Collection[str] = ()
-    """Settings that may differ although they make another job of it."""
+    """Settings that may differ although they change the work of the job."""
     on_run: OnRun = lambda *_: None
 
     def __post_init__(self) -> None:
@@ -65,20 +65,20 @@ class Turns:
             raise UsageError(
                 f"`blocks` must be at least {MIN_BLOCKS} and `warm_up_blocks` 0,"
                 f" got {self.blocks} and {self.warm_up_blocks}",
-                hint="fewer runs allow no verdict",
+                hint="a verdict needs more runs",
             )
 
     def order(self, labels: Sequence[str]) -> Iterator[tuple[int, str]]:
-        """Yield the number of each block, from 1, and the sides in their order within it."""
+        """Yield the number of each block, from 1, with its sides in order."""
         yield from in_turns(labels, self.warm_up_blocks, self.seed)
-        # By itself, so that blocks that count are balanced.
+        # A separate call, so that the blocks that count are balanced.
         for number, label in in_turns(labels, self.blocks, self.seed):
             yield self.warm_up_blocks + number, label
 
     def block(self, number: int) -> tuple[str, str]:
         """Return the title and the directory name of a block."""
         if number <= self.warm_up_blocks:
-            # Those of the warm-up lie one deeper, where ``sbench compare`` does not look.
+            # Warm-up runs are in a subdirectory, which ``sbench compare`` ignores.
             return f"warm-up {number} of {self.warm_up_blocks}", f"warm-up/{number}"
         number -= self.warm_up_blocks
         width = len(str(self.blocks))
@@ -88,25 +88,25 @@ class Turns:
 def run_in_turns(
     series: JobSeries, sides: Mapping[str, Side], turns: Turns, keys: Sequence[str] = ()
 ) -> list[Sample]:
-    """Run each side once in every block, in balanced order; return its runs but the warm-ups.
+    """Run each side once per block in balanced order; return its runs without the warm-up.
 
     Parameters
     ----------
     series
-        Where the runs lie: in a directory per side, named as its label in lower case.
+        Series that contains a directory per side, named by its label in lower case.
     sides
-        By label.
+        Sides by label.
     turns
-        How often.
+        Number and order of the blocks.
     keys
-        Objects that jobs read.
+        Objects that the jobs read.
 
     Raises
     ------
     UsageError
-        If the sides do not do the same work.
+        If the sides differ in their work.
     CostError
-        If the runs would cost more together than a side's limit.
+        If the runs are expected to cost more than the limit of a side.
     CutOff
         If a run fails.
     """
@@ -121,25 +121,26 @@ def run_in_turns(
             title, folder = turns.block(number)
             run = _measured(series, ready[label], Path(label.lower(), folder))
             if run.settings.get("target.store") and not embedded:
-                # It would start anew for each command, which takes seconds.
+                # Otherwise it would start for each command, which takes seconds.
                 kept.enter_context(series.store_kept_up(needed=True))
                 embedded = True
             runs[label].append(run)
             turns.on_run(f"{title}: {label}", run)
-            if len({len(made) for made in runs.values()}) == 1:
+            if len({len(measured_runs) for measured_runs in runs.values()}) == 1:
                 check_comparable(_samples(runs, series.root), allowed=turns.allow)
     return _samples(
-        {label: made[turns.warm_up_blocks :] for label, made in runs.items()}, series.root
+        {label: measured_runs[turns.warm_up_blocks :] for label, measured_runs in runs.items()},
+        series.root,
     )
 
 
 def _ready(side: Side, keys: Sequence[str], label: str) -> Task | tuple[str, ...]:
-    """Return a task, or the words of a command as a shell would read it; nothing is expanded.
+    """Return a task, or the words of a command split like in a shell, without expansion.
 
     Raises
     ------
     UsageError
-        If a command has no words, or a quotation without an end.
+        If a command is empty, or has an unclosed quotation.
     """
     if isinstance(side, Task):
         return side
@@ -148,7 +149,7 @@ def _ready(side: Side, keys: Sequence[str], label: str) -> Task | tuple[str, ...
     try:
         words = shlex.split(side)
     except ValueError as exc:
-        raise UsageError(f"`{label}` is no command: {exc}", hint=_HINT) from None
+        raise UsageError(f"`{label}` is not a command: {exc}", hint=_HINT) from None
     if not words:
         raise UsageError(f"`{label}` is missing", hint=_HINT)
     return tuple(words)
@@ -162,36 +163,37 @@ def _measured(series: JobSeries, side: Task | tuple[str, ...], place: Path) -> M
 
 def _samples(runs: Mapping[str, Sequence[MeasuredRun]], root: Path) -> list[Sample]:
     return [
-        sample_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
+        sample_of(measured_runs, label=label, directory=root / label.lower())
+        for label, measured_runs in runs.items()
     ]
 
 
 def run_command(series: JobSeries, command: Sequence[str], folder: Path) -> MeasuredRun:
-    """Run a command, and return the run that it made below the folder.
+    """Run a command, and return the run that it created in the folder.
 
-    Its objects are deleted unless they are kept.
+    The objects of the run are deleted unless they are kept.
 
     Raises
     ------
     UsageError
-        If it cannot be started, fails without a run, or makes another number of runs than one.
+        If it cannot be started, fails without a run, or does not create exactly one run.
     CutOff
-        If its run did not come to a good end.
+        If its run failed.
     """
     before = _runs(folder)
     try:
         code, last = _started(command, folder)
-        made = sorted(_runs(folder) - before)
-        if code > 0 and len(made) == 1:
-            raise CutOff(made[0], code)
+        created = sorted(_runs(folder) - before)
+        if code > 0 and len(created) == 1:
+            raise CutOff(created[0], code)
         if code:
             raise UsageError(f"{shlex.join(command)} ended with exit code {code}: {last}")
-        if len(made) != 1:
+        if len(created) != 1:
             raise UsageError(
-                f"{shlex.join(command)} made {len(made)} runs in {folder}, and is to make one",
-                hint="it finds the directory in SBENCH_RUN_DIR; " + _HINT,
+                f"{shlex.join(command)} created {len(created)} runs in {folder} instead of one",
+                hint="the directory is in SBENCH_RUN_DIR; " + _HINT,
             )
-        return measured_run(load_run(made[0], detail=False))
+        return measured_run(load_run(created[0], detail=False))
     finally:
         for directory in _runs(folder) - before:
             series.delete(directory)
@@ -202,9 +204,9 @@ def _runs(folder: Path) -> set[Path]:
 
 
 def _started(command: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Run a command to its end; return its exit code and the last line of its standard error."""
+    """Run a command; return its exit code and the last line of its standard error."""
     environment = {**os.environ, "SBENCH_RUN_DIR": str(folder.absolute())}
-    # Ours, if anybody's: runs that come one after the other cannot have one name.
+    # Remove the name, because consecutive runs need different names.
     environment.pop("SBENCH_NAME", None)
     try:
         process = subprocess.Popen(  # noqa: S603 - the user's own command
@@ -222,12 +224,12 @@ def _started(command: Sequence[str], folder: Path) -> tuple[int, str]:
         try:
             stderr = process.communicate()[1]
         except BaseException:
-            # A run that is interrupted saves what it has.
+            # An interrupted run saves its records.
             process.send_signal(SIGINT)
             process.wait()
             raise
     lines = [line for line in stderr.splitlines() if line.strip()]
-    return process.returncode, (lines or ["it said nothing"])[-1][:500]
+    return process.returncode, (lines or ["no error message"])[-1][:500]
 
 
 def ab(  # noqa: PLR0913 - the flags of the command
@@ -247,48 +249,48 @@ def ab(  # noqa: PLR0913 - the flags of the command
     on_run: OnRun = lambda *_: None,
     listener: Listener | None = None,
 ) -> RunComparison:
-    """Run two jobs in turns and compare them, as ``sbench ab`` does.
+    """Run two jobs alternately and compare them, like ``sbench ab``.
 
-    Each block runs both once, A first in half of the blocks, so that a store that gets slower
-    by the hour does so for both. They are compared within blocks.
+    Each block runs both jobs once, with A first in half of the blocks, so that both are affected
+    equally if the store becomes slower over time. They are compared within blocks.
 
     Parameters
     ----------
     a, b
-        A job, or a command that makes one run, as in ``"old/bin/sbench write --number 4"``.
+        A job, or a command that creates one run, such as ``"old/bin/sbench write --number 4"``.
     directory
-        New directory of the series; None for one in ``sbench-runs``. Runs of the sides lie
-        in ``a`` and ``b``.
+        New directory of the series; None for one in ``sbench-runs``. Its subdirectories ``a`` and
+        ``b`` contain the runs of the sides.
     keys
-        Objects that jobs read.
+        Objects that the jobs read.
     blocks
-        Runs of each side, six at least.
+        Number of runs of each side, at least six.
     warm_up_blocks
-        Blocks that come first and are not compared.
+        Number of blocks at the start that are excluded from the comparison.
     metric, threshold, allow
-        As in ``compare``.
+        See ``compare``.
     seed
-        Of the order of the runs.
+        Seed of the order of the runs.
     keep
-        Whether the objects of the runs stay in the store.
+        Whether to keep the objects of the runs in the store.
     resume
-        Whether runs that have come to their end in the directory are taken, and not made again.
+        Whether to reuse completed runs in the directory.
     on_run
-        Called with the block and the side in words, and the run, after each.
+        Called after each run with the block and the side as text, and the run.
     listener
-        For a display of your own.
+        Custom display.
 
     Returns
     -------
     RunComparison
-        Of B with A.
+        Comparison of B with A.
 
     Raises
     ------
     UsageError
-        If there are too few blocks, or the jobs do not do the same work.
+        If there are too few blocks, or the jobs differ in their work.
     SbenchError
-        If a run does not come to a good end; ``exit_code`` is that run's.
+        If a run fails; ``exit_code`` is the exit code of that run.
 
     Examples
     --------

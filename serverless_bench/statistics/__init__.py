@@ -1,1 +1,1 @@
-"""Samples to intervals and verdicts; pure."""
+"""Statistics: from samples to intervals and verdicts; pure functions."""

@@ -1,16 +1,16 @@
-"""Where the share of bad operations rises above what an objective allows. Pure.
+"""Estimate the level at which the share of bad operations exceeds an objective. Pure functions.
 
-Each block is one run at one level: ``due`` operations, ``bad`` of them. All that is assumed of a
-store is that a higher level makes no smaller share bad. So the shares of the levels are fitted by
+Each block is a run at a level: ``due`` operations, ``bad`` of them. The only assumption is that
+the share of bad operations does not decrease with the level. The shares are therefore fitted by
 isotonic regression (Barlow et al. 1972, "Statistical inference under order restrictions"), which
-takes the curve's shape from the data: a share that is bad at every level, a step and a slope are
-shares as well as a queue's. What is not known is drawn again and again: each level's share from
-its beta distribution (Jeffreys' prior), all of them made to rise, and the level at which they cross
-what is allowed. Between two levels nothing was seen, and a crossing is as likely at any ratio.
+takes the shape of the curve from the data, such as a constant share, a step, a slope or a queue.
+Uncertainty is simulated: each draw takes a share of each level from its beta distribution
+(Jeffreys' prior), makes the shares monotonic, and finds the level at which they cross the allowed
+share. Between two levels there is no data, and the crossing is log-uniform.
 
-Slow operations come in clumps, as a queue is long for a while, so that a block says less than as
-many independent operations. The draws are of as many fewer operations as blocks around the limit
-differ from the fit by more than chance (``dispersion``, Pearson's).
+Slow operations are clustered, because a queue stays long for a while, so a block has less
+information than the same number of independent operations. The draws therefore reduce the number
+of operations by the overdispersion of blocks near the limit (``dispersion``, Pearson's statistic).
 """
 
 from collections.abc import Sequence
@@ -25,34 +25,35 @@ from serverless_bench.rundir.tables import Floats, Ints
 
 _DRAWS: Final = 400
 _CENSORED: Final = 20.0
-"""How steeply a store gets worse far above its limit depends on the length of a block, and says
-nothing of the limit: more than so many times what is allowed counts as that."""
+"""Cap on shares, as a multiple of the allowed share. How fast a store degrades far above its limit
+depends on the duration of a block, and has no information on the limit."""
 _AROUND: Final = 6.0
-"""Blocks of levels whose fitted share is at most so many times what is allowed tell the
-dispersion."""
+"""Maximum fitted share of levels used for estimating the dispersion, as a multiple of the allowed
+share."""
 _EXPECTED: Final = 0.2
-"""Bad operations that such a block has to be expected to have, at least."""
+"""Minimum expected number of bad operations in these blocks."""
 _OUTLIER: Final = 100.0
-"""More than ten standard errors off count as ten: something else used the machine."""
+"""Cap on squared residuals, 10 standard errors: larger outliers are caused by other programs."""
 _SPOILED: Final = 10.0
-"""A block with more than so many times the bad operations that are allowed, among blocks of its
-level and above of which three times as many hold, was spoiled: something else used the machine."""
+"""A block is excluded as disturbed by other programs if its bad operations exceed the allowed
+number by this factor, while three times as many blocks at its level or above hold."""
 _OUTVOTED: Final = 3
 _PRIOR_BLOCKS: Final = 2.0
-"""Before any was seen it is as if so many blocks had differed by chance alone."""
+"""Prior weight of independence, in blocks, for estimating the dispersion."""
 _NEUTRAL: Final = 0.2275
-"""Over what is allowed: with half a bad operation, so many good ones make a level as likely to hold
-as not. By Jeffreys' prior a level would be broken of which nobody has seen a bad operation."""
+"""Pseudocount divided by the allowed share: with half a bad operation, this many successful
+operations make a level equally likely to hold or not. With Jeffreys' prior, levels without bad
+operations would count as broken."""
 _RISES: Final = 0.01
-"""Levels below have fewer bad operations than a share allows if chance does that this seldom."""
+"""Maximum probability of fewer bad operations at lower levels by chance."""
 _FAR: Final = 1 / 4
-"""A store with at most so much of what is allowed would have been seen to hold."""
+"""Share of the allowed bad operations at which a store would clearly hold."""
 _TAIL: Final = 0.025
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What one block says of one part of an objective."""
+    """Result of a block for a part of an objective."""
 
     level: int
     due: int
@@ -61,42 +62,42 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Crossing:
-    """Draws of the limit that blocks leave possible."""
+    """Draws of possible limits, given the blocks."""
 
     limits: Floats
-    """A limit below the lowest level that was tried, or above the highest, is within a factor
-    of two of it; only that it lies outside is known."""
+    """Limits below the lowest or above the highest tested level are drawn within a factor of two of
+    it; their exact value is unknown."""
     dispersion: float
-    """How many times the variance of independent operations that of blocks is."""
+    """Variance of blocks relative to the variance of independent operations."""
     first_bad: float = 0.0
-    """The lowest level at which an operation was bad."""
+    """Lowest level with a bad operation."""
 
     def quantile(self, share: float) -> float:
-        """Return the limit below which ``share`` of the probability lies."""
+        """Return the limit below which ``share`` of the probability is."""
         return float(np.quantile(self.limits, share))
 
     def above(self, level: float) -> float:
-        """Return the probability that the limit is at ``level`` or above it.
+        """Return the probability that the limit is at or above ``level``.
 
-        Where no operation was bad it is a half at least: nobody has seen the objective broken.
+        It is at least 0.5 at levels below the first bad operation: no violation was observed.
         """
         return max(float((self.limits >= level).mean()), 0.5 * (level < self.first_bad))
 
 
 def crossing(parts: Sequence[tuple[float, Sequence[Trial]]]) -> Crossing:
-    """Return what blocks say of the limit: of the lowest one, where an objective has parts.
+    """Return the distribution of the limit; with multiple parts, of the lowest limit.
 
     Parameters
     ----------
     parts
-        What each part of the objective allows, a share, and what the blocks say of it.
+        Allowed share and results of blocks for each part of the objective.
     """
     rng = np.random.default_rng(len(parts[0][1]))
-    drawn = [_of_part(allowed, trials, rng) for allowed, trials in parts]
+    crossings = [_of_part(allowed, trials, rng) for allowed, trials in parts]
     return Crossing(
-        limits=np.min([part.limits for part in drawn], axis=0),
-        dispersion=max(part.dispersion for part in drawn),
-        first_bad=min(part.first_bad for part in drawn),
+        limits=np.min([part.limits for part in crossings], axis=0),
+        dispersion=max(part.dispersion for part in crossings),
+        first_bad=min(part.first_bad for part in crossings),
     )
 
 
@@ -108,33 +109,35 @@ def _of_part(allowed: float, trials: Sequence[Trial], rng: np.random.Generator) 
     of_level, bad_of_level = (np.bincount(place, weights=counts) for counts in (due, bad))
     fitted = isotonic_regression(bad_of_level / of_level, weights=of_level).x[place]
     dispersion = _dispersion(due, bad, fitted, _AROUND * allowed)
-    count, wrong = of_level / dispersion, bad_of_level / dispersion
-    seen = np.cumsum(wrong) > 0
-    right = count - wrong + np.where(seen, 0.5, _NEUTRAL / allowed)
-    shares = rng.beta(wrong + 0.5, right, size=(_DRAWS, len(levels)))
-    held = [int((isotonic_regression(share, weights=count).x <= allowed).sum()) for share in shares]
+    count, bad_count = of_level / dispersion, bad_of_level / dispersion
+    has_bad = np.cumsum(bad_count) > 0
+    good_count = count - bad_count + np.where(has_bad, 0.5, _NEUTRAL / allowed)
+    shares = rng.beta(bad_count + 0.5, good_count, size=(_DRAWS, len(levels)))
+    held_levels = [
+        int((isotonic_regression(share, weights=count).x <= allowed).sum()) for share in shares
+    ]
     edges = np.log([levels[0] / 2, *levels, levels[-1] * 2])
-    low, high = edges[held], edges[np.array(held) + 1]
+    low, high = edges[held_levels], edges[np.array(held_levels) + 1]
     return Crossing(
         limits=np.exp(rng.uniform(low, high)),
         dispersion=dispersion,
-        first_bad=float(min(levels[seen], default=inf)),
+        first_bad=float(min(levels[has_bad], default=inf)),
     )
 
 
 def breaks_alike(allowed: float, trials: Sequence[Trial], broken: int) -> bool:
-    """Tell whether the levels below one that breaks an objective break it in the same way.
+    """Return whether the levels below a broken level break the objective in the same way.
 
-    Few operations are due at low levels, and seldom show by themselves that they break it. They
-    do if together they have clearly more bad operations than a store that holds, and a lower
-    level has no fewer than a higher one.
+    Low levels have few operations, and rarely prove by themselves that they break it. They do if,
+    taken together, they clearly have more bad operations than a store that holds, and the share
+    does not decrease towards lower levels.
 
     Parameters
     ----------
     allowed, trials
-        Of one part of the objective.
+        Allowed share and results of blocks for a part of the objective.
     broken
-        Level that is shown to break it.
+        Level that has been shown to break the objective.
     """
     from scipy.special import betainc  # noqa: PLC0415 - an extra, and slow to load
 
@@ -149,28 +152,28 @@ def breaks_alike(allowed: float, trials: Sequence[Trial], broken: int) -> bool:
     for top in np.unique(level[below]):
         lower = level <= top
         of_block, bad_of_block = due[lower], bad[lower]
-        count, wrong = of_block.sum(), bad_of_block.sum()
-        even = np.full(len(of_block), wrong / count)
+        count, bad_count = of_block.sum(), bad_of_block.sum()
+        even = np.full(len(of_block), bad_count / count)
         dispersion = _dispersion(of_block, bad_of_block, even, _AROUND * allowed)
-        count, wrong = count / dispersion, wrong / dispersion
-        # The chance of more than these.
-        if betainc(wrong + 1, count - wrong, share) > 1 - _RISES:
+        count, bad_count = count / dispersion, bad_count / dispersion
+        # Probability of more bad operations.
+        if betainc(bad_count + 1, count - bad_count, share) > 1 - _RISES:
             return False
-    # Of the last ones, which are all below: the chance of as many, or more.
-    return bool(wrong and betainc(wrong, count - wrong + 1, _FAR * allowed) <= _TAIL)
+    # For the last group, which includes all lower levels: probability of at least as many.
+    return bool(bad_count and betainc(bad_count, count - bad_count + 1, _FAR * allowed) <= _TAIL)
 
 
 def _counts(allowed: float, trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats]:
-    """Return the levels of blocks that were not spoiled, what was due there, and what was bad."""
+    """Return the levels, operations and bad operations of blocks that were not disturbed."""
     trials = [trial for trial in trials if not _is_spoiled(trial, allowed, trials)]
     due = np.array([max(trial.due, 1) for trial in trials], dtype=np.float64)
-    most = min(_CENSORED * allowed, (1 + allowed) / 2)
-    bad = np.minimum([trial.bad for trial in trials], most * due)
+    max_share = min(_CENSORED * allowed, (1 + allowed) / 2)
+    bad = np.minimum([trial.bad for trial in trials], max_share * due)
     return np.array([trial.level for trial in trials]), due, bad
 
 
 def _is_spoiled(block: Trial, allowed: float, trials: Sequence[Trial]) -> bool:
-    """Tell whether higher levels that held speak against a block that did not."""
+    """Return whether higher levels that hold contradict a block that does not."""
     if block.bad <= _SPOILED * allowed * block.due:
         return False
     good = [t.level for t in trials if t.level >= block.level and t.bad <= allowed * t.due]
@@ -183,9 +186,9 @@ def _is_spoiled(block: Trial, allowed: float, trials: Sequence[Trial]) -> bool:
 
 
 def _dispersion(due: Floats, bad: Floats, fitted: NDArray[np.float64], most: float) -> float:
-    """Return the variance of blocks around the limit, over that of independent operations."""
-    telling = (fitted < most) & (due * fitted >= _EXPECTED)
-    due, bad, fitted = due[telling], bad[telling], fitted[telling]
+    """Return the variance of blocks around the limit relative to independent operations."""
+    is_informative = (fitted < most) & (due * fitted >= _EXPECTED)
+    due, bad, fitted = due[is_informative], bad[is_informative], fitted[is_informative]
     squares = (bad - due * fitted) ** 2 / (due * fitted * (1 - fitted))
     freedom = len(squares) - len(np.unique(fitted))
     total = float(np.minimum(squares, _OUTLIER).sum())

@@ -1,10 +1,10 @@
-"""Whether a queue grows within a block, by how fast operations get slower. Pure.
+"""Detect a queue that grows within a block, from the increase of response times. Pure functions.
 
-A store that is asked for 1 % more than it can do makes each second's operations 10 ms later than
-those of the second before. A block of 5 s is over when they are 50 ms late; a run that goes on is
-not. The rise is the slope of a line through the medians of batches, which outliers do not move,
-and has to be there for sure: its lower bound counts, with an error that is stretched where
-batches remember the one before.
+At a rate that exceeds the capacity of a store by 1 %, the delay of operations grows by 10 ms per
+second. In a block of 5 s it only reaches 50 ms, but it continues to grow in a longer run. The
+growth is the slope of a line through the medians of batches, which are robust against outliers. It
+has to be significant: the lower bound is used, with an error that is increased for autocorrelated
+batches.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ import numpy as np
 from serverless_bench.rundir.tables import Floats
 
 LASTS_S: Final = 60.0
-"""A level holds an objective if it would for so long."""
+"""A level holds an objective if it would hold it for this duration."""
 _SURE: Final = 0.999
-"""Of a block in which nothing grows, one-sided: there are dozens in a search."""
+"""One-sided confidence for a block without growth, because a search has dozens of blocks."""
 _BATCHES: Final = 16
 _LEAST_BATCHES: Final = 8
 _OF_BATCH: Final = 4
@@ -26,26 +26,26 @@ _MOST_MEMORY: Final = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """How many seconds later operations were, each second."""
+    """Increase of the delay of operations, in seconds per second."""
 
     per_s: float
     low_per_s: float
-    """What it is above, for sure."""
+    """Lower confidence bound."""
 
     def breaks(self, p99_s: float) -> bool:
-        """Tell whether operations would be that late before the time is over."""
+        """Return whether the delay would exceed ``p99_s`` within ``LASTS_S``."""
         return self.low_per_s * LASTS_S > p99_s
 
 
 def growth_of(due_s: Floats, took_s: Floats) -> Growth | None:
-    """Return how the operations of an open loop got slower; None if they are too few to say.
+    """Return the growth of delays in an open loop; None if there are too few operations.
 
     Parameters
     ----------
     due_s
-        When they were due, in any order.
+        Scheduled times of the operations, in any order.
     took_s
-        How long after that they were done.
+        Times from schedule to completion.
     """
     from scipy.special import stdtrit  # noqa: PLC0415 - an extra, and slow to load
 

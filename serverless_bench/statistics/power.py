@@ -1,4 +1,4 @@
-"""The share of comparisons that find a difference, and how many runs find it. Pure."""
+"""Compute the power of comparisons, and the number of runs for a given power. Pure functions."""
 
 from functools import cache
 from math import ceil, log, sqrt
@@ -14,27 +14,27 @@ from serverless_bench.statistics.verdict import ALPHA
 ENOUGH: Final = 0.9
 MOST_ROUNDS: Final = 200
 UPPER: Final = 0.8
-"""Confidence of the upper limit of a spread for which numbers of runs are advised."""
+"""Confidence of the upper limit of a spread, for recommended numbers of runs."""
 _GRID: Final = (np.arange(400) + 0.5) / 400
-"""Shares at which the distribution of a standard deviation is taken."""
+"""Quantiles at which the distribution of a standard deviation is evaluated."""
 
 
 def found_share(
     error: float, freedom: float, tests: int, *, ratio: float, threshold: float
 ) -> float:
-    """Return the share of comparisons that find a true ratio.
+    """Return the share of comparisons that detect a true ratio.
 
     Parameters
     ----------
     error
         Standard error of the logarithm of the estimated ratio.
     freedom
-        Degrees of freedom with which it is known.
+        Degrees of freedom of the standard error.
     tests
-        Comparisons of the experiment. Each is held to its share of ``ALPHA``; Holm's
-        procedure finds at least as much.
+        Number of comparisons of the experiment. Each uses its share of ``ALPHA``; Holm's
+        procedure has at least this power.
     ratio, threshold
-        The true ratio, and how much an estimate must be off 1.
+        True ratio, and the minimum relative difference of an estimate.
     """
     if not freedom:
         return 0.0
@@ -48,17 +48,17 @@ def found_share(
 
 @cache
 def _spreads(freedom: float) -> Floats:
-    """Return quantiles of an estimated standard deviation over the true one."""
+    """Return quantiles of an estimated standard deviation relative to the true value."""
     from scipy import special  # noqa: PLC0415 - as above
 
     return np.asarray(np.sqrt(special.chdtri(freedom, _GRID) / freedom))
 
 
 def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> int | None:
-    """Return the rounds that find a true ratio in ``ENOUGH`` of the experiments.
+    """Return the number of rounds that detect a true ratio with power ``ENOUGH``.
 
-    They are ``MIN_BLOCKS`` at least; None if more than ``MOST_ROUNDS``. ``sd`` is that of the
-    logarithm of a ratio within one round.
+    At least ``MIN_BLOCKS``; None if more than ``MOST_ROUNDS``. ``sd`` is the standard deviation of
+    the logarithm of a ratio within a round.
     """
 
     def enough(rounds: int) -> bool:
@@ -69,7 +69,7 @@ def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> i
 
 
 def runs_for_same(variance: float, limit: float) -> int:
-    """Return the runs per side with which equal sides are found the same in ``ENOUGH`` of cases.
+    """Return the runs per side with which equal sides are judged the same with power ``ENOUGH``.
 
     Two one-sided tests on normal data (Chow, Shao and Wang 2008, section 3.2.3), and
     Guenther's (1981) quarter of z squared for few runs.
@@ -77,9 +77,9 @@ def runs_for_same(variance: float, limit: float) -> int:
     Parameters
     ----------
     variance
-        Of the logarithm of a run.
+        Variance of the logarithm of a run.
     limit
-        Logarithm from which on a difference matters.
+        Smallest relevant difference, as a logarithm.
     """
     test_z = NormalDist().inv_cdf(1 - ALPHA)
     z = test_z + NormalDist().inv_cdf((1 + ENOUGH) / 2)
@@ -87,15 +87,15 @@ def runs_for_same(variance: float, limit: float) -> int:
 
 
 def spread_factor(freedom: float, confidence: float = 0.5) -> float:
-    """Return how many times an estimated standard deviation the true one is at most.
+    """Return an upper limit of the true standard deviation relative to its estimate.
 
     Parameters
     ----------
     freedom
         Degrees of freedom of the estimate.
     confidence
-        How sure that is. An estimate from few runs is too small more often than not, and by
-        itself would promise too much power.
+        Confidence of the limit. Estimates from few runs are too small more often than not, and
+        would overestimate the power.
     """
     from scipy import special  # noqa: PLC0415 - as above
 

@@ -1,9 +1,9 @@
-"""The ratio of two geometric means, with a standard error from the design of the runs. Pure.
+"""Estimate the ratio of two geometric means, with a standard error for the design. Pure functions.
 
-Runs in blocks are pairs: what makes a whole block slow is in both parts of a ratio and goes out
-of it. Runs without blocks are two samples, whose variances may differ (Welch 1947). Either way
-Student's t is used on logarithms. No rank test can decide as little: with 5 blocks the least p
-of a sign test is 0.06.
+Runs in blocks are pairs: a disturbance of a full block affects both parts of a ratio and cancels
+out. Runs without blocks are two samples, whose variances may differ (Welch 1947). In both cases
+Student's t is applied to logarithms. Rank tests need more data: with 5 blocks, the smallest p of a
+sign test is 0.06.
 """
 
 from collections.abc import Mapping
@@ -17,30 +17,30 @@ from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.verdict import ALPHA, Interval
 
 MIN_BLOCKS: Final = 6
-"""Blocks or rounds in which both have a run, or runs per side; with fewer a verdict would hang on
-the shape of their distribution, and there is none."""
+"""Minimum number of blocks or rounds in which both sides have a run, or of runs per side. With
+fewer runs, a verdict would depend on the shape of their distribution, so there is none."""
 _MOST_LOG: Final = 700.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatioEstimate:
-    """Second over first: the difference of their mean logarithms."""
+    """Ratio of the second to the first sample: the difference of their mean logarithms."""
 
     mean: float
     """Difference of the mean logarithms."""
     error: float
-    """Its standard error."""
+    """Standard error of the difference."""
     freedom: float
-    """Degrees of freedom of the standard error; 0 if there is none."""
+    """Degrees of freedom of the standard error; 0 if it is unknown."""
 
     @property
     def ratio(self) -> float:
-        """Geometric mean of the second over that of the first."""
+        """Geometric mean of the second sample divided by that of the first."""
         return exp(self.mean)
 
     @property
     def rounds(self) -> int:
-        """Number of rounds that a paired ratio comes from."""
+        """Number of rounds of a paired ratio."""
         return round(self.freedom) + 1
 
     @property
@@ -49,11 +49,11 @@ class RatioEstimate:
         return self.error * sqrt(self.rounds)
 
     def shifted(self, by: float) -> "RatioEstimate":
-        """Return it with a logarithm added."""
+        """Return the estimate with a constant added to the logarithm."""
         return replace(self, mean=self.mean + by)
 
     def inverse(self) -> "RatioEstimate":
-        """Return first over second."""
+        """Return the ratio of the first to the second sample."""
         return replace(self, mean=-self.mean)
 
     def interval(self, confidence: float = 1 - ALPHA) -> Interval | None:
@@ -63,24 +63,24 @@ class RatioEstimate:
         from scipy import special  # noqa: PLC0415 - an extra, and slow to load
 
         reach = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
-        # Few degrees of freedom may reach beyond the largest float.
+        # With few degrees of freedom, the interval may exceed the range of floats.
         low, high = (exp(min(end, _MOST_LOG)) for end in (self.mean - reach, self.mean + reach))
         return Interval(low=low, high=high, confidence=confidence)
 
     def p_above(self, limit: float = 0.0) -> float:
-        """Return the p of "the logarithm is at most ``limit``": small if it is above."""
+        """Return the p-value of "the logarithm is at most ``limit``"; small if it is above."""
         return self._upper_tail(self.mean - limit)
 
     def p_below(self, limit: float = 0.0) -> float:
-        """Return the p of "the logarithm is at least ``limit``": small if it is below."""
+        """Return the p-value of "the logarithm is at least ``limit``"; small if it is below."""
         return self._upper_tail(limit - self.mean)
 
     def p_different(self) -> float:
-        """Return the two-sided p of "the ratio is 1"."""
+        """Return the two-sided p-value of "the ratio is 1"."""
         return min(1.0, 2 * self._upper_tail(abs(self.mean)))
 
     def p_same(self, limit: float) -> float:
-        """Return the p of "they differ by ``limit`` or more" (Schuirmann 1987)."""
+        """Return the p-value of "they differ by ``limit`` or more" (Schuirmann 1987)."""
         return self._upper_tail(limit - abs(self.mean))
 
     def _upper_tail(self, beyond: float) -> float:
@@ -93,29 +93,29 @@ class RatioEstimate:
 
 
 def paired_ratio(first: Mapping[int, float], second: Mapping[int, float]) -> RatioEstimate | None:
-    """Compare two cells in the rounds that both have; None if there is none.
+    """Compare two cells in their common rounds; None without common rounds.
 
     Parameters
     ----------
     first, second
-        The same metric of each run, by round; what is not positive does not count.
+        Values of the same metric, by round; values that are not positive are ignored.
     """
     common = [r for r in first if r in second and first[r] > 0 and second[r] > 0]
     return ratio_of_logs(np.array([log(second[r] / first[r]) for r in common])) if common else None
 
 
 def ratio_of_logs(logs: Floats) -> RatioEstimate:
-    """Return the ratio that has one logarithm per round."""
+    """Return the ratio estimated from a logarithm per round."""
     freedom = len(logs) - 1
     error = float(logs.std(ddof=1)) / sqrt(len(logs)) if freedom else inf
     return RatioEstimate(mean=float(logs.mean()), error=error, freedom=freedom)
 
 
 def welch_ratio(first: Floats, second: Floats) -> RatioEstimate:
-    """Compare two samples of logarithms, at least two each, that may differ in variance."""
+    """Compare samples of at least two logarithms, possibly with different variances."""
     variances = np.array([side.var(ddof=1) / len(side) for side in (first, second)])
     sizes = np.array([len(first) - 1, len(second) - 1])
-    # In shares of the sum, which may be too small to be squared.
+    # Use shares of the sum, because squares of the variances may underflow.
     total = float(variances.sum())
     shares = variances / total if total else sizes / sizes.sum()
     return RatioEstimate(

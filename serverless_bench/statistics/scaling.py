@@ -1,10 +1,10 @@
-"""Throughput against the number of functions at once: two laws, fitted. Pure.
+"""Fit two scaling laws to throughput as a function of concurrency. Pure functions.
 
-Gunther's universal scalability law says what waiting for each other and agreeing with each
-other take away: X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)) (Gunther 2007,
-"Guerrilla Capacity Planning", chapter 4). A shared link or quota takes nothing away until
-it is full, and then all that goes beyond: X(N) = min(gamma N, cap). Both are
-fitted by least squares on logarithms, because runs differ by so many percent.
+Gunther's universal scalability law models the loss due to contention and coherency:
+X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)) (Gunther 2007, "Guerrilla Capacity Planning",
+chapter 4). A shared link or quota has no effect until it is saturated, and then caps the
+throughput: X(N) = min(gamma N, cap). Both are fitted by least squares on logarithms, because runs
+differ by a percentage.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,15 +19,15 @@ from serverless_bench.errors import UsageError
 from serverless_bench.rundir.tables import Floats
 
 REACH: Final = 2
-"""Nothing is said about more than this times the largest number measured."""
+"""Maximum extrapolation as a multiple of the largest measured number."""
 MIN_NUMBERS: Final = 3
-"""Different numbers of functions: the universal scalability law has three parameters."""
+"""Minimum number of concurrency levels: the universal scalability law has three parameters."""
 RESAMPLES: Final = 999
 CONFIDENCE: Final = 0.95
 _ROUNDING: Final = 1e-12
 _STEPS: Final = 8
 _LEAST: Final = 0.1
-"""One function alone is at most ten times as fast as any that was measured among others."""
+"""A single function is assumed to be at most ten times as fast as measured at any concurrency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +35,19 @@ class Usl:
     """Gunther's universal scalability law."""
 
     per_function: float
-    """gamma: throughput of one function alone."""
+    """gamma: throughput of a single function."""
     contention: float
-    """alpha: the share of the work in which functions wait for one another."""
+    """alpha: share of the work in which functions wait for each other."""
     coherency: float
-    """beta: what every pair of functions costs."""
+    """beta: cost of each pair of functions."""
 
     @classmethod
     def fit(cls, number: Floats, rate: Floats) -> Self:
-        """Return the law of least squares on logarithms.
+        """Return the least-squares fit on logarithms.
 
-        N / X is linear in the parameters, so that each Gauss-Newton step on the logarithms
-        is a least-squares problem with parameters from zero up, which has one solution
-        (and finds a zero, where a general optimiser stops short of it).
+        N / X is linear in the parameters, so each Gauss-Newton step on the logarithms is a
+        non-negative least-squares problem with a unique solution (and yields exact zeros, which a
+        general optimizer would only approach).
         """
         from scipy.optimize import nnls  # noqa: PLC0415 - an extra, and slow to load
 
@@ -56,11 +56,11 @@ class Usl:
         terms = np.column_stack((np.ones_like(number), number - 1, number * (number - 1)))
         expected = slowness
         for _ in range(_STEPS):
-            wanted = 1 + np.log(slowness / expected) - _LEAST / expected
-            above, _ = nnls(terms / expected[:, None], wanted)
-            found = above + np.array([_LEAST, 0.0, 0.0])
-            expected = terms @ found
-        alone, waiting, agreeing = (float(value) for value in found)
+            target = 1 + np.log(slowness / expected) - _LEAST / expected
+            excess, _ = nnls(terms / expected[:, None], target)
+            coefficients = excess + np.array([_LEAST, 0.0, 0.0])
+            expected = terms @ coefficients
+        alone, waiting, agreeing = (float(value) for value in coefficients)
         return cls(
             per_function=unit / alone, contention=waiting / alone, coherency=agreeing / alone
         )
@@ -73,7 +73,7 @@ class Usl:
 
     @property
     def knee(self) -> float:
-        """Where the maximum is: sqrt((1 - alpha) / beta)."""
+        """Concurrency with the maximum throughput: sqrt((1 - alpha) / beta)."""
         if self.coherency <= 0:
             return inf
         return float(np.sqrt(max(0.0, 1 - self.contention) / self.coherency))
@@ -81,20 +81,20 @@ class Usl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capped:
-    """Linear up to a cap."""
+    """Linear scaling up to a cap."""
 
     per_function: float
-    """gamma: throughput of one function, as long as all of them fit."""
+    """gamma: throughput of a function below the cap."""
     cap: float
-    """Throughput of everybody together; infinite if the runs have not met it."""
+    """Total throughput at the cap; infinite if no run reached it."""
 
     @classmethod
     def fit(cls, number: Floats, rate: Floats) -> Self:
-        """Return the law of least squares on logarithms.
+        """Return the least-squares fit on logarithms.
 
-        It is exact: once it is known which numbers are below the knee, logarithms make gamma and
-        cap two means. The best split may put its knee on the wrong side of a number; then
-        the best law has its knee at one.
+        The solution is exact: for a given set of numbers below the knee, the logarithms of gamma
+        and cap are means. The best split may have its knee on the wrong side of a number;
+        then the best fit has its knee at this number.
         """
         log_number, y = np.log(number), np.log(rate)
         measured = np.unique(log_number)
@@ -107,7 +107,7 @@ class Capped:
         gammas, caps = np.array(laws).T
         expected = np.minimum(gammas[:, None] + log_number, caps[:, None])
         errors = np.sum((expected - y) ** 2, axis=1)
-        # The first, linear one, unless another is better by more than rounding.
+        # Prefer the linear law, unless another law is better by more than rounding errors.
         gamma, cap = laws[int(np.argmax(errors <= errors.min() + _ROUNDING))]
         return cls(per_function=exp(gamma), cap=exp(cap))
 
@@ -117,29 +117,29 @@ class Capped:
 
     @property
     def knee(self) -> float:
-        """Where the line meets the cap."""
+        """Concurrency at which the line reaches the cap."""
         return self.cap / self.per_function
 
 
 L = TypeVar("L", Usl, Capped)
-"""Throughput as a function of the number of functions at once: ``fit`` finds the law that is
-closest to rates at numbers, ``at`` says the rate at numbers (arrays of shape ``(runs,)``), and
-from ``knee`` on more functions bring no more."""
+"""Throughput as a function of concurrency: ``fit`` returns the law that is closest to the given
+rates, ``at`` returns the rates at given numbers (arrays of shape ``(runs,)``), and more functions
+than ``knee`` do not increase throughput."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit(Generic[L]):
-    """One law, and how far it can be trusted."""
+    """A fitted law and its accuracy."""
 
     law: L
     resampled: tuple[L, ...] = field(repr=False)
-    """The law again, fitted to runs drawn anew; empty if a number has a single run."""
+    """Laws fitted to bootstrap samples of the runs; empty if a number has a single run."""
     off: float | None
-    """Typical relative error in predicting a number that the fit has not seen: root mean
-    square over the numbers, each left out once. None where too few would be left."""
+    """Typical relative error of a prediction: root mean square of leave-one-out errors over the
+    numbers. None if too few numbers would remain."""
 
     def interval(self, read: Callable[[L], float]) -> tuple[float, float] | None:
-        """Return where ``CONFIDENCE`` of the resampled laws have the value that is read."""
+        """Return the interval with ``CONFIDENCE`` of a value derived from the resampled laws."""
         if not self.resampled:
             return None
         values = np.sort([read(law) for law in self.resampled])
@@ -149,18 +149,18 @@ class Fit(Generic[L]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingRow:
-    """What was measured with one number of functions."""
+    """Measurements at a single concurrency level."""
 
     number: int
     runs: int
     median: float
     efficiency: float
-    """Throughput per function, over that at the smallest number."""
+    """Throughput per function relative to the smallest number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """What was measured, and both laws."""
+    """Measurements and both fitted laws."""
 
     rows: tuple[ScalingRow, ...]
     usl: Fit[Usl]
@@ -168,28 +168,28 @@ class Scaling:
 
     @property
     def reach(self) -> int:
-        """The largest number that anything is said about."""
+        """Largest number for which predictions are made."""
         return REACH * self.rows[-1].number
 
     @property
     def better(self) -> Fit[Usl] | Fit[Capped] | None:
-        """The fit that is less off at a number left out; None if that cannot be told."""
+        """Fit with the smaller prediction error; None if the errors are unknown."""
         if self.usl.off is None or self.capped.off is None:
             return None
         return self.usl if self.usl.off < self.capped.off else self.capped
 
     def check_reach(self, number: int) -> None:
-        """Refuse a number that the laws say nothing about.
+        """Reject a number for which the laws make no prediction.
 
         Raises
         ------
         UsageError
-            If it is below one, or above ``REACH`` times the largest measured.
+            If it is below 1, or above ``REACH`` times the largest measured number.
         """
         if not 1 <= number <= self.reach:
             raise UsageError(
-                f"{number} functions are out of reach: {self.rows[-1].number} were measured at"
-                f" most, and nothing is said beyond {REACH} times that",
+                f"{number} functions are out of reach: the largest measured number is"
+                f" {self.rows[-1].number}, and predictions end at {REACH} times that",
                 hint="measure more functions: --numbers",
             )
 
@@ -197,16 +197,16 @@ class Scaling:
 def fit_scaling(
     runs: Mapping[int, Sequence[float]], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Scaling:
-    """Fit both laws to the throughput of runs, by number of functions.
+    """Fit both laws to the throughput of runs, by concurrency.
 
     Parameters
     ----------
     runs
-        Number of functions at once, to the throughput of each run with it.
+        Throughputs of the runs at each concurrency.
     resamples
-        How often the runs are drawn anew for the intervals.
+        Number of bootstrap samples for the intervals.
     seed
-        Of those draws.
+        Seed of the bootstrap.
 
     Raises
     ------
@@ -215,13 +215,13 @@ def fit_scaling(
     """
     if len(runs) < MIN_NUMBERS:
         raise UsageError(
-            f"{len(runs)} different numbers of functions say nothing about how throughput scales",
-            hint=f"measure at least {MIN_NUMBERS}, better 6: --numbers 1,3,10,30,100,300",
+            f"{len(runs)} different numbers of functions are too few to fit a scaling law",
+            hint=f"measure at least {MIN_NUMBERS}, preferably 6: --numbers 1,3,10,30,100,300",
         )
     ordered = {number: runs[number] for number in sorted(runs)}
     number = np.repeat(np.array(list(ordered), float), [len(rates) for rates in ordered.values()])
     rate = np.concatenate([np.asarray(rates, float) for rates in ordered.values()])
-    drawn = _draws(number, np.log(rate), resamples, seed)
+    resampled = _draws(number, np.log(rate), resamples, seed)
     smallest, first = next(iter(ordered.items()))
     alone = float(np.median(first)) / smallest
     return Scaling(
@@ -234,35 +234,35 @@ def fit_scaling(
             )
             for n, rates in ordered.items()
         ),
-        usl=_fitted(Usl, number, rate, drawn, parameters=3),
-        capped=_fitted(Capped, number, rate, drawn, parameters=2),
+        usl=_fitted(Usl, number, rate, resampled, parameters=3),
+        capped=_fitted(Capped, number, rate, resampled, parameters=2),
     )
 
 
 def _fitted(
-    law: type[L], number: Floats, rate: Floats, drawn: Sequence[Floats], *, parameters: int
+    law: type[L], number: Floats, rate: Floats, resampled: Sequence[Floats], *, parameters: int
 ) -> Fit[L]:
     return Fit(
         law=law.fit(number, rate),
-        resampled=tuple(law.fit(number, one) for one in drawn),
+        resampled=tuple(law.fit(number, rates) for rates in resampled),
         off=_off(law, number, rate) if len(np.unique(number)) > parameters else None,
     )
 
 
 def _off(law: type[L], number: Floats, rate: Floats) -> float:
-    """Return the error at a number left out; see ``Fit.off``."""
+    """Return the leave-one-out error; see ``Fit.off``."""
     squares = []
-    for there in (number == left_out for left_out in np.unique(number)):
-        expected = law.fit(number[~there], rate[~there]).at(number[there])
-        squares.append((np.log(expected[0]) - np.mean(np.log(rate[there]))) ** 2)
+    for is_left_out in (number == left_out for left_out in np.unique(number)):
+        expected = law.fit(number[~is_left_out], rate[~is_left_out]).at(number[is_left_out])
+        squares.append((np.log(expected[0]) - np.mean(np.log(rate[is_left_out]))) ** 2)
     return float(np.expm1(np.sqrt(np.mean(squares))))
 
 
 def _draws(number: Floats, y: Floats, resamples: int, seed: int) -> list[Floats]:
-    """Return rates drawn anew, each number's from its own runs; none if one has a single run.
+    """Return bootstrap samples of rates within each number; empty if a number has a single run.
 
-    Deviations of r runs from their mean are too small by sqrt((r - 1) / r), which is a
-    fifth for three runs, so they are stretched (Davison and Hinkley 1997, section 2.3).
+    Deviations of r runs from their mean are too small by sqrt((r - 1) / r), which is 18 % for three
+    runs, so they are scaled up (Davison and Hinkley 1997, section 2.3).
     """
     _, group, counts = np.unique(number, return_inverse=True, return_counts=True)
     if counts.min() < 2:
@@ -277,23 +277,23 @@ def _draws(number: Floats, y: Floats, resamples: int, seed: int) -> list[Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawKnee:
-    """Level from which on more brings no more, by the better law of ``sbench scale``."""
+    """Level above which throughput does not increase, by the better law of ``sbench scale``."""
 
     at: float | None
-    """None if no level has met it, and if the levels do not tell which law is better."""
+    """None if no level reached it, or if the better law is unknown."""
     law: str | None
-    """``capped`` or ``usl``; None if the levels do not tell."""
+    """``capped`` or ``usl``; None if unknown."""
     most_per_s: float
     """Operations per second at the best level."""
 
 
 def knee_of_laws(rates: Mapping[int, Sequence[float]]) -> LawKnee | None:
-    """Return where more brings no more; None if there are too few numbers.
+    """Return the level above which throughput does not increase; None if there are too few levels.
 
     Parameters
     ----------
     rates
-        Of the runs, by number or level.
+        Rates of the runs, by level.
     """
     if len(rates) < MIN_NUMBERS:
         return None

@@ -1,11 +1,11 @@
-"""One more session of runs beside earlier ones: random effects by moments. Pure.
+"""Compare a new session of runs with earlier sessions: random effects by moments. Pure functions.
 
-Runs of one session share its hour. A session's level varies from session to session, a run's
-logarithm around its session's level, and a session of few runs is known less well than one of
-many: two variances, each from its own sum of squares (Searle, Casella and McCulloch 1992,
-chapter 3). Sessions that follow each other may be alike: their correlation is estimated, and
-the standard error made larger, and its degrees of freedom fewer, as of an autoregressive series
-of first order.
+Runs of a session share its time. The level of a session varies between sessions, the logarithm of a
+run varies around the level of its session, and the level of a session with few runs is known less
+precisely: two variances, each from its own sum of squares (Searle, Casella and McCulloch 1992,
+chapter 3). Consecutive sessions may be similar: their correlation is estimated, and the standard
+error is increased, and its degrees of freedom reduced, as for an autoregressive series of first
+order.
 """
 
 from collections.abc import Sequence
@@ -24,23 +24,23 @@ _MOST_CORRELATION: Final = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSpread:
-    """Spread of recorded sessions and of the runs within them, on logarithms."""
+    """Spread of recorded sessions and of their runs, on logarithms."""
 
     levels: tuple[float, ...]
     """Mean of each session."""
     between: float
-    """Standard deviation of these levels."""
+    """Standard deviation of the levels."""
     correlation: float
-    """Correlation of sessions that follow each other."""
+    """Correlation of consecutive sessions."""
     within: float
-    """Variance of a run within its session; 0 if no session has two runs."""
+    """Variance of runs within sessions; 0 if no session has two runs."""
     within_freedom: int
     share: float
-    """Mean share of that variance that is left in a level: 1 if each session has one run."""
+    """Mean share of this variance that remains in a level: 1 if each session has a single run."""
 
     @classmethod
     def of(cls, sessions: Sequence[Floats]) -> "SessionSpread":
-        """Return the spread of two sessions or more, each of one run or more."""
+        """Return the spread of at least two non-empty sessions."""
         levels = np.array([session.mean() for session in sessions])
         squares = sum(float(((session - session.mean()) ** 2).sum()) for session in sessions)
         freedom = sum(len(session) - 1 for session in sessions)
@@ -54,20 +54,20 @@ class SessionSpread:
         )
 
     def one_more(self, level: float, runs: int, sessions: int) -> RatioEstimate:
-        """Return a new session's level against the mean of recorded ones.
+        """Return the level of a new session compared with the mean of recorded sessions.
 
         Parameters
         ----------
         level
-            Of the new session.
+            Level of the new session.
         runs
-            In the new session.
+            Number of runs in the new session.
         sessions
-            Recorded ones of the same spread.
+            Number of recorded sessions with the same spread.
         """
         factor, worth = _prediction_factors(sessions, self.correlation)
         recorded = self.between**2 * factor
-        # Of a new session with fewer runs than the recorded ones, more of the variance is left.
+        # A new session with fewer runs than the recorded sessions retains more of the variance.
         unlike = self.within * (1 / runs - self.share)
         variance, freedom = recorded + unlike, worth - 1.0
         if variance < self.within / runs:
@@ -81,26 +81,26 @@ class SessionSpread:
 
 
 def serial_correlation(logs: Floats) -> float:
-    """Return the correlation of neighbours in a series, 0 at least.
+    """Return the correlation of consecutive values of a series, at least 0.
 
-    The estimate of a short series is too low, by (1 + 4r) / n on average where the mean is
-    estimated, too (Marriott and Pope 1954); that is added.
+    The estimate from a short series with estimated mean is biased by -(1 + 4r) / n on average
+    (Marriott and Pope 1954); this bias is corrected.
     """
-    off = logs - logs.mean()
-    squares = float(off @ off)
+    deviations = logs - logs.mean()
+    squares = float(deviations @ deviations)
     if not squares:
         return 0.0
-    raw = float(off[1:] @ off[:-1]) / squares
+    raw = float(deviations[1:] @ deviations[:-1]) / squares
     return round(min(max(raw + (1 + 4 * raw) / len(logs), 0.0), _MOST_CORRELATION), 2)
 
 
 @cache
 def _prediction_factors(number: int, correlation: float) -> tuple[float, int]:
-    """Return the prediction variance of a series, and how many observations it is worth.
+    """Return the prediction variance of a series, and its effective number of observations.
 
-    Of an autoregressive series of first order: the variance of one more observation less the
-    mean, over the expected sample variance, both exact; and Bartlett's number of independent
-    observations whose sample variance is known as well.
+    For an autoregressive series of first order: the exact variance of the next observation minus
+    the mean, relative to the exact expected sample variance; and Bartlett's number of independent
+    observations whose sample variance is equally precise.
     """
     places = np.arange(number + 1)
     covariance = correlation ** np.abs(places[:, None] - places)

@@ -1,8 +1,8 @@
-"""Say whether sets of runs are faster than a baseline. Pure: numbers in, verdicts out.
+"""Decide whether sets of runs are faster than a baseline. Pure: numbers in, verdicts out.
 
-The unit of replication is the run: functions of one run share its minute, its quota and
-its partition, so a thousand of them are one piece of evidence and not a thousand.
-Everything happens on logarithms, because a difference that matters is a ratio.
+The unit of replication is the run: the functions of a run share its time, its quota and its
+partition, so a thousand of them are a single piece of evidence. All computations use logarithms,
+because relevant differences are ratios.
 """
 
 from collections.abc import Sequence
@@ -18,44 +18,45 @@ from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate, ratio_o
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
 
 _FOR_SHAPE: Final = 1
-"""Degrees of freedom given up because logarithms are not normal. Uniform ones whose spreads
-differ ten times were called different in 6.2 % of cases at six runs per side, and are in 5.2 %."""
+"""Degrees of freedom subtracted because logarithms are not normally distributed. For uniform
+distributions with a tenfold difference in spread, the false positive rate at six runs per side is
+5.2 % with it, and 6.2 % without."""
 
 PAIRS: Final = (
-    "Student's t of pairs within blocks, on logarithms: assumes that ratios of"
-    " blocks do not depend on each other, and are not lopsided"
+    "Student's t of pairs within blocks, on logarithms: assumes that the ratios of"
+    " blocks are independent and not skewed"
 )
 SAMPLES: Final = (
-    "Welch's t on logarithms: assumes that runs do not depend on each other, and"
+    "Welch's t on logarithms: assumes that runs are independent, and"
     " that the sides differ in level and spread, not in shape"
 )
-"""Tests with and without blocks, and what they assume."""
+"""Names and assumptions of the tests with and without blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Interval and tests that a verdict rests on."""
+    """Interval and tests on which a verdict is based."""
 
     interval: Interval
-    """Two-sided, at ``1 - ALPHA``."""
+    """Two-sided interval at ``1 - ALPHA``."""
     p_different: float
-    """p of "they do not differ", adjusted for all comparisons with this baseline (Holm)."""
+    """p-value of "no difference", adjusted for all comparisons with the baseline (Holm)."""
     p_same: float
-    """p of "they differ by the threshold or more", adjusted likewise."""
+    """p-value of "the difference is at least the threshold", adjusted in the same way."""
     runs_needed: int
-    """Per side, for "same" in 9 of 10 comparisons if nothing differs, with a spread at the upper
-    80 % limit of the one estimated."""
+    """Runs per side needed for the verdict "same" in 9 of 10 comparisons of equal sides, assuming a
+    spread at the upper 80 % limit of the estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One side against the baseline. Ratios are other over baseline."""
+    """Comparison of a side with the baseline; ratios are side / baseline."""
 
     verdict: Verdict
     ratio: float
     """Ratio of the geometric means."""
     evidence: Evidence | None
-    """None below ``MIN_BLOCKS`` runs per side."""
+    """None if there are fewer than ``MIN_BLOCKS`` runs per side."""
 
 
 def compare(
@@ -66,21 +67,21 @@ def compare(
     threshold: float = THRESHOLD,
     more_is_better: bool = True,
 ) -> tuple[Comparison, ...]:
-    """Compare sides with a baseline, one number per run, as one family.
+    """Compare sides with a baseline, using a number per run, as a family of tests.
 
-    A side is faster or slower if "no difference" is rejected at ``ALPHA`` and the estimate is
-    beyond the threshold. It is the same if two one-sided tests at ``ALPHA`` reject a
-    difference of the threshold or more (Schuirmann 1987). Over several sides both are
-    adjusted by Holm's procedure.
+    A side is faster or slower if "no difference" is rejected at ``ALPHA`` and the estimate exceeds
+    the threshold. It is the same if two one-sided tests at ``ALPHA`` reject a difference of at
+    least the threshold (Schuirmann 1987). With multiple sides, both are adjusted by Holm's
+    procedure.
 
     Parameters
     ----------
     baseline, others
-        The same metric of each run, positive; in blocks, in the order of the blocks.
+        Values of the same metric for each run, positive; in blocks, in the order of the blocks.
     in_blocks
         Whether each side ran once in every block.
     threshold
-        Relative difference that matters; with 0.05, 1/1.05 to 1.05 is "the same".
+        Smallest relevant relative difference; with 0.05, 1/1.05 to 1.05 is "the same".
     more_is_better
         Whether a larger number is faster.
 
@@ -93,7 +94,7 @@ def compare(
         raise ValueError(f"the threshold must be positive, got {threshold}")
     for side in (baseline, *others):
         if not side or not 0 < min(side) <= max(side) < inf:
-            raise ValueError("each side needs runs, and each run a positive number")
+            raise ValueError("each side needs runs with positive values")
     first, *logs = (np.log(np.asarray(side, float)) for side in (baseline, *others))
     ratios = dict(enumerate(_ratio(first, second, in_blocks=in_blocks) for second in logs))
     different = holm({other: ratio.p_different() for other, ratio in ratios.items()})
@@ -123,7 +124,7 @@ def _ratio(first: Floats, second: Floats, *, in_blocks: bool) -> RatioEstimate:
 
 
 def _verdict(gain: float, limit: float, evidence: Evidence | None) -> Verdict:
-    """Return the verdict for a gain in the logarithm, where more is better."""
+    """Return the verdict for a gain in the logarithm; positive is better."""
     if evidence is None:
         return Verdict.NOT_ENOUGH_RUNS
     if evidence.p_different <= ALPHA and abs(gain) > limit:

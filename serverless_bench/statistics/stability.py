@@ -1,11 +1,11 @@
-"""Whether a rate is known well enough to stop: means of blocks that may be looked at. Pure.
+"""Decide whether the mean rate is known well enough to stop, using batch means. Pure functions.
 
-A run that ends as soon as an interval is narrow is looked at again and again, and ends when
-the interval happens to be too narrow. Four things keep its word all the same. Blocks are as
-long as several autocorrelation times of the rate, and there are at least ``MIN_BLOCKS``, whose
-few degrees of freedom are made up for (Student's t). The rate has no trend over the window that
-could be more than ``MOST_TREND`` times what is asked for. And all of that holds for as long
-again as a share of the run, ``HOLDING_SHARE``, at every look, and not before ``MIN_S``.
+A run that ends as soon as an interval is narrow is checked repeatedly, and tends to end when the
+interval is too narrow by chance. Four rules preserve the coverage. Blocks are longer than the
+autocorrelation time of the rate, and there are at least ``MIN_BLOCKS``, with Student's t for the
+small number of degrees of freedom. The trend of the rate over the window is at most ``MOST_TREND``
+times the requested precision. Both have to hold at every check for an additional share of the
+run, ``HOLDING_SHARE``. And a run takes at least ``MIN_S``.
 """
 
 from collections.abc import Sequence
@@ -19,57 +19,57 @@ from numpy.typing import NDArray
 from serverless_bench.rundir.tables import Floats
 
 SAMPLE_S: Final = 0.05
-"""How long each sample of the rate is."""
+"""Duration of each sample of the rate."""
 LOOK_S: Final = 0.5
-"""From one look to the next, at least."""
+"""Minimum time between checks."""
 HOLDING_SHARE: Final = 0.5
-"""Of the time from the beginning until it held for the first time."""
+"""Additional duration, as a share of the time until the conditions first held."""
 MOST_TREND: Final = 3.0
-"""How many times what is asked for the rate may rise or fall over the window."""
+"""Maximum change of the rate over the window, as a multiple of the requested precision."""
 MIN_BLOCKS: Final = 12
 MIN_S: Final = 30.0
-"""How long a run is looked at, at least: bursts of a store and its cycles are longer than that,
-but not as often as they are longer than a few seconds."""
+"""Minimum duration: bursts and cycles of a store may exceed it, but not as frequently as they
+exceed a few seconds."""
 CONFIDENCE: Final = 0.95
 _MIN_BLOCK: Final = 5
-"""Samples."""
+"""Minimum length of a block in samples."""
 BLOCK_AUTOCORRELATION_TIMES: Final = 6.0
-"""How long a block is, in autocorrelation times of the rate."""
+"""Length of a block in autocorrelation times of the rate."""
 _LAUNCHING_SHARE: Final = 0.2
-"""Share of the samples, the first ones, that no window has: functions are launched then."""
+"""Share of the samples excluded at the start, while functions are launched."""
 _FOR_LOOKING: Final = 1.15
-"""How much wider the interval is for having been looked at: without, it held the truth in 93 of
-100 autocorrelated series that were stopped."""
+"""Widening of the interval due to repeated checks: without it, the interval contained the true
+value in 93 of 100 autocorrelated series that were stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateEstimate:
-    """What a window of samples says of the mean rate; per second."""
+    """Estimate of the mean rate from a window of samples, per second."""
 
     mean_per_s: float
     low_per_s: float
     high_per_s: float
     half_width: float
-    """Of the interval, over the mean; infinite if there are too few blocks."""
+    """Half-width of the interval relative to the mean; infinite if there are too few blocks."""
     trend: float
-    """How much the rate may rise or fall over the window, over the mean: the fitted line's
-    rise, and two standard errors more."""
+    """Upper bound of the change over the window relative to the mean: change of the fitted line
+    plus two standard errors."""
     blocks: int
     block_s: float
 
     def holds(self, asked: float) -> bool:
-        """Tell whether the rate is known within a share of it, and goes nowhere."""
+        """Return whether the rate is known to the requested precision and has no trend."""
         return self.half_width <= asked and self.trend <= MOST_TREND * asked
 
 
 @dataclass(slots=True)
 class StoppingRule:
-    """Looks at samples as they come, and says when to stop.
+    """Checks samples during a run, and decides when to stop.
 
     Parameters
     ----------
     asked
-        Half the width of the interval over the mean.
+        Requested half-width of the interval relative to the mean.
     """
 
     asked: float
@@ -78,7 +78,7 @@ class StoppingRule:
     _since: int | None = None
 
     def stable(self, samples: Sequence[float] | Floats) -> bool:
-        """Look at all samples so far; return whether they have been stable for long enough."""
+        """Check all samples so far; return whether they have been stable for long enough."""
         self.latest, count = rate_estimate(samples), len(samples)
         self.looks += 1
         if self.latest is None or not self.latest.holds(self.asked):
@@ -91,12 +91,12 @@ class StoppingRule:
 
 
 def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:
-    """Return what samples of a rate say; None if there is nothing in them.
+    """Return the estimate from samples of a rate; None if they are empty or zero.
 
     Parameters
     ----------
     samples
-        What each stretch of ``SAMPLE_S`` had, in order, from the first one that had anything.
+        Amount in each interval of ``SAMPLE_S``, in order, starting with the first non-zero one.
     """
     window = np.asarray(samples, dtype=np.float64)[int(_LAUNCHING_SHARE * len(samples)) :]
     if not len(window) or not window.any():
@@ -106,7 +106,7 @@ def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:
     mean = float(window.mean()) / SAMPLE_S
     low, high, half_width, trend = 0.0, inf, inf, inf
     if count >= MIN_BLOCKS:
-        # What does not fill a block is left out at the beginning.
+        # Samples that do not fill a block are dropped at the start.
         blocks = batch_means(window[len(window) - count * length :], count) / SAMPLE_S
         mean = float(blocks.mean())
         low, high = _interval(blocks, mean)
@@ -123,7 +123,7 @@ def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:
 
 
 def _trend(blocks: Floats) -> float:
-    """Return how much the mean of blocks may have risen or fallen from the first to the last."""
+    """Return an upper bound of the change of the block means from first to last."""
     count = len(blocks)
     at = np.arange(count) - (count - 1) / 2
     spread = float((at**2).sum())
@@ -134,27 +134,27 @@ def _trend(blocks: Floats) -> float:
 
 
 def _autocorrelation_time(window: Floats) -> float:
-    """Return the integrated autocorrelation time, in samples: 1 if they are independent.
+    """Return the integrated autocorrelation time in samples; 1 for independent samples.
 
-    Sums of pairs are added up as long as they are positive (Geyer 1992, "Practical Markov chain
-    Monte Carlo", section 3.3).
+    Pairs are summed as long as they are positive (Geyer 1992, "Practical Markov chain Monte
+    Carlo", section 3.3).
     """
     away = window - window.mean()
-    most = len(away) // 2
+    max_lag = len(away) // 2
     size = 1 << (2 * len(away) - 1).bit_length()
     power = np.abs(np.fft.rfft(away, size)) ** 2
-    covariance = np.fft.irfft(power, size)[:most]
-    if most < 2 or covariance[0] <= 0:
+    covariance = np.fft.irfft(power, size)[:max_lag]
+    if max_lag < 2 or covariance[0] <= 0:
         return 1.0
     correlation = covariance / covariance[0]
-    pairs = correlation[: most // 2 * 2].reshape(-1, 2).sum(axis=1)
+    pairs = correlation[: max_lag // 2 * 2].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs <= 0)
     until = int(negative[0]) if len(negative) else len(pairs)
     return max(1.0, float(2 * pairs[:until].sum() - 1))
 
 
 def _interval(blocks: Floats, mean: float) -> tuple[float, float]:
-    """Return the interval of the mean of blocks by Student's t, stretched for looking."""
+    """Return the interval of the mean by Student's t, widened for repeated checks."""
     from scipy.special import stdtrit  # noqa: PLC0415 - most runs need none
 
     error = float(blocks.std(ddof=1)) / sqrt(len(blocks))
@@ -163,6 +163,6 @@ def _interval(blocks: Floats, mean: float) -> tuple[float, float]:
 
 
 def batch_means(samples: NDArray[Any], count: int) -> Floats:
-    """Return the means of so many batches of equal length, which have all samples."""
+    """Return the means of ``count`` batches of equal length that cover all samples."""
     means: Floats = samples.reshape(count, len(samples) // count).mean(axis=1)
     return means

@@ -1,4 +1,4 @@
-"""A verdict over runs, the interval that it rests on, and several tests judged as one family."""
+"""Verdicts on runs, the intervals they are based on, and adjustment for multiple tests."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -10,45 +10,45 @@ from typing import Final, TypeVar
 from serverless_bench.errors import PluginError
 
 ALPHA: Final = 0.05
-"""How often, at most, runs that do not differ are called different."""
+"""Maximum probability of judging equal runs as different."""
 THRESHOLD: Final = 0.05
-"""Relative difference from which on it matters, if the user does not say."""
+"""Default of the smallest relevant relative difference."""
 
 
 class Verdict(StrEnum):
-    """Result for runs of one side, seen from the baseline, or from runs of an older version."""
+    """Verdict on the runs of a side compared with the baseline, or with an older version."""
 
     FASTER = "faster"
     SLOWER = "slower"
     SAME = "same"
-    """They differ by less than the threshold."""
+    """The difference is below the threshold."""
     PASSED = "passed"
-    """They lost less than the tolerance in every figure."""
+    """The loss is below the tolerance in every metric."""
     REGRESSED = "regressed"
-    """They lost more than the tolerance in a figure, and chance does not do that."""
+    """The loss exceeds the tolerance in a metric, beyond chance."""
     UNDECIDED = "undecided"
-    """These runs do not tell."""
+    """The runs allow no conclusion."""
     NOT_ENOUGH_RUNS = "not enough runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Range in which the true ratio is."""
+    """Interval of the true ratio."""
 
     low: float
     high: float
     confidence: float
-    """Confidence that is reached; more than was asked for, where ranks come in steps."""
+    """Actual confidence; may exceed the requested confidence if ranks are discrete."""
 
 
 K = TypeVar("K", bound=Hashable)
 
 
 def holm(p: Mapping[K, float]) -> dict[K, float]:
-    """Return p of each comparison as one of all of them (Holm 1979).
+    """Return the p-value of each comparison, adjusted for all comparisons (Holm 1979).
 
-    Whoever believes all whose adjusted p is at most 5 % believes nothing false in 95 % of
-    such families, however the comparisons depend on each other.
+    Rejecting all hypotheses whose adjusted p is at most 5 % makes no false rejection in 95 % of
+    families, regardless of the dependence between comparisons.
     """
     keys = sorted(p, key=lambda key: p[key])
     adjusted = (min(1.0, (len(p) - place) * p[key]) for place, key in enumerate(keys))
@@ -56,7 +56,7 @@ def holm(p: Mapping[K, float]) -> dict[K, float]:
 
 
 def require_scipy() -> None:
-    """Check that the library is there, before anything runs for hours.
+    """Check that SciPy is installed, before a long series starts.
 
     Raises
     ------

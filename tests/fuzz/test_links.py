@@ -111,7 +111,7 @@ def test_a_ledger_elsewhere_is_named(
     (run / "ledger.txt").symlink_to(victim)
     ended = ask(sbench, run, command, "run")
     assert ended.code == 8
-    assert "sbench: run/ledger.txt is a symbolic link, and not a regular file" in ended.err
+    assert "sbench: run/ledger.txt is a symbolic link, not a regular file" in ended.err
 
 
 def test_lines_of_somebodys_choice_get_into_no_file(

@@ -1,1 +1,1 @@
-"""What bounded a run: its functions, their rates, its slots."""
+"""Bottlenecks of a run: its functions, their rates, its slots."""

@@ -1,44 +1,42 @@
-"""The bottleneck of each function, as far as the records of one run can tell. Pure.
+"""Determine the bottleneck of each function, as far as the records of a run show it. Pure.
 
-Tested in this order; the first that applies counts:
+The causes are tested in this order, and the first match is reported:
 
 launch
-    Getting the function to work took longer than its work.
+    Starting the function took longer than its work.
 client
-    A faster store would not have been noticed: for 85 % of the time or more that its
-    requests took the function used a processor or waited for one, or it kept all
-    processors busy that it may use.
+    A faster store would not help: for at least 85 % of the time of its requests, the function
+    used a processor or waited for one, or it kept all of its processors busy.
 interpreter lock
-    It has several threads, and they queued for CPython's global lock: their Python code
-    kept it for three quarters of the time, or a thread that asked for it now and then had to
-    wait every other time. A faster store would not have been noticed either.
+    Its threads queued for CPython's GIL: their Python code held the GIL for three quarters of
+    the time, or a thread that periodically requested the GIL had to wait in half of the cases.
+    A faster store would not help either.
 schedule
-    In an open loop it was through with its last operation soon after that was due: nothing
-    else was to be done.
+    In an open loop, its last operation finished soon after it was due, so there was no further
+    work.
 own code
-    The user's function had requests in flight for less than half of its time.
+    A user's function had requests in flight for less than half of its time.
 function network
-    Its bytes over time are a straight line after a burst, as steep as AWS says that a function of
-    its memory has (``aws.lambda_network``).
+    After a burst, its bytes over time form a straight line with the rate that AWS documents for a
+    function of this memory size (``aws.lambda_network``).
 rate limit
-    Its client is idle, and bytes flow for most of the time, or its rate is constant while they do
-    and that of the other functions: a limit of each connection, of each function, or one for all.
-    ``rate_limit_of`` names those that the run leaves open: all, if other commands loaded the
-    store. ``sbench scale`` tells them apart.
+    Its client is idle, and bytes flow for most of the time, or at a constant rate that is the
+    same in the other functions. The limit applies to each connection, to each function, or to all
+    functions together. ``rate_limit_of`` lists the scopes that fit the run: all of them, if other
+    commands loaded the store. ``sbench scale`` distinguishes them.
 retries
-    For half of the time or more its requests failed, or paused because earlier ones had.
+    For at least half of the time its requests failed, or backed off after failures.
 answers
-    Bytes flow for less than half of the time that its operations take, and its client is idle: the
-    operations wait for answers, by the latency of the store or the network, or in a queue; or bytes
-    of a write that the store's kernel has taken wait for what lies behind it.
+    Bytes flow for less than half of the time of its operations, and its client is idle: the
+    operations wait for responses, because of the latency of the store or the network or in a
+    queue; or bytes of a write that the store's kernel has received wait to be processed.
 store or network
-    Its client took less than half of the time, and nothing above applies. This is what is left
-    over, not evidence for a limit of the store.
+    Its client took less than half of the time, and none of the above applies. This is the
+    remainder, not evidence for a limit of the store.
 
-In between nobody can tell: ``unknown``. So it is where a worker did not say what it
-computed (imported data, threads whose waits were not counted), and where a library sends
-several requests at once of its own and hides how many: its share is only known to lie
-between two bounds.
+Cases in between are ``unknown``. The same applies if a worker did not report its CPU usage
+(imported data, threads without wait times), and if a library sends an unknown number of
+concurrent requests: the share of such a client is only known to be within bounds.
 """
 
 from collections import Counter
@@ -83,25 +81,25 @@ CAUSES: Final = (
     *("rate_limit", "retries", "answers", "store_or_network", "unknown"),
 )
 _REPLACED: Final = ("rate_limit", "answers", "store_or_network", "unknown")
-"""Causes that a rate which is constant while bytes flow comes before."""
+"""Causes that are replaced by a rate limit if the rate is constant while bytes flow."""
 CLIENT_SHARE: Final = 0.85
 STORE_SHARE: Final = 0.5
-"""Below this share of the client a store that costs nothing would have doubled the rate."""
+"""Below this client share, an infinitely fast store would have doubled the rate."""
 KEPT_SHARE: Final = 0.75
-"""Threads queue for a lock that is taken for this share of the time or more."""
+"""Threads queue for a lock that is held for at least this share of the time."""
 DELAYED_SHARE: Final = 0.5
-"""A thread that asks for the lock now and then is late this often only if others queue, too."""
+"""A periodic lock request is delayed this often only if other threads also queue."""
 LEAST_PROBES: Final = 8
-"""Where the lock is taken there are few: each waits for its turn."""
+"""Minimum number of probes; it is small because each probe of a busy lock has to wait."""
 _SOON: Final = 0.05
-"""Share of a schedule's length by which its last operation may be late."""
+"""Maximum delay of the last operation as a share of the schedule's duration."""
 _LAMBDA_MIB_PER_CPU: Final = 1769
 """AWS Lambda developer guide, "Configure Lambda function memory"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottleneck:
-    """What bounded the functions of a run; analysis/figures.toml defines each figure."""
+    """The bottlenecks of a run's functions; analysis/figures.toml defines each field."""
 
     functions: Mapping[str, int] = field(default_factory=dict)
     rate_limit_of: tuple[str, ...] | None = None
@@ -116,14 +114,14 @@ class Bottleneck:
 
 
 def bottleneck(run: Run, good: Mask) -> Bottleneck:
-    """Return what bounded each function of a run.
+    """Return the bottlenecks of the functions of a run.
 
     Parameters
     ----------
     run
-        A saved run, its workers' instants on the driver's clock.
+        A saved run with worker timestamps on the driver's clock.
     good
-        Which operations succeeded and count, shape ``(operations,)``.
+        Mask of successful operations that count, shape ``(operations,)``.
     """
     rows = function_spans(run).rows
     if not len(rows):
@@ -136,10 +134,10 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     counts = Counter(cause.tolist())
     sample = sample_of(len(rows))
     shaped = is_among(sample, sorted(limits.functions["rate_limit"]))
-    # Shared with other commands, a store leaves each function the same rate, however many work.
+    # Other commands on the store leave each function the same rate at any concurrency.
     unshaped = run.neighbours or (is_text(cause, "rate_limit")[sample] & ~shaped).any()
     for name in _REPLACED:
-        # The share in the sample stands for all functions.
+        # Extrapolate the share in the sample to all functions.
         of_cause, before = cause == name, counts[name]
         for limit, limited in limits.functions.items():
             count = round(before * share_of_sample(sample, limited, of_cause))
@@ -162,17 +160,17 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
 
 
 def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
-    """Return what bounded each of some functions: of few all, of many evenly spaced ones.
+    """Return the bottlenecks of a sample of functions: all of them, or evenly spaced functions.
 
     Parameters
     ----------
     run, good
-        As of ``bottleneck``, which counts them.
+        See ``bottleneck``, which counts the causes.
 
     Returns
     -------
     tuple
-        Rows of ``functions``, and as many names of causes.
+        Rows of ``functions``, and the names of their causes.
     """
     rows = function_spans(run).rows
     if not len(rows):
@@ -189,7 +187,7 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
 def _before_rates(
     run: Run, rows: Ints, share: "_ClientShare", flow: Sequence[Floats]
 ) -> NDArray[np.str_]:
-    """Return what bounded each function, without a look at its rate."""
+    """Return the bottleneck of each function without considering its rate."""
     least, most = flow
     idle_client = share.most < STORE_SHARE
     applies = {
@@ -204,15 +202,15 @@ def _before_rates(
         "store_or_network": idle_client,
     }
     cause = np.select(list(applies.values()), list(applies), "unknown")
-    # Room for every cause: what is longer than a column of texts would be cut off.
+    # NumPy would truncate names that are longer than the column's type.
     return cause.astype(f"<U{max(map(len, CAUSES))}")
 
 
 def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
-    """Return bounds of the share of its operations' time in which a function's bytes flowed.
+    """Return bounds of the share of a function's operation time during which bytes flowed.
 
-    Shape ``(rows,)`` each; NaN where nothing is known: the client does not show when bytes
-    came or were acknowledged, or objects are moved in parts, with pauses that nobody sees.
+    Each has the shape ``(rows,)``, with NaN if unknown: the client does not expose when bytes
+    arrived or were acknowledged, or objects are transferred in parts with hidden pauses.
     """
     operations, count = run.operations, len(run.functions["index"])
     start, end = operations["start_ns"], operations["end_ns"]
@@ -220,10 +218,12 @@ def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
     kind, length = operations["kind"], end - start
     of_step = run.operation_rows(run.steps)
     carrying = np.where(run.steps["step_bytes"] > 0, run.steps["step_ns"], 0)
-    known = np.where(first != ABSENT, end - first, np.where(sent != ABSENT, sent - start, length))
-    # A stall carries nothing.
-    most = np.minimum(sum_by(of_step, carrying, len(start)), known)
-    # Without an instant of its own the last byte was there at some time in the last of these steps.
+    transfer_ns = np.where(
+        first != ABSENT, end - first, np.where(sent != ABSENT, sent - start, length)
+    )
+    # No bytes flow during a stall.
+    most = np.minimum(sum_by(of_step, carrying, len(start)), transfer_ns)
+    # If its time is unknown, the last byte arrived at some point during the last of these steps.
     last = np.zeros(len(start), dtype=np.int64)
     last[of_step[carrying > 0]] = carrying[carrying > 0]
     least = np.where((first == ABSENT) & (sent == ABSENT), most - np.minimum(last, most), most)
@@ -246,7 +246,7 @@ def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
 
 
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:
-    """Return which of the user's own functions had nothing in flight for half of their time."""
+    """Return a mask of the user's functions with requests in flight for less than half the time."""
     table, operations = run.functions, run.operations
     if not run.job.declared.runs_code:
         return np.zeros(len(rows), dtype=np.bool_)
@@ -258,7 +258,7 @@ def _leaves_the_store(run: Run, rows: Ints) -> Mask:
 
 
 def _retry_share(run: Run, rows: Ints) -> Floats:
-    """Return the share of its requests' time, with the pauses between, that failed ones took."""
+    """Return the share of request and backoff time due to failures and backoff."""
     attempts, count = run.attempts, len(run.functions["index"])
     took, pause = attempts["end_ns"] - attempts["start_ns"], np.maximum(attempts["wait_ns"], 0)
     failed = ~is_text(attempts["error"], None)
@@ -268,22 +268,22 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
 
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:
-    """Return the median of what is known: of values that are not NaN."""
-    known = np.asarray(values)[~np.isnan(values)]
-    middle = ((len(known) + 1) // 2, len(known) // 2 + 1)
-    return float(at_ranks(known, middle).mean()) if len(known) else None
+    """Return the median of the values that are not NaN."""
+    numbers = np.asarray(values)[~np.isnan(values)]
+    middle = ((len(numbers) + 1) // 2, len(numbers) // 2 + 1)
+    return float(at_ranks(numbers, middle).mean()) if len(numbers) else None
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:
-    """Return launch over launch and work; a warm-up, or waiting at a gate, is work.
+    """Return the launch time as a share of launch and work; warm-up and gate count as work.
 
-    NaN, which is above no threshold, where nobody knows when it was submitted.
+    Unknown submission times yield NaN, which is not above any threshold.
     """
     table = run.functions
     submitted = table["submitted_ns"][rows]
     unknown = submitted == ABSENT
     if run.job.concurrency >= run.job.number:
-        # A wave is submitted at once: a slow submission is a part of the launch.
+        # A wave is submitted at once, so slow submission is part of the launch.
         _, wave = np.unique(table["launch"][rows], return_inverse=True)
         first = least_by(wave[~unknown], submitted[~unknown], len(rows))
         submitted = np.where(unknown, submitted, first[wave])
@@ -295,16 +295,16 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ClientShare:
-    """How much of each function's time its client took, shape ``(rows,)`` each."""
+    """Share of each function's time that its client took, shape ``(rows,)`` each."""
 
     least: Floats
     most: Floats
-    """Bounds of the share, 0 to 1; NaN, which is below and above nothing, if unknown."""
+    """Lower and upper bound of the share, 0 to 1; NaN if unknown, so that comparisons are false."""
     lock: Floats
-    """Share of the time, or of the probes, in which the interpreter's lock was taken; NaN where
-    no threads share it, and where it is unknown."""
+    """Share of the time, or of the probes, in which the GIL was held; NaN if the function has a
+    single thread, or if it is unknown."""
     is_queue: Mask
-    """Whether threads queued for the lock."""
+    """Whether threads queued for the GIL."""
 
 
 def _client_share(run: Run, rows: Ints) -> _ClientShare:
@@ -317,7 +317,7 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
     memory = table["memory_mib"][rows]
     given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
     processors = np.minimum(1, cpu_ns / (wall_ns * np.minimum(cores, given)))
-    # Requests that run side by side are so many lanes; what a lane does is one or the other.
+    # Each concurrent request is a lane, which either computes or waits.
     attempts = run.attempts
     requests_ns = np.maximum(attempts["end_ns"] - attempts["start_ns"], 0)
     in_flight_ns = sum_by(attempts["function"], requests_ns, len(table["index"]))[rows]
@@ -325,7 +325,7 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
     lock, is_queue = _lock(run, rows, wall_ns)
     at_least = np.maximum(processors, lanes) if _lanes_are_known(run) else processors
     at_most = np.fmax(np.maximum(processors, lanes), lock)
-    # Records of before do not have the waits of threads.
+    # Records of older versions lack the wait times of threads.
     silent = table["cpus"][rows] == ABSENT
     if _shares_threads(run):
         silent |= table["interpreter_ns"][rows] == ABSENT
@@ -342,18 +342,18 @@ def _shares_threads(run: Run) -> bool:
 
 
 def _lanes_are_known(run: Run) -> bool:
-    """Whether each request of the record is one request at a time, with a thread of its own."""
+    """Return whether every recorded request is a single request with a thread of its own."""
     if run.job.load.library is not None or run.job.declared.runs_code:
         return False
     return bool(run.provenance.get("client", {}).get("attempts") == "exact")
 
 
 def _lock(run: Run, rows: Ints, wall_ns: Ints) -> tuple[Floats, Mask]:
-    """Return how busy the interpreter's lock was, and whether threads queued for it.
+    """Return the busy share of the GIL, and whether threads queued for it.
 
-    The user time of Python's threads bounds how long they kept it, unless they encrypt:
-    OpenSSL works without it. Beyond that a thread that asks for it tells, where the run was
-    long enough.
+    The user time of Python threads is an upper bound of the time they hold the GIL, except with
+    TLS, because OpenSSL releases the GIL. Otherwise the results of lock probes are used, if the
+    run was long enough.
     """
     table = run.functions
     if not _shares_threads(run):
@@ -361,13 +361,13 @@ def _lock(run: Run, rows: Ints, wall_ns: Ints) -> tuple[Floats, Mask]:
     probes, delayed = table["lock_probes"][rows], table["lock_delayed"][rows]
     probed = np.where(probes >= LEAST_PROBES, delayed / np.maximum(probes, 1), np.nan)
     plain = not run.job.target.endpoint_url.startswith("https:")
-    known = (table["interpreter_ns"][rows] != ABSENT) & plain
-    kept = np.where(known, np.minimum(1, table["interpreter_ns"][rows] / wall_ns), np.nan)
+    is_known = (table["interpreter_ns"][rows] != ABSENT) & plain
+    kept = np.where(is_known, np.minimum(1, table["interpreter_ns"][rows] / wall_ns), np.nan)
     return np.fmax(probed, kept), (kept >= KEPT_SHARE) | (probed >= DELAYED_SHARE)
 
 
 def _on_schedule(run: Run, rows: Ints) -> Mask:
-    """Return which functions kept up with the instants at which operations were due."""
+    """Return a mask of functions that kept up with the schedule of their operations."""
     operations = run.operations
     due = operations["intended_ns"] != ABSENT
     function, intended = operations["function"][due], operations["intended_ns"][due]
@@ -376,5 +376,5 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     last = largest_by(function, intended, count)[rows]
     end = largest_by(function, operations["end_ns"][due], count)[rows]
     kept_up = (last > first) & (end - last <= _SOON * (last - first))
-    # Who left undone what was due did not keep up, however soon it ended.
+    # A function with overdue operations did not keep up, even if it ended early.
     return np.asarray(kept_up & ~is_among(rows, run.overdue["function"]), dtype=np.bool_)

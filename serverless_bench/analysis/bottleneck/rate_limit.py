@@ -1,4 +1,4 @@
-"""Each function's bytes over time as a token bucket, and which of them share its rate. Pure."""
+"""Fit token buckets to functions' bytes over time, and find shared rate limits. Pure functions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,59 +23,59 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 _SAMPLE: Final = 200
-"""Functions whose curves are fitted; evenly spaced among all."""
+"""Maximum number of functions with fitted curves, evenly spaced."""
 _POINTS: Final = 200
 _STRIDE: Final = 4
 _LEAST_TAIL: Final = 0.3
-"""The straight part has to be this much of a function's time."""
+"""Minimum length of the straight part as a share of a function's time."""
 _STRAIGHT: Final = 0.02
-"""A line may miss the curve by this share of all bytes."""
+"""Maximum deviation of the curve from the line as a share of all bytes."""
 BURST_SHARE: Final = 0.05
-"""A burst below this share of the bytes is the start of a connection."""
+"""Smaller bursts, as a share of the bytes, result from connection setup."""
 FLOW_SHARE: Final = 0.5
-"""Bytes that flow for less of the time cannot be what takes the time."""
+"""Minimum share of the time with bytes flowing for a rate limit to be the bottleneck."""
 SCOPES: Final = ("connection", "function", "all")
-"""Scopes that a limit of the rate of bytes may have."""
+"""Possible scopes of a limit on the byte rate."""
 _VARIED: Final = 1.5
-"""Functions at work have to vary by this factor to tell a common limit from one of each."""
+"""Minimum variation of concurrency for distinguishing a common limit from a limit per function."""
 _ALIKE_AFTER_BURST: Final = 0.10
 _ALIKE: Final = 0.02
-"""How far p95 and p5 of the slopes may be apart, by their median, without a burst."""
+"""Maximum spread between p5 and p95 of the slopes relative to the median, without a burst."""
 _LEAST_ALIKE: Final = 3
 _PUBLISHED: Final = 0.05
-"""How far a rate after a burst may be from what AWS says."""
+"""Maximum deviation of a rate after a burst from the rate published by AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFit:
-    """One function's bytes over time as a token bucket."""
+    """Token bucket fitted to a function's bytes over time."""
 
     burst_bytes: float
-    """Moved above the sustained rate: the bucket's size; 0 without a burst."""
+    """Bytes transferred above the sustained rate: the size of the bucket; 0 without a burst."""
     sustained_bytes_per_s: float
     total_bytes: float
 
 
 def bucket_fits(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, BucketFit]:
-    """Return the buckets of a sample that show one, by position in ``rows``."""
+    """Return the token buckets that fit functions of a sample, by position in ``rows``."""
     fits = (fit_bucket(at_s, moved) for at_s, moved in _curves(run, good, rows[sample]))
     return {at: fit for at, fit in zip(sample.tolist(), fits, strict=True) if fit is not None}
 
 
 def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]:
-    """Yield for each function its seconds since its start and the bytes moved by then."""
+    """Yield the seconds since its start and the cumulative bytes of each function."""
     function, all_starts = (run.operations[name] for name in ("function", "start_ns"))
     for row in rows.tolist():
         of_operations = slice(*np.searchsorted(function, (row, row + 1)).tolist())
         wanted, start = good[of_operations], all_starts[of_operations]
-        found = rows_of(run.steps, row, ("operation", "step_ns", "step_bytes"))
-        number, length = found["operation"], found["step_ns"]
-        # Steps follow one another from their operation's start.
+        steps = rows_of(run.steps, row, ("operation", "step_ns", "step_bytes"))
+        number, length = steps["operation"], steps["step_ns"]
+        # The steps of an operation are contiguous from its start.
         ends = start[number] + elapsed_before(length, number) + length
         keep = wanted[number]
         order = np.argsort(ends[keep], kind="stable")
         at_ns = ends[keep][order] - start[wanted].min(initial=LATEST)
-        moved = np.cumsum(found["step_bytes"][keep][order])
+        moved = np.cumsum(steps["step_bytes"][keep][order])
         yield (
             np.concatenate(([0.0], at_ns / NS_PER_S)),
             np.concatenate(([0.0], moved.astype(np.float64))),
@@ -83,23 +83,22 @@ def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]
 
 
 def fit_bucket(at_s: Floats, moved: Floats) -> BucketFit | None:
-    """Return the token bucket that a curve of bytes over time shows, if it shows one.
+    """Fit a token bucket to a curve of bytes over time, if possible.
 
     Parameters
     ----------
     at_s, moved
-        Points of the curve, ascending, from ``(0, 0)``.
+        Points of the curve, ascending, starting at ``(0, 0)``.
 
     Returns
     -------
     BucketFit or None
-        From the longest end of the curve that is a straight line: its slope is the
-        sustained rate, and where it meets the axis is what came on top. None when no
-        such end is long enough.
+        Fit to the longest straight end of the curve: the slope is the sustained rate, and the
+        intercept is the burst. None if this part is too short.
     """
     if len(at_s) < 6 or at_s[-1] <= 0:
         return None
-    # The last stretch waits for the acknowledgement; nothing moves in it.
+    # The last interval waits for the acknowledgement without transferring bytes.
     stop = float(at_s[int(np.searchsorted(moved, moved[-1]))])
     if stop <= 0:
         return None
@@ -108,7 +107,7 @@ def fit_bucket(at_s: Floats, moved: Floats) -> BucketFit | None:
     for first in range(0, round(_POINTS * (1 - _LEAST_TAIL)), _STRIDE):
         slope, _, missed = _line(grid[first:], curve[first:])
         if slope > 0 and missed <= _STRAIGHT * moved[-1]:
-            # The line may have begun in the bend: its first quarter does not count.
+            # The line may start within the bend, so skip its first quarter.
             later = first + (_POINTS - first) // 4
             slope, intercept, _ = _line(grid[later:], curve[later:])
             return BucketFit(
@@ -120,7 +119,7 @@ def fit_bucket(at_s: Floats, moved: Floats) -> BucketFit | None:
 
 
 def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """Return slope and intercept of the least squares line, and by how much it misses most."""
+    """Return slope, intercept and maximum deviation of the least-squares line."""
     across, up = x - x.mean(), y - y.mean()
     slope = float((across @ up) / (across @ across))
     return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
@@ -128,31 +127,31 @@ def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """Functions whose rate is constant while bytes flow."""
+    """Functions with a constant rate while bytes flow."""
 
     functions: Mapping[str, set[int]]
-    """Positions of these functions: ``function_network`` where the rate is what AWS publishes for
-    a function of that memory, ``rate_limit`` where it is that of the other functions."""
+    """Positions of the functions: ``function_network`` if the rate is the one that AWS publishes
+    for this memory size, ``rate_limit`` if it equals the rate of the other functions."""
     scopes: tuple[str, ...]
-    """Scopes that the limit of the second kind may have: each connection, each function, all."""
+    """Possible scopes of the second kind of limit: each connection, each function, all."""
     fits: Sequence[BucketFit]
-    """Fits of all of them."""
+    """Fits of all these functions."""
 
 
 def limited_functions(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLimits:
-    """Return which functions of a sample ran into a limit of their rate.
+    """Return the functions of a sample that reached a rate limit.
 
     Parameters
     ----------
     run
         A saved run, its workers' instants on the driver's clock.
     good
-        Which operations succeeded and count.
+        Mask of successful operations that count.
     rows
-        Functions that moved bytes.
+        Functions that transferred bytes.
     flow
-        Share of the time in which bytes flowed, shape of ``rows``; NaN where it is not known. A
-        rate says nothing of a limit of bytes where they flow for less than ``FLOW_SHARE``.
+        Share of the time with bytes flowing, with the shape of ``rows``; NaN if unknown. Rates are
+        not attributed to a limit on bytes below ``FLOW_SHARE``.
     """
     buckets = bucket_fits(run, good & ~unacknowledged(run), rows, sample_of(len(rows)))
     memory_mib = run.functions["memory_mib"][rows]
@@ -185,7 +184,7 @@ def limited_functions(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLim
 
 
 def _functions_beside(run: Run, rows: Ints) -> Floats:
-    """Return the mean number of functions at work during each function, itself included."""
+    """Return the mean number of functions running during each function, including itself."""
     start, end = (run.functions[name][rows] for name in ("start_ns", "end_ns"))
     edges = np.unique(np.concatenate((start, end)))
     at_work = at_once(edges, start, end)
@@ -205,7 +204,7 @@ def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
 
 
 def _alike(buckets: Mapping[int, BucketFit], rates: Mapping[int, float]) -> set[int]:
-    """Return which of some functions have about the rate that most of them have."""
+    """Return the functions with a rate close to the median, if most rates are."""
     values = np.array(list(rates.values()))
     if len(values) < _LEAST_ALIKE:
         return set()
@@ -221,11 +220,11 @@ def _alike(buckets: Mapping[int, BucketFit], rates: Mapping[int, float]) -> set[
 
 
 def sample_of(count: int) -> Ints:
-    """Return the positions of at most ``_SAMPLE`` functions, evenly spaced among all."""
+    """Return the positions of at most ``_SAMPLE`` evenly spaced functions."""
     return np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64)
 
 
 def share_of_sample(sample: Ints, limited: set[int], of: Mask) -> float:
-    """Return how many of a sample are limited; one that shows no bucket is not."""
+    """Return the share of limited functions in a sample; functions without a fit are unlimited."""
     members = [i for i in sample.tolist() if of[i]]
     return len(limited.intersection(members)) / len(members) if members else 0.0

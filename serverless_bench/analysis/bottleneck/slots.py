@@ -1,19 +1,19 @@
-"""How the slots of a run spent their time: at work, or idle and waiting for something. Pure.
+"""Compute the time that a run's slots were busy or idle, by reason. Pure functions.
 
-A slot is room for one function: a run has as many as functions at once were planned. The records
-give the instants at which functions were submitted, began, ended and were collected; at each moment
-the slots without a function at work are idle, for one of these reasons, the first that applies:
+A slot has capacity for a function; a run has as many slots as its planned concurrency. The records
+contain the times at which functions were submitted, started, ended and were collected. Slots
+without a running function are idle at a given time, for the first matching reason:
 
 delivery
     A function has ended, and its record has not been collected.
 cold start, launch
-    A function has been submitted and loads its code, or has not begun to.
+    A function has been submitted, and is loading its code, or has not started to.
 unfilled
-    Functions are left, and the driver has not submitted them.
+    Functions remain, and the driver has not submitted them.
 tail
-    No function is left: others take longer.
+    No functions remain, but some are still running.
 
-A function that waits in a queue while all slots work costs nothing: no slot is idle.
+A function that waits in a queue while all slots are busy does not cause idle time.
 """
 
 from collections.abc import Mapping
@@ -29,18 +29,18 @@ SLOT_STATES: Final = ("work", "lost", "delivery", "cold_start", "launch", "unfil
 
 
 def slot_shares(run: Run) -> Mapping[str, float] | None:
-    """Return how the slots of a run spent their time, between first submission and last collection.
+    """Return the shares of a run's slot time, from the first submission to the last collection.
 
     Parameters
     ----------
     run
-        A saved run, its workers' instants on the driver's clock.
+        A saved run with worker timestamps on the driver's clock.
 
     Returns
     -------
     Mapping or None
-        Shares of the slots' time by ``SLOT_STATES``; they add up to 1. None where nobody knows
-        when functions were submitted.
+        Shares of the slots' time by ``SLOT_STATES``; they add up to 1. None if the submission
+        times are unknown.
     """
     table = run.functions
     submitted, collected = table["submitted_ns"], table["collected_ns"]
@@ -60,14 +60,14 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
     length = time.between_each_ns(edges[:-1], edges[1:])
     idle = np.full(len(length), run.job.at_once)
     first_launch = submitted[is_submitted & (table["launch"] == 0)]
-    left = run.job.number - _count(edges, first_launch)
+    remaining = run.job.number - _count(edges, first_launch)
     demand = {
         "work": at_once(edges, start, end),
         "lost": at_once(edges, submitted[lost], collected[lost]),
         "delivery": at_once(edges, end, np.maximum(collected[began], end)),
         "cold_start": at_once(edges, loading, start),
         "launch": at_once(edges, submitted[began], loading),
-        "unfilled": np.maximum(left, 0),
+        "unfilled": np.maximum(remaining, 0),
         "tail": idle,
     }
     shares = {}
@@ -80,10 +80,10 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
 
 
 def at_once(edges: Ints, begin: Ints, end: Ints) -> Ints:
-    """Return how many intervals cover each stretch between two edges."""
+    """Return the number of intervals that cover each segment between edges."""
     return _count(edges, begin) - _count(edges, end)
 
 
 def _count(edges: Ints, instants: Ints) -> Ints:
-    """Return how many instants lie before each stretch between two edges."""
+    """Return the number of timestamps before each segment between edges."""
     return np.searchsorted(np.sort(instants), edges[:-1], side="right").astype(np.int64)

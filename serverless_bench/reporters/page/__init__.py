@@ -1,6 +1,6 @@
-"""What HTML pages are made of: one file each, without network, readable without scripts.
+"""HTML pages: single files that need no network and are readable without scripts.
 
-``values`` shows figures with their definitions, ``charts`` describes pictures for Vega-Lite,
-``document`` escapes elements and puts them into one file, and the other modules are pages: of a
-run, of a comparison, of a series of runs.
+``values`` shows values with their definitions, ``charts`` describes charts for Vega-Lite,
+``document`` escapes elements and combines them in a file, and the other modules create the pages:
+of a run, of a comparison, of a series of runs.
 """

@@ -1,6 +1,6 @@
-"""One file that is a page: style, words, pictures and the library that draws them again.
+"""Combine style, text, charts and the chart library in a single HTML file.
 
-It is made of elements of HTML. Whatever is no element is text, and shown as it is.
+A page consists of HTML elements. All other content is text, and is escaped.
 """
 
 import base64
@@ -17,15 +17,15 @@ from serverless_bench.reporters.page import palette
 from serverless_bench.version import __version__
 
 _LIBRARY: Final = "window.vegaEmbed = vegaEmbed;"
-"""What of the library pages use: all of it is one function."""
+"""Entry point of the library used by pages; the rest is removed from the bundle."""
 _THEMES: Final = ("auto", "light", "dark")
 Content = str | Iterable["Content"]
-"""Elements, texts and lists of both."""
+"""Elements, texts and nested iterables of both."""
 _VOID: Final = frozenset({"input", "meta"})
 
 
 class Html(str):
-    """A piece of a page, escaped where it has to be."""
+    """Escaped HTML."""
 
     __slots__ = ()
 
@@ -36,12 +36,12 @@ def tag(name: str, *content: Content, **attributes: str | int | bool | None) -> 
     Parameters
     ----------
     name
-        Of the element.
+        Name of the element.
     content
-        What is in it: ``Html`` as it is, any other text escaped.
+        Content of the element: ``Html`` is inserted unchanged, other text is escaped.
     attributes
-        Without those that are None or False; ``class_`` is ``class``, ``data_value`` is
-        ``data-value``.
+        Attributes; None and False are omitted, ``class_`` becomes ``class``, and
+        ``data_value`` becomes ``data-value``.
     """
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
@@ -50,7 +50,7 @@ def tag(name: str, *content: Content, **attributes: str | int | bool | None) -> 
 
 
 def joined(content: Content) -> Html:
-    """Return elements and texts one after the other."""
+    """Return the concatenation of elements and texts."""
     if isinstance(content, Html):
         return content
     if isinstance(content, str):
@@ -58,32 +58,32 @@ def joined(content: Content) -> Html:
     return Html("".join(map(joined, content)))
 
 
-def _attribute(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - as HTML has them
+def _attribute(name: str, value: str | int | bool | None) -> str:  # noqa: FBT001 - HTML has boolean attributes
     if value is None or value is False:
         return ""
-    shown = name.removesuffix("_").replace("_", "-")
-    return f" {shown}" if value is True else f' {shown}="{for_html(str(value))}"'
+    html_name = name.removesuffix("_").replace("_", "-")
+    return f" {html_name}" if value is True else f' {html_name}="{for_html(str(value))}"'
 
 
 Part = tuple[str, Content]
-"""A part of a page: its heading, and what is below."""
+"""A part of a page: its heading and its content."""
 
 
 def document(
     title: str, lead: Content, parts: Sequence[Part], definitions: Iterable[Html] = ()
 ) -> str:
-    """Return a whole page.
+    """Return a complete page.
 
     Parameters
     ----------
     title
-        Of the page.
+        Title of the page.
     lead
-        What it opens with: the verdict in words.
+        Introduction with the verdict as text.
     parts
-        What follows.
+        Parts that follow the introduction.
     definitions
-        Of its figures, each shown on demand.
+        Definitions of its values, shown on demand.
     """
     style = Html(f":root{{{palette.variables()}}}{_file('page.css')}")
     scripts = [_library(), _script(_file("page.js"))]
@@ -118,7 +118,7 @@ def document(
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    """Return a policy that lets these scripts run and no others, and nothing be fetched."""
+    """Return a policy that only allows these scripts, and no requests."""
     digests = (hashlib.sha256(text.encode()).digest() for text in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return (
@@ -129,12 +129,12 @@ def _policy(scripts: Sequence[str]) -> str:
 
 @cache
 def _library() -> Html:
-    """Return the library, which takes a second to put together."""
+    """Return the library, which takes a second to bundle."""
     return _script(vl_convert.javascript_bundle(_LIBRARY))
 
 
 def _script(text: str) -> Html:
-    """Return a script that does not end before its end."""
+    """Return a script, escaped so that it does not end early."""
     return Html(text.replace("</script", "<\\/script").replace("<!--", "<\\!--"))
 
 
@@ -143,7 +143,7 @@ def _file(name: str) -> str:
 
 
 def _theme() -> Html:
-    """Return the switch of colours, which needs no script."""
+    """Return the switch between colour themes, which needs no script."""
     choices = (
         tag("label", tag("input", type="radio", name_="theme", id=name, checked=not at), name)
         for at, name in enumerate(_THEMES)

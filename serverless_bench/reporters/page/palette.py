@@ -1,4 +1,4 @@
-"""The colours of all pictures, as variables of a page's style: each is another one in the dark."""
+"""Colours of all charts as CSS variables, with different values in dark mode."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,7 +11,7 @@ TEXT: Final[Mapping[str, tuple[str, str]]] = {
     "soft": (LIGHT.muted, DARK.muted),
     "link": (LIGHT.hues["blue"], DARK.hues["sky"]),
     "good": (LIGHT.hues["green"], DARK.hues["green"]),
-    # The red of pictures has too little contrast for words.
+    # The red of charts has too little contrast for text.
     "bad": ("#b3261e", DARK.failed),
 }
 _GROUNDS: Final = {
@@ -42,17 +42,17 @@ OF_CAUSE: Final = {
 
 
 def color_of(name: str) -> str:
-    """Return the colour of a workload or of a kind of operation, for a chart."""
+    """Return the colour of a workload or an operation kind in charts."""
     return color(HUES.get(name) or workload_of(name).hue)
 
 
 def nth_error(number: int) -> str:
-    """Return the colour of one of several kinds of errors; the first is the red of failures."""
+    """Return the colour of the error kind with this index; the first is the red of failures."""
     return color(_ERRORS[number % len(_ERRORS)])
 
 
 def color(name: str) -> str:
-    """Return a colour by its name as the page's style knows it."""
+    """Return the CSS variable of a colour."""
     return f"var(--{name})"
 
 

@@ -1,4 +1,4 @@
-"""The page of one run, which opens with how much it moved, what was lost and what bounded it."""
+"""The page of a run, starting with its throughput, failures and bottleneck."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -31,15 +31,15 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
 _PROBLEMS: Final = 200
-"""Shown at most, of a run in which each function failed in its own way."""
+"""Maximum number of problems shown, for runs in which all functions fail differently."""
 _FIRST: Final = 8
-"""Of them, that everybody sees."""
+"""Number of problems that are not collapsed."""
 _ATTEMPTS: Final = {
     "attempts": "requests",
     "failed_attempts": "failed",
     "throttled": "throttled",
     "throttled_peak_per_s": "throttled in the worst second",
-    "retried_bytes": "moved in vain",
+    "retried_bytes": "wasted (retried)",
     "new_connections": "opened a connection",
     "read_amplification": "bytes brought per byte read",
 }
@@ -65,10 +65,10 @@ def page(summary: Summary, run: Run | None) -> str:
     Parameters
     ----------
     summary
-        Its totals.
+        Totals of the run.
     run
-        The run itself; without it there is nothing that only the records tell, as pictures
-        against time.
+        The run; without it, details that need the records, such as charts over time, are
+        omitted.
     """
     figures = Figures(summary.to_json(), definitions(), "report")
     first = lead(summary, run, figures)
@@ -80,60 +80,61 @@ def page(summary: Summary, run: Run | None) -> str:
 
 
 def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part | None]:
-    found = None if run is None else activity(run)
+    activity_data = None if run is None else activity(run)
     yield _problems(summary)
-    if found is not None:
-        yield "Over time", _figures(_over_time(found, summary))
-        yield "Functions", _functions(found, summary)
+    if activity_data is not None:
+        yield "Over time", _figures(_over_time(activity_data, summary))
+        yield "Functions", _functions(activity_data, summary)
     yield _operations(summary)
     yield "Requests", _requests(summary, run, figures)
-    if found is not None and (clocks := other_charts.clock_chart(found)) is not None:
+    if (
+        activity_data is not None
+        and (clocks := other_charts.clock_chart(activity_data)) is not None
+    ):
         yield "Clocks", figure(clocks)
     yield "Self-checks", _checks(summary)
     bill = list(bill_rows(summary))
-    nothing = tag(
-        "p", "No bill: neither had the functions a memory size, nor was the bucket on AWS."
-    )
-    yield "Cost", pairs(bill) if bill else nothing
+    no_bill = tag("p", "No bill: the functions had no memory size, and the bucket was not on AWS.")
+    yield "Cost", pairs(bill) if bill else no_bill
     charged = {name for name, _ in bill}
-    told = pairs([(name, value) for name, value in rows(summary) if name not in charged])
-    yield "Report", told
+    report = pairs([(name, value) for name, value in rows(summary) if name not in charged])
+    yield "Report", report
     if run is not None:
         yield "Job", _job(run)
     yield all_figures(figures)
 
 
 def _problems(summary: Summary) -> Part | None:
-    found = [tag("li", text, class_="bad") for text in islice(problems(summary), _PROBLEMS + 1)]
-    if not found:
+    items = [tag("li", text, class_="bad") for text in islice(problems(summary), _PROBLEMS + 1)]
+    if not items:
         return None
-    content = [tag("ul", found[:_FIRST])]
-    if len(found) > _FIRST:
-        content.append(folded("Show more", tag("ul", found[_FIRST:_PROBLEMS])))
-    if len(found) > _PROBLEMS:
-        content.append(tag("p", f"These are the first {_PROBLEMS}; sbench report has all."))
+    content = [tag("ul", items[:_FIRST])]
+    if len(items) > _FIRST:
+        content.append(folded("Show more", tag("ul", items[_FIRST:_PROBLEMS])))
+    if len(items) > _PROBLEMS:
+        content.append(tag("p", f"Only the first {_PROBLEMS} are shown; sbench report lists all."))
     return "Problems", content
 
 
-def _over_time(found: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
-    yield from time_charts.time_charts(found, summary.workload)
-    if found.bounded:
-        yield time_charts.bounded_chart(found)
-    yield time_charts.latency_chart(summary.latencies, time_charts.length_s(found.timeline))
+def _over_time(data: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
+    yield from time_charts.time_charts(data, summary.workload)
+    if data.bounded:
+        yield time_charts.bounded_chart(data)
+    yield time_charts.latency_chart(summary.latencies, time_charts.length_s(data.timeline))
 
 
-def _functions(found: ActivityOverTime, summary: Summary) -> Iterator[Html]:
-    yield from _figures([time_charts.function_map(found)])
-    yield from _figures([other_charts.rate_chart(found.rates, palette.color_of(summary.workload))])
-    if found.slowest:
+def _functions(data: ActivityOverTime, summary: Summary) -> Iterator[Html]:
+    yield from _figures([time_charts.function_map(data)])
+    yield from _figures([other_charts.rate_chart(data.rates, palette.color_of(summary.workload))])
+    if data.slowest:
         cells = [
             (
-                str(one.index),
-                tag("data", format_seconds(one.began_s), value=str(one.began_s)),
-                tag("data", format_seconds(one.took_s), value=str(one.took_s)),
-                tag("data", format_rate(one.bytes_per_s), value=str(one.bytes_per_s)),
+                str(function.index),
+                tag("data", format_seconds(function.began_s), value=str(function.began_s)),
+                tag("data", format_seconds(function.took_s), value=str(function.took_s)),
+                tag("data", format_rate(function.bytes_per_s), value=str(function.bytes_per_s)),
             )
-            for one in found.slowest
+            for function in data.slowest
         ]
         header = ("function", "began at", "took", "rate")
         yield table(header, cells, names=1, caption="The functions that took longest")
@@ -141,16 +142,16 @@ def _functions(found: ActivityOverTime, summary: Summary) -> Iterator[Html]:
 
 def _operations(summary: Summary) -> Part | None:
     tables = [
-        table(one.header, one.rows, names=one.names, caption=one.title)
-        for one in sections(summary, intervals=True)
+        table(section.header, section.rows, names=section.names, caption=section.title)
+        for section in sections(summary, intervals=True)
     ]
-    drawn = list(_figures([other_charts.latency_distribution(summary.latencies)]))
-    return ("Operations", [*drawn, *tables]) if drawn or tables else None
+    charts = list(_figures([other_charts.latency_distribution(summary.latencies)]))
+    return ("Operations", [*charts, *tables]) if charts or tables else None
 
 
 def _requests(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Html]:
-    named = [(figures.name(path, text), figures.value(path)) for path, text in _ATTEMPTS.items()]
-    yield pairs(named)
+    values = [(figures.name(path, text), figures.value(path)) for path, text in _ATTEMPTS.items()]
+    yield pairs(values)
     if summary.attempt_stats.errors_of_attempts:
         errors = [
             (word, figures.value(f"errors_of_attempts.{word}"))
@@ -165,21 +166,21 @@ def _requests(summary: Summary, run: Run | None, figures: Figures) -> Iterator[H
 
 def _checks(summary: Summary) -> Iterator[Html]:
     if summary.withheld:
-        yield tag("p", "The throughput is withheld, because", class_="bad")
-        yield tag("ul", (tag("li", why) for why in summary.withheld))
-        made = "These checks were made: "
+        yield tag("p", "The throughput is withheld for these reasons:", class_="bad")
+        yield tag("ul", (tag("li", reason) for reason in summary.withheld))
+        text = "Checks performed: "
     else:
-        made = f"All {len(INVARIANTS)} hold: "
-    yield tag("p", made, "; ".join(INVARIANTS), ".")
+        text = f"All {len(INVARIANTS)} checks hold: "
+    yield tag("p", text, "; ".join(INVARIANTS), ".")
 
 
 def _job(run: Run) -> Iterator[Html]:
-    asked = [(name, show(value, None, name)) for name, value in flat(asdict(run.job))]
-    known = [(name, show(value, None, name)) for name, value in flat(run.provenance)]
-    given = [(name, value) for name, value in asked if value not in {"-", ""}]
-    for caption, held in (("What was asked for", given), ("Where and with what it ran", known)):
-        shown = table(("name", "value"), held, names=1, texts=1, caption=caption)
-        yield folded(caption, shown)
+    settings = [(name, show(value, None, name)) for name, value in flat(asdict(run.job))]
+    provenance = [(name, show(value, None, name)) for name, value in flat(run.provenance)]
+    non_empty = [(name, value) for name, value in settings if value not in {"-", ""}]
+    for caption, held in (("Settings", non_empty), ("Environment", provenance)):
+        element = table(("name", "value"), held, names=1, texts=1, caption=caption)
+        yield folded(caption, element)
 
 
 def _figures(charts: Iterable[Chart | None]) -> Iterator[Html]:
@@ -187,7 +188,7 @@ def _figures(charts: Iterable[Chart | None]) -> Iterator[Html]:
 
 
 def lead(summary: Summary, run: Run | None, figures: Figures) -> Html:
-    """Return the first paragraph, where the run was made, and the figures that matter most."""
+    """Return the first paragraph, the origin of the run, and its most important values."""
     when = "" if run is None else f", begun {utc_stamp(run.created_ns, separators=True)}"
     where = (
         f"Run {summary.run_id}{when}. Client {summary.client}, functions by {summary.executor},"
@@ -220,12 +221,12 @@ def _sentences(summary: Summary) -> Iterator[Content]:
     else:
         yield f" in {format_seconds(summary.span_s)}: "
         yield tag("strong", format_rate(summary.whole_bytes_per_s))
-        yield " together."
+        yield " in total."
     yield " "
     yield from _losses(summary)
     if summary.corrupt_objects:
         objects = format_count(summary.corrupt_objects, "object")
-        yield _bad(f" {objects} came back with other bytes than were written.")
+        yield _bad(f" {objects} returned bytes that differ from the bytes written.")
     elif summary.verified_bytes == summary.bytes > 0:
         yield " Every byte was compared with what was written."
     if bounded := (bounded_by(summary) or "").partition("; processor")[0]:
@@ -242,7 +243,7 @@ def _losses(summary: Summary) -> Iterator[Html]:
     else:
         yield tag("span", "All are ok, none failed or was lost.", class_="good")
     if summary.latencies.overdue:
-        yield _bad(f" {summary.latencies.overdue:,} operations that were due never began.")
+        yield _bad(f" {summary.latencies.overdue:,} operations that were due did not start.")
 
 
 def _bad(text: str) -> Html:

@@ -1,4 +1,4 @@
-"""Pages of several runs: a comparison, a series as `sbench ls` lists it, and `sbench scale`."""
+"""Pages of multiple runs: a comparison, a series as listed by `sbench ls`, and `sbench scale`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -37,11 +37,11 @@ _SERIES_COLUMNS: Final = {
     "simulated": "simulated with",
 }
 _SERIES_NAMES: Final = 3
-"""Columns that are no numbers."""
+"""Number of columns with text."""
 Curve = Sequence[tuple[float, float]]
-"""Numbers of functions, and the bytes per second that a law says they get."""
+"""Numbers of functions, and throughputs predicted by a law."""
 _HUES: Final = ("orange", "purple")
-"""Of the laws."""
+"""Colours of the laws."""
 _RATIO_COLUMNS: Final = {
     "verdict": "verdict",
     "ratio": "ratio",
@@ -60,17 +60,19 @@ _COLUMNS: Final = {
 
 def comparison_page(comparison: RunComparison) -> str:
     """Return the page of a comparison."""
-    found = comparison.to_json()
-    figures = Figures(found, terms(), "comparison", _words(found, comparison.metric))
-    asked, verdicts, remarks = told(comparison)
-    state = ("bad" if one.verdict in _BAD else None for one in comparison.comparisons)
+    document_json = comparison.to_json()
+    figures = Figures(
+        document_json, terms(), "comparison", _words(document_json, comparison.metric)
+    )
+    question, verdicts, remarks = told(comparison)
+    state = ("bad" if item.verdict in _BAD else None for item in comparison.comparisons)
     lead = tag(
         "div",
         (
             tag("p", text, class_=f"verdict {style or ''}".strip())
             for text, style in zip(verdicts, state, strict=True)
         ),
-        tag("p", asked, class_="soft"),
+        tag("p", question, class_="soft"),
         tag("ul", (tag("li", text) for text in remarks)),
     )
     parts = [
@@ -82,17 +84,17 @@ def comparison_page(comparison: RunComparison) -> str:
     return document(f"Comparison of {labels}", lead, parts, figures.definitions())
 
 
-def _words(found: Mapping[str, Any], metric: str) -> dict[str, str]:
+def _words(document_json: Mapping[str, Any], metric: str) -> dict[str, str]:
     """Return the metric's values with their unit, by path."""
     return {
         f"sides[{at}].{path}": format_metric(metric, value)
-        for at, side in enumerate(found["sides"])
+        for at, side in enumerate(document_json["sides"])
         for path, value in flat({name: side[name] for name in ("median", "values")})
     }
 
 
 def _runs(comparison: RunComparison) -> Chart:
-    """Return every run's value, and the median of its side."""
+    """Return the value of every run, and the median of its side."""
     sides = [(side.label, side.metric(comparison.metric)) for side in comparison.sides]
     rows: list[Row] = [
         {"side": label, "value": value, "shown": format_metric(comparison.metric, value)}
@@ -127,18 +129,18 @@ def _ratios(comparison: RunComparison, figures: Figures) -> Iterator[Html]:
     baseline, *others = comparison.sides
     pairs = [f"{side.label} over {baseline.label}" for side in others]
     rows = list[dict[str, object]]()
-    for pair, one in zip(pairs, comparison.comparisons, strict=True):
-        rows.append({"pair": pair, "ratio": one.ratio})
-        if one.evidence:
-            rows[-1] |= {"low": one.evidence.interval.low, "high": one.evidence.interval.high}
+    for pair, result in zip(pairs, comparison.comparisons, strict=True):
+        rows.append({"pair": pair, "ratio": result.ratio})
+        if result.evidence:
+            rows[-1] |= {"low": result.evidence.interval.low, "high": result.evidence.interval.high}
     yield figure(_forest(rows, comparison.threshold))
-    shown = figures.rows("comparisons", len(pairs), _RATIO_COLUMNS)
-    cells = [[pair, *row] for pair, row in zip(pairs, shown, strict=True)]
+    ratio_cells = figures.rows("comparisons", len(pairs), _RATIO_COLUMNS)
+    cells = [[pair, *row] for pair, row in zip(pairs, ratio_cells, strict=True)]
     yield table(("pair", *_RATIO_COLUMNS.values()), cells, names=2, caption="Verdicts")
 
 
 def _forest(rows: Sequence[Row], threshold: float) -> Chart:
-    """Return the ratios with their intervals, and what does not matter between them."""
+    """Return the ratios with their intervals, and the range of irrelevant differences."""
     near = {"low": 1 / (1 + threshold), "high": 1 + threshold}
     x = number("low", "other over baseline", scale={"type": "log", "nice": False, "padding": 30})
     return Chart(
@@ -159,33 +161,33 @@ def _forest(rows: Sequence[Row], threshold: float) -> Chart:
 
 
 def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page of runs.
+    """Return the page of a series of runs.
 
     Parameters
     ----------
     title
-        What these runs are.
+        Description of the runs.
     rows
-        What `sbench ls --format json` says of each, the most recent first.
+        Entries of `sbench ls --format json`, most recent first.
     """
     figures = Figures(rows, terms(), "series")
-    drawn = [row for row in rows if row.get("whole_bytes_per_s")]
-    runs = [row for row in drawn if row.get("simulated") is None]
+    rated = [row for row in rows if row.get("whole_bytes_per_s")]
+    runs = [row for row in rated if row.get("simulated") is None]
     rates = [float(row["whole_bytes_per_s"]) for row in runs]
-    says = format_count(len(runs), "run") + " with a headline"
+    text = format_count(len(runs), "run") + " with a headline"
     if rates:
         between = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
-        says += f"; whole throughput {between}"
-    if len(drawn) > len(runs):
-        says += f"; {format_count(len(drawn) - len(runs), 'run')} SIMULATED, not measured"
+        text += f"; whole throughput {between}"
+    if len(rated) > len(runs):
+        text += f"; {format_count(len(rated) - len(runs), 'run')} SIMULATED, not measured"
     partial = sum(row.get("ok", 0) < row.get("requested", 0) for row in rows)
     state = f"; {format_count(partial, 'run')} with functions failed or lost" if partial else ""
-    lead = tag("p", says, tag("span", state, class_="bad"), ".", class_="verdict")
+    lead = tag("p", text, tag("span", state, class_="bad"), ".", class_="verdict")
     header = list(_SERIES_COLUMNS.values())
     cells = figures.rows("", len(rows), _SERIES_COLUMNS)
-    shown = [table(header, cells, names=_SERIES_NAMES, caption="Runs, the most recent first")]
-    charts = [figure(_over_runs(drawn[::-1]))] if len(drawn) > 1 else []
-    parts = [("Runs", [*charts, *shown]), all_figures(figures)]
+    run_table = [table(header, cells, names=_SERIES_NAMES, caption="Runs, the most recent first")]
+    charts = [figure(_over_runs(rated[::-1]))] if len(rated) > 1 else []
+    parts = [("Runs", [*charts, *run_table]), all_figures(figures)]
     return document(title, lead, parts, figures.definitions())
 
 
@@ -215,30 +217,30 @@ def _what(row: Mapping[str, Any]) -> str:
 
 
 def scaling_page(
-    found: Mapping[str, Mapping[str, Any]],
+    fits: Mapping[str, Mapping[str, Any]],
     laws: Mapping[str, Sequence[str]],
     curves: Mapping[str, Mapping[str, Curve]],
 ) -> str:
-    """Return the page of fits.
+    """Return the page of fitted laws.
 
     Parameters
     ----------
     found
-        The JSON document, by metric.
+        JSON document by metric.
     laws
-        What each metric's laws say, in sentences.
+        Descriptions of the laws of each metric.
     curves
-        Of each metric, by the law's name.
+        Curves of each metric by the name of the law.
     """
-    figures = Figures(found, terms(), "scale")
+    figures = Figures(fits, terms(), "scale")
     first = next(iter(laws.values()), ())
     parts = [
         (metric, _fit(metric, fitted, figures, laws[metric], curves[metric]))
-        for metric, fitted in found.items()
+        for metric, fitted in fits.items()
     ]
     lead = tag("div", (tag("p", text, class_="verdict") for text in first[:1]))
-    some = next(iter(found.values()), {}).get("simulated")
-    mark = f" ({format_count(some, 'run')} SIMULATED)" if some else ""
+    simulated = next(iter(fits.values()), {}).get("simulated")
+    mark = f" ({format_count(simulated, 'run')} SIMULATED)" if simulated else ""
     title = f"Throughput by the number of functions{mark}"
     return document(title, lead, [*parts, all_figures(figures)], figures.definitions())
 

@@ -1,4 +1,4 @@
-"""Figures on a page: each with the value that the JSON has, and its definition at hand."""
+"""Values on a page, each with its JSON value and its definition."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from serverless_bench.reporters.page.document import Content, Html, Part, tag
 from serverless_bench.units import format_per_s, format_rate, format_seconds, format_size
 
 LONG: Final = frozenset({"histogram", "over_time"})
-"""Lists of a report that are drawn, and not written down."""
+"""Lists of a report that are shown as charts and not as values."""
 _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "bytes": lambda value: format_size(round(value)),
     "bytes/s": format_rate,
@@ -22,18 +22,18 @@ _MARKED: Final = re.compile(r"`([^`]*)`|\[([^\]]*)\]\([^)]*\)")
 
 
 class Figures:
-    """The values of a JSON document, by their paths.
+    """The values of a JSON document by path.
 
     Parameters
     ----------
     document
-        Of a report.
+        Content of the document.
     sections
-        What its fields are.
+        Definitions of its fields.
     section
-        Of the document itself.
+        Section of the document in the definitions.
     words
-        By path, what readers see of a value whose unit its definition cannot know.
+        Texts by path, for values without a unit in their definition.
     """
 
     def __init__(
@@ -53,32 +53,32 @@ class Figures:
         return path in self._values
 
     def value(self, path: str) -> Html:
-        """Return one figure as readers and programs see it."""
+        """Return a value for readers and programs."""
         value = self._values[path]
-        shown = self._words.get(path) or show(value, self._unit(path), path)
-        return tag("data", shown, data_figure=path, value=json.dumps(value))
+        text = self._words.get(path) or show(value, self._unit(path), path)
+        return tag("data", text, data_figure=path, value=json.dumps(value))
 
     def name(self, path: str, text: str | None = None) -> Html:
-        """Return the name of a figure, which opens its definition."""
-        found = find(path, self._sections, self._section)
-        if found is None:
+        """Return the name of a value as a button that opens its definition."""
+        definition = find(path, self._sections, self._section)
+        if definition is None:
             return tag("span", text or path)
-        self._used.setdefault(*found)
-        return tag("button", text or path, class_="term", popovertarget=f"d-{found[0]}")
+        self._used.setdefault(*definition)
+        return tag("button", text or path, class_="term", popovertarget=f"d-{definition[0]}")
 
     def rows(self, path: str, count: int, names: Iterable[str]) -> list[list[Html]]:
-        """Return figures of the first items of a list as the cells of a table."""
+        """Return values of the first items of a list as table cells."""
         paths = ([f"{path}[{at}].{name}" for name in names] for at in range(count))
-        return [[self.value(one) if one in self else _NONE for one in row] for row in paths]
+        return [[self.value(cell) if cell in self else _NONE for cell in row] for row in paths]
 
     def table(self) -> Html:
-        """Return a table of all figures."""
+        """Return a table of all values."""
         rows = ((self.name(path), self.value(path), self._unit(path)) for path in self._values)
         header = ("figure", "value", "unit")
         return table(header, rows, names=1, texts=2, caption="All figures")
 
     def definitions(self) -> Iterator[Html]:
-        """Yield the definitions of all figures that were named, each shown on demand."""
+        """Yield the definitions of all named values, shown on demand."""
         for name, figure in self._used.items():
             facts = {
                 "Unit": ", ".join(filter(None, (figure.unit, figure.form))),
@@ -88,20 +88,20 @@ class Figures:
             yield tag(
                 "div",
                 tag("p", tag("strong", name.partition("-")[2]), ": ", prose(figure.what), "."),
-                (tag("p", f"{what}: ", prose(text), ".") for what, text in facts.items() if text),
+                (tag("p", f"{label}: ", prose(text), ".") for label, text in facts.items() if text),
                 id=f"d-{name}",
                 popover="auto",
                 class_="definition",
             )
 
     def _unit(self, path: str) -> str:
-        found = find(path, self._sections, self._section)
-        # How many values percentiles are of has not the unit of these.
-        return "" if found is None or path.endswith(".n") else found[1].unit or ""
+        definition = find(path, self._sections, self._section)
+        # The number of values has no unit, unlike their percentiles.
+        return "" if definition is None or path.endswith(".n") else definition[1].unit or ""
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a JSON value
-    """Yield the values of a JSON document, by paths as in ``cells[0].at``; not the long lists."""
+    """Yield the values of a JSON document, with paths like ``cells[0].at``, without long lists."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if name not in LONG:
@@ -114,7 +114,7 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN4
 
 
 def show(value: Any, unit: str | None, path: str = "") -> str:  # noqa: ANN401 - a JSON value
-    """Return a value in words: with its unit, if that does not go without saying."""
+    """Format a value, with its unit if it is not obvious."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -128,12 +128,12 @@ def show(value: Any, unit: str | None, path: str = "") -> str:  # noqa: ANN401 -
 
 
 def prose(text: str) -> Iterator[Content]:
-    """Yield a text whose code and links are marked as in Markdown; links lead nowhere here."""
+    """Yield a text with code and links in Markdown; links are replaced by their text."""
     begin = 0
-    for found in _MARKED.finditer(text):
-        yield text[begin : found.start()]
-        yield found[2] if found[1] is None else tag("code", found[1])
-        begin = found.end()
+    for match in _MARKED.finditer(text):
+        yield text[begin : match.start()]
+        yield match[2] if match[1] is None else tag("code", match[1])
+        begin = match.end()
     yield text[begin:]
 
 
@@ -145,22 +145,22 @@ def table(
     caption: str,
     texts: int = 0,
 ) -> Html:
-    """Return a table whose first columns name its rows and whose others are numbers.
+    """Return a table with names in the first columns and numbers in the others.
 
-    A reader who has scripts sorts it by its header.
+    Readers with scripts enabled can sort it by clicking the header.
 
     Parameters
     ----------
     header
-        Of its columns.
+        Titles of the columns.
     rows
-        Their cells.
+        Cells of the rows.
     names
-        Columns that name a row.
+        Number of columns that name a row.
     caption
-        What the table is called; no two of a page alike.
+        Title of the table, unique within a page.
     texts
-        Columns after these that are text and name nothing.
+        Number of following columns that contain text.
     """
     aligned = [None] * (names + texts) + ["number"] * (len(header) - names - texts)
     head = (
@@ -177,27 +177,27 @@ def table(
         )
         for row in rows
     )
-    whole = tag(
+    element = tag(
         "table",
         tag("caption", caption),
         tag("thead", tag("tr", head)),
         tag("tbody", body),
         class_="sortable",
     )
-    return tag("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption)
+    return tag("div", element, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
 def pairs(rows: Sequence[tuple[Content, Content]]) -> Html:
-    """Return names and their values as a list."""
+    """Return names and values as a list."""
     return tag("dl", ((tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
 
 
 def all_figures(figures: Figures) -> Part:
-    """Return the part of a page with every field of its JSON document."""
-    says = tag("p", "The fields of the JSON document; the name of each opens its definition.")
-    return "All figures", [says, folded("Show all figures", figures.table())]
+    """Return the part of a page that lists all fields of its JSON document."""
+    text = tag("p", "All fields of the JSON document; click a name for its definition.")
+    return "All figures", [text, folded("Show all figures", figures.table())]
 
 
 def folded(summary: str, *content: Content) -> Html:
-    """Return what is shown on demand."""
+    """Return content that is collapsed until requested."""
     return tag("details", tag("summary", summary), content)

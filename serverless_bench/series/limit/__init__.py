@@ -1,1 +1,1 @@
-"""The highest level of a load that holds an objective: what is asked, and the search for it."""
+"""The highest load level that holds an objective: the objective, and the search for the level."""

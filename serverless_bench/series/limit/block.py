@@ -1,4 +1,4 @@
-"""An objective, and what one run says of the level that it was made at. Pure."""
+"""An objective, and the result of a run at a level. Pure functions."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,95 +20,97 @@ _BEYOND_P99: Final = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What share of the operations may be slow, and what share may fail.
+    """Allowed shares of slow and failed operations.
 
     Raises
     ------
     UsageError
-        If nothing is asked for.
+        If neither is set.
     """
 
     p99_s: float | None = None
-    """What 99 of 100 operations are not to take longer than."""
+    """Maximum duration of 99 of 100 operations."""
     errors: float | None = None
-    """The share that may fail or never begin."""
+    """Allowed share of operations that fail or do not start."""
 
     def __post_init__(self) -> None:
         if self.p99_s is None and self.errors is None:
-            raise UsageError("there is no objective to hold", hint="as in --p99 50ms --errors 0.1%")
+            raise UsageError(
+                "there is no objective to hold", hint="for example --p99 50ms --errors 0.1%"
+            )
 
     @property
     def allowed(self) -> dict[str, float]:
-        """The share of bad operations that each part of it allows."""
+        """Allowed share of bad operations, by part of the objective."""
         parts = {"p99": None if self.p99_s is None else _BEYOND_P99, "errors": self.errors}
         return {name: share for name, share in parts.items() if share is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    """The operations of one run that were due after it had settled."""
+    """Operations of a run that were due after it had settled."""
 
     level: int
     path: Path | None
     took_s: Floats
-    """Of those that succeeded: from the instant they were due, in an open loop; rising."""
+    """Durations of successful operations, in an open loop from their scheduled start; ascending."""
     failed: int
-    """Of functions that failed or were lost, those that nobody knows of are estimated."""
+    """Failed operations, including an estimate for failed or lost functions."""
     overdue: int
-    """Due, and never begun."""
+    """Overdue operations, which never started."""
     achieved_per_s: float
-    """Operations that ended well between the first instant that counts and the last one due."""
+    """Rate of successful operations between the first and the last scheduled time that count."""
     own_s: Floats | None = None
-    """Of those that succeeded, in the order of ``took_s``: from when they began."""
+    """Durations from the actual start, in the order of ``took_s``."""
     growth: Growth | None = None
-    """How they got slower within the block; None in a closed loop, where no queue grows."""
+    """Growth of delays within the block; None in a closed loop, which has no queue."""
 
     @property
     def due(self) -> int:
-        """All operations."""
+        """Number of all operations."""
         return len(self.took_s) + self.failed + self.overdue
 
     def grows(self, objective: Objective) -> bool:
-        """Tell whether a queue grows that breaks the objective if the run goes on."""
+        """Return whether a growing queue would break the objective in a longer run."""
         p99_s = objective.p99_s
         return p99_s is not None and self.growth is not None and self.growth.breaks(p99_s)
 
     def begun_late(self, p99_s: float) -> int:
-        """Return how many operations were slow only because they began late, or never began."""
+        """Return the number of operations that were slow only due to a late or missing start."""
         if self.own_s is None:
             return 0
         return self.overdue + int(((self.took_s > p99_s) & (self.own_s <= p99_s)).sum())
 
     def bad(self, objective: Objective) -> dict[str, int]:
-        """Return how many operations break each part of an objective.
+        """Return the number of operations that break each part of an objective.
 
-        What failed or never began breaks all of them: nobody has waited for less. Where a queue
-        grows, all operations are slow, in time.
+        Operations that failed or did not start break all parts: they waited at least as long. If a
+        queue grows, all operations become slow eventually.
         """
         undone = self.failed + self.overdue
-        found = {}
+        counts = {}
         if objective.p99_s is not None:
             in_time = int(np.searchsorted(self.took_s, objective.p99_s, side="right"))
-            found["p99"] = undone + len(self.took_s) - in_time
+            counts["p99"] = undone + len(self.took_s) - in_time
             if self.grows(objective):
-                found["p99"] = self.due
+                counts["p99"] = self.due
         if objective.errors is not None:
-            found["errors"] = undone
-        return found
+            counts["errors"] = undone
+        return counts
 
 
 def block_of(run: Run, level: int, settle_s: float) -> Block:
-    """Return what a run says of a level.
+    """Return the result of a run at a level.
 
     Parameters
     ----------
     run
         A saved run with a duration.
     level
-        What it was made at.
+        Level of the run.
     settle_s
-        What is due so long after the first operation does not count: connections are opened,
-        and queues fill.
+        Time after the first operation that is excluded, while connections are opened and queues
+        fill.
     """
     run = aligned(run, worker_offsets(run))
     operations, counts = run.operations, counted(run)
@@ -124,7 +126,7 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
         )
     first_ns = int(instants.min()) + round(settle_s * NS_PER_S)
     if int(instants.max()) < first_ns:
-        # Operations that take longer than a block: nothing else was begun.
+        # Operations take longer than a block, so no others started.
         first_ns = int(instants.min())
     counted_in = due_ns >= first_ns
     done = good & counted_in
@@ -134,8 +136,8 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     in_turn = done & scheduled
     growth = growth_of((due_ns[in_turn] - first_ns) / NS_PER_S, took_s[scheduled[done]])
     failed, overdue = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
-    there, lost = int(counts.sum()), int(is_text(run.functions["status"], "lost").sum())
-    unknown = lost * max(1, (len(took_s) + failed + overdue) // max(there, 1))
+    returned, lost = int(counts.sum()), int(is_text(run.functions["status"], "lost").sum())
+    unknown = lost * max(1, (len(took_s) + failed + overdue) // max(returned, 1))
     until_ns = max(int(instants.max()), first_ns + 1)
     ends = operations["end_ns"][good]
     within = int(((ends >= first_ns) & (ends < until_ns)).sum())

@@ -1,4 +1,4 @@
-"""The search for a limit: a run at each level that it asks for."""
+"""Search for a limit by running the job at each requested level."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import NS_PER_S, format_seconds
 
 SETTLING: Final = 0.2
-"""Share of a block that does not count: connections are opened, and queues fill."""
+"""Share of a block that is excluded, while connections are opened and queues fill."""
 _RANGES: Final = {"rate": (10, 100_000), "number": (1, 1000)}
 _RANGE: Final = (1, 256)
 OnBlock = Callable[[Block, Objective], object]
@@ -34,7 +34,7 @@ KNOBS: Final[Mapping[str, Callable[[JobSpec, int], JobSpec]]] = {
     ),
     "threads": lambda job, level: replace(job, load=replace(job.load, threads=level)),
 }
-"""How a job is at a level, by what is raised."""
+"""Functions that set the level of a job, by the varied parameter."""
 
 
 def limit(  # noqa: PLR0913 - the flags of the command
@@ -59,60 +59,60 @@ def limit(  # noqa: PLR0913 - the flags of the command
 ) -> Limit:
     """Find the highest rate, or number of functions, that holds an objective.
 
-    Levels double until one breaks it; then come rounds of short runs at levels around the
-    limit, in random order, until it is known well enough or the budget is spent, as
-    ``sbench limit`` does. docs/limit.md says what the interval promises.
+    Levels double until a level breaks it, followed by rounds of short runs at levels around the
+    limit, in random order, until the limit is known precisely enough or the budget is spent, like
+    ``sbench limit``. docs/limit.md documents the guarantees of the interval.
 
     Parameters
     ----------
     job
-        What to run. Its duration, its operations and its level are decided by the search.
+        Job to run; the search sets its duration, number of operations and level.
     directory
         New directory of the series; None for one in ``sbench-runs``.
     keys
         Objects to read.
     p99_s
-        Seconds that 99 of 100 operations may take.
+        Maximum duration of 99 of 100 operations in seconds.
     errors
-        Share of the operations that may fail or never begin: 0.001 for 0.1 %.
+        Allowed share of operations that fail or do not start: 0.001 for 0.1 %.
     over
-        What is raised: ``rate`` in operations per second, ``number`` of functions,
-        ``connections`` or ``threads`` of each function.
+        Parameter to vary: ``rate`` in operations per second, ``number`` of functions,
+        ``connections`` or ``threads`` per function.
     lowest, highest
-        First and last level; None for 10 to 100,000 of a rate, 1 to 1,000 functions, 1 to 256
+        First and last level; by default 10 to 100,000 for a rate, 1 to 1,000 functions, 1 to 256
         connections or threads.
     precision
-        Half the width of the interval, over the limit, at which the search ends.
+        Half-width of the interval relative to the limit at which the search ends.
     budget_s
-        No run begins that would end later.
+        Maximum duration; no run starts that would exceed it.
     block_s
-        Length of a run.
+        Duration of a run.
     seed
-        Of the order of the levels, and of the runs.
+        Seed of the order of the levels, and of the runs.
     max_cost
-        Dollars that all runs together may cost.
+        Cost limit of all runs together, in dollars.
     keep
-        Whether the objects of the runs stay in the store.
+        Whether to keep the objects of the runs in the store.
     resume
-        Whether runs that have come to their end in the directory are taken, and not made again.
+        Whether to reuse completed runs in the directory.
     on_block
-        Called with what each run says of its level, and the objective.
+        Called with the result of each run and the objective.
     listener
-        For a display of your own.
+        Custom display.
 
     Returns
     -------
     Limit
-        With its interval, and a row per level.
+        The limit with its interval, and a row per level.
 
     Raises
     ------
     UsageError
-        If there is no objective, or a level or a time makes no sense.
+        If there is no objective, or a level or a time is invalid.
     CostError
-        If a run would cost more than what is left of ``max_cost``.
+        If a run is expected to cost more than the remainder of ``max_cost``.
     SbenchError
-        If a run is cut short; ``exit_code`` is that run's.
+        If a run is cut short; ``exit_code`` is the exit code of that run.
 
     Examples
     --------
@@ -137,13 +137,13 @@ def limit(  # noqa: PLR0913 - the flags of the command
     blocks, begun_ns, settle_s = list[Block](), monotonic_ns(), SETTLING * block_s
 
     def run(name: str, level: int) -> Run:
-        # Another seed, or each run would have the random arrivals of the one before.
+        # Use different seeds, so that runs have different random arrival times.
         at_level = replace(KNOBS[over](timed, level), seed=seed + len(blocks))
-        # Functions that failed are what a level too high may look like.
+        # Failed functions are a possible result of an excessive level.
         return series.run(replace(task, job=at_level), name, accept={INCOMPLETE})
 
     with series.store_kept_up(needed=task.embedded):
-        # A store that has just started is slow.
+        # The first run on a newly started store is slow.
         run("warm-up/1", first)
         until_ns = begun_ns + budget_s * NS_PER_S
         for block in _blocks(search, objective, run, settle_s, until_ns):
@@ -162,7 +162,7 @@ def _blocks(
     settle_s: float,
     until_ns: float,
 ) -> Iterator[Block]:
-    """Yield blocks until the limit is known, or there may be no time for another one."""
+    """Yield blocks until the limit is known, or the remaining time may be too short."""
     longest_ns, tried = 0, Counter[int]()
     while (level := search.next_level()) is not None:
         begun_ns = monotonic_ns()
@@ -181,7 +181,7 @@ def _levels(over: str, lowest: int | None, highest: int | None) -> tuple[int, in
     Raises
     ------
     UsageError
-        If nothing is called ``over``, or the levels are the wrong way round.
+        If ``over`` is unknown, or the first level is above the last.
     """
     if over not in KNOBS:
         raise wrong("over", f"must be one of {', '.join(KNOBS)}, got {over!r}")
@@ -189,21 +189,19 @@ def _levels(over: str, lowest: int | None, highest: int | None) -> tuple[int, in
     first = lowest or low
     last = highest or max(high, first)
     if first > last:
-        raise UsageError(
-            f"`lowest` {first} is above `highest` {last}", hint="give them the other way round"
-        )
+        raise UsageError(f"`lowest` {first} is above `highest` {last}", hint="swap them")
     return first, last
 
 
 def _check_times(block_s: float, budget_s: float, *, lowest: int | None) -> None:
-    """Refuse blocks that would never end, or in which nothing would begin."""
+    """Reject blocks that would exceed the budget, or in which no operation would start."""
     if block_s > budget_s:
         raise UsageError(
             f"`block` {format_seconds(block_s)} is longer than `budget` {format_seconds(budget_s)}",
-            hint="a search is many blocks: docs/limit.md",
+            hint="a search needs many blocks: docs/limit.md",
         )
     if lowest is not None and lowest * block_s < 1:
         raise UsageError(
-            f"at `lowest` {lowest} nothing may begin in a `block` of {format_seconds(block_s)}",
-            hint=f"`block` {format_seconds(1 / lowest)} at least, or a higher `lowest`",
+            f"at `lowest` {lowest} no operation starts in a `block` of {format_seconds(block_s)}",
+            hint=f"`block` of at least {format_seconds(1 / lowest)}, or a higher `lowest`",
         )

@@ -1,4 +1,4 @@
-"""What a search has found: the levels that were tried, the limit, the knee; and as text. Pure."""
+"""The result of a search as data and as text: tested levels, the limit, the knee. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,18 +17,18 @@ from serverless_bench.statistics.scaling import LawKnee, knee_of_laws
 from serverless_bench.units import format_count, format_per_s, format_seconds
 
 _Z: Final = 1.96
-"""Standard errors on either side of an interval of ``CONFIDENCE``."""
+"""Standard errors on either side of an interval with ``CONFIDENCE``."""
 _NONE: Final = {"none": "holds at no level", "undecided": "is not shown to hold at any level"}
 _AS_FAST: Final = 1.1
-"""A store whose operations take at most so many times as long is not what holds them up."""
+"""Maximum slowdown of operations at which the store is not considered the cause."""
 _SURE: Final = 1 - (1 - CONFIDENCE) / 2
 _CLEAN: Final = 2.28
-"""Bad operations that have to be expected at a level that holds if none is seen: docs/limit.md."""
+"""Expected bad operations needed to show that a level without any holds: docs/limit.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelRow:
-    """All blocks of one level."""
+    """All blocks of a level."""
 
     level: int
     blocks: int
@@ -38,23 +38,23 @@ class LevelRow:
     achieved_per_s: float
     p50_s: float | None
     p99_s: float | None
-    """Of all operations; None if more than one in a hundred failed or never began."""
+    """p99 of all operations; None if more than 1 % failed or did not start."""
     p99_low_s: float | None
     p99_high_s: float | None
     errors: float
-    """Share of the operations that failed or never began."""
+    """Share of operations that failed or did not start."""
     growing: int
-    """Blocks in which a queue grew that breaks the objective if the run goes on."""
+    """Number of blocks with a growing queue that would break the objective in a longer run."""
     later_per_s: float | None
-    """Seconds that operations were later each second; None in a closed loop."""
+    """Increase of delay in seconds per second; None in a closed loop."""
     broken: bool
-    """Whether more of its own operations were bad than the objective allows."""
+    """Whether the level's own operations break the objective."""
     holds: float
-    """Probability that the limit is at this level or above it."""
+    """Probability that the limit is at or above this level."""
 
     @property
     def verdict(self) -> str:
-        """The objective holds here, or it does not; or nobody can tell."""
+        """Verdict on the level: the objective holds, does not hold, or is undecided."""
         if self.holds >= _SURE:
             return "undecided" if self.broken else "holds"
         return "does not hold" if self.holds <= 1 - _SURE else "undecided"
@@ -62,7 +62,7 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit(Printed):
-    """The highest level that holds an objective; ``print`` shows it as ``sbench limit`` does.
+    """The highest level that holds an objective; ``print`` shows it like ``sbench limit``.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class Limit(Printed):
     over: str
     objective: Objective
     limit: int | None
-    """None if it lies outside of the levels that were allowed."""
+    """None if it is outside of the allowed levels."""
     low: int | None
     high: int | None
-    """Ends of the interval; None where no level was tried beyond which it cannot lie."""
+    """Upper bound of the interval; None if no tested level bounds it."""
     ended: str
-    """precision, budget, lowest, highest; none if no level holds, undecided if none is shown to."""
+    """precision, budget, lowest, highest; none if no level holds, undecided if that is unknown."""
     precision: float
     lowest: int
     highest: int
@@ -92,18 +92,18 @@ class Limit(Printed):
     rows: tuple[LevelRow, ...]
     knee: LawKnee | None
     of_the_load: bool
-    """Whether operations began late, above the limit, while the store answered as fast as below:
-    the functions' threads were all busy, and the store could do more."""
+    """Whether operations above the limit started late while the store was as fast as below it:
+    all threads of the functions were busy, and the store has more capacity."""
     confidence: float = CONFIDENCE
 
     def __str__(self) -> str:
         return "\n".join(lines(self, "text"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document of ``--format json``."""
+        """Return the JSON document of ``--format json``."""
         data = asdict(self)
-        for row, shown in zip(self.rows, data["rows"], strict=True):
-            shown["verdict"] = row.verdict
+        for row, document in zip(self.rows, data["rows"], strict=True):
+            document["verdict"] = row.verdict
         return data
 
 
@@ -117,12 +117,12 @@ def result_of(
     settle_s: float,
     took_s: float,
 ) -> Limit:
-    """Return what the blocks of a search have shown."""
-    found = search.conclude()
+    """Return the result of the blocks of a search."""
+    estimate = search.conclude()
     ended = search.reached or "budget"
     low, high = search.interval
     rows = tuple(
-        _row([block for block in blocks if block.level == level], objective, found)
+        _row([block for block in blocks if block.level == level], objective, estimate)
         for level in sorted({block.level for block in blocks})
     )
     if ended in {"precision", "budget"} and not _levels(rows, "holds"):
@@ -132,12 +132,12 @@ def result_of(
             for name, trials in search.trials.items()
         )
         ended = "none" if any(alike) else "undecided"
-    # Beyond all levels that were tried nothing is known.
+    # Outside of the tested levels the limit is unknown.
     inside = ended in {"precision", "budget"}
     return Limit(
         over=over,
         objective=objective,
-        limit=min(floor(found.quantile(0.5)), rows[-1].level) if inside else None,
+        limit=min(floor(estimate.quantile(0.5)), rows[-1].level) if inside else None,
         low=None if low < search.lowest or ended in _NONE else floor(low),
         high=None if high > min(search.highest, rows[-1].level) else ceil(high),
         ended=ended,
@@ -149,20 +149,20 @@ def result_of(
         block_s=block_s,
         settle_s=settle_s,
         took_s=took_s,
-        dispersion=found.dispersion,
+        dispersion=estimate.dispersion,
         rows=rows,
         knee=_knee(blocks),
         of_the_load=_of_the_load(blocks, objective, rows),
     )
 
 
-def _row(blocks: Sequence[Block], objective: Objective, found: Crossing) -> LevelRow:
+def _row(blocks: Sequence[Block], objective: Objective, estimate: Crossing) -> LevelRow:
     level = blocks[0].level
     undone = sum(block.failed + block.overdue for block in blocks)
     took_s = np.sort(np.concatenate([block.took_s for block in blocks]))
     due = len(took_s) + undone
     slopes = [block.growth.per_s for block in blocks if block.growth is not None]
-    around = _Z * sqrt(found.dispersion * 0.99 * 0.01 / max(due, 1))
+    around = _Z * sqrt(estimate.dispersion * 0.99 * 0.01 / max(due, 1))
     return LevelRow(
         level=level,
         blocks=len(blocks),
@@ -181,18 +181,18 @@ def _row(blocks: Sequence[Block], objective: Objective, found: Crossing) -> Leve
             sum(block.bad(objective)[name] for block in blocks) > allowed * due
             for name, allowed in objective.allowed.items()
         ),
-        holds=found.above(level),
+        holds=estimate.above(level),
     )
 
 
 def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[LevelRow]) -> bool:
-    """Tell whether what breaks the objective is that operations begin late."""
+    """Return whether operations break the objective because they start late."""
     p99_s = objective.p99_s
     above = [block for block in blocks if block.level in _levels(rows, "does not hold")[:1]]
     below = [block for block in blocks if block.level in _levels(rows, "holds")]
     own_s = [
-        np.concatenate([block.own_s for block in some if block.own_s is not None] or [np.zeros(0)])
-        for some in (above, below)
+        np.concatenate([block.own_s for block in group if block.own_s is not None] or [np.zeros(0)])
+        for group in (above, below)
     ]
     if p99_s is None or not all(map(len, own_s)):
         return False
@@ -207,7 +207,7 @@ def _levels(rows: Iterable[LevelRow], verdict: str) -> list[int]:
 
 
 def _at(took_s: Floats, due: int, share: float) -> float | None:
-    """Return a percentile of all that was due, where what was not done took for ever."""
+    """Return a percentile of all operations due, with infinite durations for incomplete ones."""
     place = rank_of(100 * share, due) - 1
     return float(took_s[place]) if place < len(took_s) else None
 
@@ -233,7 +233,7 @@ _HEADING: Final = (
 
 
 def lines(limit: Limit, style: str) -> Iterator[str]:
-    """Yield the lines of a report, as plain text or as Markdown."""
+    """Yield the lines of a report, as plain text or Markdown."""
     align = "r" * (len(_HEADING) - 1) + "l"
     yield from table(_HEADING, [*map(_cells, limit.rows)], style, align=align)
     if style == "markdown":
@@ -243,14 +243,14 @@ def lines(limit: Limit, style: str) -> Iterator[str]:
     if limit.ended == "undecided":
         least = ceil(limit.dispersion * _CLEAN / min(limit.objective.allowed.values()))
         yield (
-            "to decide it: a larger --budget, or a longer --block; to show that a level holds takes"
-            f" about {least:,} operations at it or above it, none of them bad"
+            "to decide it, use a larger --budget or --block; to show that a level holds takes"
+            f" about {least:,} operations at or above it without a bad one"
         )
     yield _knee_text(limit.knee)
     if limit.of_the_load:
         yield (
-            "this is the limit of the load, not of the store: operations began late while the"
-            " store answered as fast as before; more --number, or --threads with as many --objects"
+            "this is a limit of the load, not of the store: operations started late while the"
+            " store was as fast as before; use more --number, or more --threads and --objects"
         )
 
 
@@ -282,21 +282,21 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _headline(limit: Limit) -> str:
-    what, asked = _WHAT[limit.over], limit.objective
-    parts = [] if asked.p99_s is None else [f"p99 {format_seconds(asked.p99_s)}"]
-    parts += [] if asked.errors is None else [f"errors {asked.errors:.3%}"]
+    unit, target = _WHAT[limit.over], limit.objective
+    parts = [] if target.p99_s is None else [f"p99 {format_seconds(target.p99_s)}"]
+    parts += [] if target.errors is None else [f"errors {target.errors:.3%}"]
     objective = " and ".join(parts)
     if limit.ended == "lowest":
-        return f"limit: {objective} does not hold even at {limit.lowest} {what}"
+        return f"limit: {objective} does not hold even at {limit.lowest} {unit}"
     if limit.ended == "highest":
-        return f"limit: {objective} holds up to {limit.highest} {what}, the most that was allowed"
+        return f"limit: {objective} holds up to {limit.highest} {unit}, the highest level allowed"
     if limit.ended in _NONE:
-        broken = "" if limit.high is None else f"; it is broken from {limit.high} on"
+        broken = "" if limit.high is None else f"; it is broken from {limit.high}"
         return f"limit: {objective} {_NONE[limit.ended]}{broken}"
     low = f"below {limit.lowest}" if limit.low is None else str(limit.low)
     high = f"above {limit.rows[-1].level}" if limit.high is None else str(limit.high)
     return (
-        f"limit: {objective} holds up to {limit.limit} {what}"
+        f"limit: {objective} holds up to {limit.limit} {unit}"
         f" ({limit.confidence:.0%} interval {low} to {high})"
     )
 
@@ -304,23 +304,23 @@ def _headline(limit: Limit) -> str:
 def _ending(limit: Limit) -> str:
     blocks = format_count(limit.blocks, "block")
     spent = f"{blocks} of {format_seconds(limit.block_s)} in {format_seconds(limit.took_s)}"
-    why = {
+    reasons = {
         "precision": f"within {limit.precision:.1%} of the limit",
-        "budget": f"the budget is spent, and {limit.precision:.1%} of the limit is not reached",
+        "budget": f"the budget is spent before {limit.precision:.1%} of the limit was reached",
         "lowest": "the lowest level does not hold",
-        "none": "lower levels break it as the others do",
-        "undecided": "undecided, no level is shown to hold, nor that none does",
+        "none": "lower levels break it in the same way",
+        "undecided": "undecided, neither shown that a level holds nor that none does",
         "highest": "the highest level holds",
     }
-    return f"{why[limit.ended]}; {spent}"
+    return f"{reasons[limit.ended]}; {spent}"
 
 
 def _knee_text(knee: LawKnee | None) -> str:
     if knee is None:
-        return "knee: too few levels to say"
+        return "knee: too few levels"
     most = f"at most {format_per_s(knee.most_per_s)} achieved"
     if knee.law is None:
-        return f"knee: the levels do not tell; {most}"
+        return f"knee: undecided from these levels; {most}"
     law = {"capped": "min(linear, cap)", "usl": "universal scalability law"}[knee.law]
     at = "not met" if knee.at is None else f"{knee.at:.4g}"
     return f"knee: {at} ({law}); {most}"

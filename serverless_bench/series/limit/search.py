@@ -1,9 +1,9 @@
-"""Which level comes next, and when the limit is known well enough. Pure.
+"""Choose the next level to test, and decide when the limit is known precisely enough. Pure.
 
-First levels double until one breaks the objective. Then come rounds: four levels around
-where the limit is thought to be, in random order, from all blocks so far. Levels lie on a
-ladder of ratios, so that each is met again in later rounds, next to the others: no verdict
-rests on one block, and a store that changes by the minute does so for all of them.
+First, levels double until a level breaks the objective. Then follow rounds of four levels around
+the estimated limit, in random order, using the results of all blocks. The levels form a geometric
+ladder, so that each level is tested in multiple rounds: no verdict depends on a single block,
+and all levels are affected equally if the store changes over time.
 """
 
 from collections.abc import Callable
@@ -18,29 +18,29 @@ from serverless_bench.statistics.crossing import Crossing, Trial, crossing
 CONFIDENCE: Final = 0.95
 _TAIL: Final = (1 - CONFIDENCE) / 2
 _INNER: Final = (0.3, 0.7)
-"""Quantiles of the limit at which a round looks; and at the ends of its interval."""
+"""Quantiles of the limit tested in a round, in addition to the bounds of its interval."""
 _STEP: Final = 0.7
-"""Between two levels of the ladder, as a share of the precision."""
+"""Ratio between levels of the ladder, as a share of the precision."""
 MIN_ROUNDS: Final = 3
 _BROKEN: Final = 10.0
-"""The ramp ends at a level with so many times the bad operations that are allowed; or a fifth."""
+"""Ratio of bad to allowed operations that ends the ramp; see also ``_MOST_BROKEN``."""
 _MOST_BROKEN: Final = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """Looks for the limit among whole numbers.
+    """Searches for the limit among integers.
 
     Parameters
     ----------
     allowed
-        The share of bad operations that each part of the objective allows, by name.
+        Allowed share of bad operations for each part of the objective, by name.
     lowest, highest
-        Levels that may be tried.
+        Range of levels.
     precision
-        Half the width of the interval over the limit at which the search ends.
+        Half-width of the interval relative to the limit at which the search ends.
     seed
-        Of the order within a round.
+        Seed of the order within a round.
     """
 
     allowed: dict[str, float]
@@ -50,14 +50,14 @@ class Search:
     seed: int = 0
     trials: dict[str, list[Trial]] = field(default_factory=dict)
     found: Crossing | None = None
-    """What is known after the last whole round."""
+    """Estimate of the limit after the last complete round."""
     rounds: int = 0
-    """That were begun."""
+    """Number of rounds started."""
     _next: list[int] = field(default_factory=list)
     _ramping: bool = True
     _rng: np.random.Generator = field(init=False)
     _phase: float = field(init=False)
-    """Where the ladder begins, in rungs: another seed tries other levels."""
+    """Offset of the ladder in steps, so that different seeds test different levels."""
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
@@ -66,7 +66,7 @@ class Search:
         self._next = [self.lowest]
 
     def next_level(self) -> int | None:
-        """Return the level of the next block; None when the search is through."""
+        """Return the level of the next block; None at the end of the search."""
         if not self._next:
             self.conclude()
             if self.rounds >= MIN_ROUNDS and self.reached is not None:
@@ -76,7 +76,7 @@ class Search:
         return self._next[0]
 
     def add(self, level: int, bad: dict[str, int], due: int) -> None:
-        """Take what the block at a level says: bad operations by part, of those due."""
+        """Add the result of a block: bad operations by part, and the number of operations due."""
         del self._next[0]
         for name, count in bad.items():
             self.trials[name].append(Trial(level=level, due=due, bad=count))
@@ -94,17 +94,16 @@ class Search:
             self._next = [min(2 * level, self.highest)]
 
     def conclude(self) -> Crossing:
-        """Return what all blocks so far say of the limit."""
+        """Return the estimate of the limit from all blocks until now."""
         parts = [(self.allowed[name], trials) for name, trials in self.trials.items()]
         self.found = crossing(parts)
         return self.found
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the limit lies, with a probability of ``CONFIDENCE`` or more.
+        """Interval of the limit, with a probability of at least ``CONFIDENCE``.
 
-        Its ends are levels that were tried, where there are such: between two of them nothing
-        was seen.
+        Its bounds are tested levels if possible, because there is no data between two levels.
         """
         low, high = self._likely()
         levels = {trial.level for trials in self.trials.values() for trial in trials}
@@ -114,35 +113,35 @@ class Search:
         )
 
     def _likely(self) -> tuple[float, float]:
-        found = self.found or self.conclude()
-        return found.quantile(_TAIL), found.quantile(1 - _TAIL)
+        estimate = self.found or self.conclude()
+        return estimate.quantile(_TAIL), estimate.quantile(1 - _TAIL)
 
     @property
     def reached(self) -> str | None:
-        """Why there is no need to go on: precision, lowest or highest; None if there is."""
-        found = self.found or self.conclude()
-        if found.above(self.lowest) <= _TAIL:
+        """Reason to stop: precision, lowest or highest; None to continue."""
+        estimate = self.found or self.conclude()
+        if estimate.above(self.lowest) <= _TAIL:
             return "lowest"
         if self._likely()[0] > self.highest:
             return "highest"
         low, high = self.interval
-        # Levels are whole numbers: nothing lies between two of them.
+        # Levels are integers, so consecutive levels cannot be narrowed further.
         width = 0.0 if high - low <= 1 else high - low
-        return "precision" if width <= 2 * self.precision * found.quantile(0.5) else None
+        return "precision" if width <= 2 * self.precision * estimate.quantile(0.5) else None
 
     def _round(self) -> list[int]:
-        found = self.found or self.conclude()
-        # The outer ones are to become the ends of the interval.
+        estimate = self.found or self.conclude()
+        # The outer levels are candidates for the bounds of the interval.
         low, high = self._likely()
-        inner = [self._rung(found.quantile(share), round) for share in _INNER]
+        inner = [self._rung(estimate.quantile(share), round) for share in _INNER]
         wanted = [self._rung(low, floor), *inner, self._rung(high, ceil)]
         return [int(level) for level in self._rng.permutation(wanted)]
 
     def _rung(self, level: float, rounded: Callable[[float], int]) -> int:
-        """Return a level of the ladder near one, on the side to which is ``rounded``."""
+        """Return the level of the ladder next to ``level``, on the side given by ``rounded``."""
         step = log(1 + self.precision * _STEP)
         number = rounded(log(level) / step - self._phase)
         rung = rounded(exp((number + self._phase) * step))
-        # A level far above all others would be a guess: it is come to by doubling.
+        # Limit the level to twice the largest tested level instead of extrapolating further.
         tried = max(trial.level for trials in self.trials.values() for trial in trials)
         return min(max(rung, self.lowest), self.highest, 2 * tried)

@@ -123,8 +123,8 @@ def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_pa
 def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None:
     make_side(tmp_path / "a", BASE)
     make_side(tmp_path / "b", BASE, first_ns=100)
-    assert "one side was through before the other began" in call("compare", "a", "b")[1]
-    assert "nothing differs in their settings" in call("compare", "a", "b")[1]
+    assert "one side ended before the other started" in call("compare", "a", "b")[1]
+    assert "their settings are the same" in call("compare", "a", "b")[1]
 
 
 def refusals(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def refusals(tmp_path: Path) -> None:
     ("code", "words", "arguments"),
     [
         (2, "not do the same work: number is 1 or 2", ("a", "more")),
-        (2, "mixed are not of one configuration: executor is local or inline", ("a", "mixed")),
+        (2, "mixed differ in their configuration: executor is local or inline", ("a", "mixed")),
         (2, "broken/9 cannot be compared: 1 function lost", ("a", "broken")),
-        (2, "open/2 cannot be compared: its driver has not come to an end", ("a", "open")),
+        (2, "open/2 cannot be compared: its driver did not exit normally", ("a", "open")),
         (2, "are the same run", ("a", "a")),
         (2, "1 side cannot be compared", ("a",)),
         (2, "'speed' is not a metric", ("a", "more", "--metric", "speed")),

@@ -130,7 +130,7 @@ def test_launches_that_left_no_record_are_told(tmp_path: Path) -> None:
         archive.append(outcome(replace(lost(5), launch=1, never_began=True)))
     found = summarize(load_run(tmp_path / "run"))
     assert found.unrecorded_launches == 3
-    told = "3 launches left no record: the requests and bytes they sent are in no figure"
+    told = "3 launches left no record: the requests and bytes they sent are not counted"
     assert told in problems(found)
 
 

@@ -245,16 +245,16 @@ def test_a_run_is_merged_once(tmp_path: Path) -> None:
         merge_reports([told, other, told])
     except UsageError as exc:
         refused = str(exc)
-    assert refused == "number 3 is of the run run, as one before it"
+    assert refused == "number 3 is a second report of the run run"
     (row,) = [row for row in merge_reports([told, other]).by_kind if row.size_class is None]
     assert row.ok == 2
 
 
 def test_only_reports_can_be_merged() -> None:
-    with pytest.raises(UsageError, match="number 1 is no report"):
+    with pytest.raises(UsageError, match="number 1 is not a report"):
         merge_reports([{"report_schema": 1}])
     told = {"span_s": 1.0, "open_loop": True, "by_kind": [], "due": None}
-    with pytest.raises(UsageError, match="number 1 is no report"):
+    with pytest.raises(UsageError, match="number 1 is not a report"):
         merge_reports([{"latencies": told, "run_id": "run"}])
 
 
@@ -364,9 +364,9 @@ def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
     assert (pace.open_loop, pace.target_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)
     text = io.StringIO()
     open_reporter("full")(found, text)
-    assert ": 0 of 0 operations due never began; 0 of 1 functions ok" in text.getvalue()
+    assert ": 0 of 0 due operations did not start; 0 of 1 functions ok" in text.getvalue()
     # A table without rows says nothing.
-    assert "how long they took" not in text.getvalue()
+    assert "durations" not in text.getvalue()
 
 
 def test_a_run_of_failures_has_a_report(tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_a_plain_run_has_no_further_tables(tmp_path: Path) -> None:
     ops = [operation(n, start_ns=n * S, end_ns=(n + 1) * S) for n in range(3)]
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, ops))]))
     assert not summary.latencies.notable
-    assert "how long they took" not in report("full", summary)
+    assert "durations" not in report("full", summary)
     assert of(summary.latencies, "put").ok == 3
     sizes = [*ops, operation(3, size=10**6)]
     assert summarize(saved(tmp_path / "two", [outcome(record(0, sizes))])).latencies.notable

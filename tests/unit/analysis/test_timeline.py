@@ -113,7 +113,7 @@ def test_failed_operations_move_no_bytes(tmp_path: Path) -> None:
 
 
 def test_a_run_without_bytes_has_no_timeline(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="succeeded"):
+    with pytest.raises(ValueError, match="successful operation"):
         timeline(saved(tmp_path / "run", [outcome(lost(0))]))
 
 

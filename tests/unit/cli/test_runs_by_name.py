@@ -135,7 +135,7 @@ def test_what_is_almost_a_name_is_told_from_nothing(call: Call) -> None:
     assert "hint: did you mean latest?" in err
     assert "hint: sbench ls" in call("report", "qqqq")[2]
     assert call("report", "series")[2] == (
-        "sbench: series is a series of runs, and no run\nhint: sbench ls series lists its runs\n"
+        "sbench: series is a series of runs, not a run\nhint: sbench ls series lists its runs\n"
     )
 
 

@@ -117,7 +117,7 @@ def test_the_first_run_of_its_kind_is_undecided(call: Call) -> None:
     assert (code, out.splitlines()[-1]) == (10, "undecided")
     assert err == ""
     assert "against 0 recorded runs of 0 sessions" in out
-    assert "6 recorded sessions at least" in out
+    assert "6 recorded sessions are needed" in out
     assert (
         json.loads(call("history", "check", "two", "--format", "json")[1])["figures"][0]["old"]
         is None
@@ -171,7 +171,7 @@ def refusals(call: Call, tmp_path: Path) -> None:
         (8, "there is no run 'nowhere'", ("add", "nowhere")),
         (2, "`label` has characters that cannot be printed", ("add", "new", "--label", "a\x1b")),
         (8, "there is no history in none", ("check", "new", "--history", "none")),
-        (2, "the runs are of several configurations", ("check", "new", "two")),
+        (2, "the runs have different configurations", ("check", "new", "two")),
         (2, "no key has 'x/'", ("check", "new", "--against", "x/")),
         (2, "no key has 'zzz'", ("show", "zzz")),
         (8, "there is no history in none", ("show", "--history", "none")),
@@ -186,12 +186,12 @@ def refusals(call: Call, tmp_path: Path) -> None:
         (2, "--power 0.05 is not above --tolerance 0.05", ("check", "new", "--power", "5%")),
         (2, "--new is missing", ("check", "--old", "sbench write")),
         (2, "make their own runs", ("check", "new", "--old", "a", "--new", "b")),
-        (2, "--old is no command: No closing quotation", ("check", "--old", "'a", "--new", "b")),
+        (2, "--old is not a command: No closing quotation", ("check", "--old", "'a", "--new", "b")),
         (2, "cannot start ./no: No such file", ("check", "--old", "./no", "--new", "./no")),
-        (2, "made 0 runs in", ("check", "--old", "true", "--new", "true")),
+        (2, "created 0 runs in", ("check", "--old", "true", "--new", "true")),
         (
             2,
-            "ended with exit code 1: it said nothing",
+            "ended with exit code 1: no error message",
             ("check", "--old", "false", "--new", "false"),
         ),
         (2, "--blocks must be at least 6", ("check", "--old", "a", "--new", "b", "--blocks", "5")),
@@ -219,5 +219,5 @@ def test_a_file_that_git_left_in_conflict_is_named(call: Call, tmp_path: Path) -
     for arguments in (("show",), ("check", "new")):
         code, out, err = call("history", *arguments)
         assert (code, out) == (8, "")
-        assert f"{path.name}: it is no JSON" in err
-        assert "hint: take it out" in err
+        assert f"{path.name}: it is not JSON" in err
+        assert "hint: remove it" in err

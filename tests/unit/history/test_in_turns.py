@@ -71,7 +71,7 @@ def test_ab_takes_commands_as_well_as_files(call: Call) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("sbench 'write", "is no command: No closing quotation"),
+        ("sbench 'write", "is not a command: No closing quotation"),
         ("./no such", "cannot start ./no: No such file"),
         ("no.toml", "cannot read the job file"),
     ],
@@ -95,7 +95,7 @@ def test_a_command_that_fails_ends_the_check(call: Call) -> None:
     old, new = command("old", [1.0] * 7), command("new", [1.0] * 2)
     code, out, err = call("history", "check", "--old", old, "--new", new, *FLAGS)
     assert (code, out) == (2, "")
-    assert "/bin/sh new/next.sh ended with exit code 1: it said nothing" in err
+    assert "/bin/sh new/next.sh ended with exit code 1: no error message" in err
 
 
 def test_a_command_that_makes_two_runs_is_refused(call: Call) -> None:
@@ -103,7 +103,7 @@ def test_a_command_that_makes_two_runs_is_refused(call: Call) -> None:
     call_twice = f"/bin/sh -c '{old}; {old}'"
     code, out, err = call("history", "check", "--old", call_twice, "--new", old, *FLAGS)
     assert (code, out) == (2, "")
-    assert "made 2 runs in sbench-runs/" in err
+    assert "created 2 runs in sbench-runs/" in err
 
 
 @pytest.mark.parametrize("sides", [2, 3, 5])

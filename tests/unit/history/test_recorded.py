@@ -186,7 +186,7 @@ def test_two_branches_add_runs_without_touching_one_file(
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("schema", 2, "it is of a newer sbench, update this one"),
+        ("schema", 2, "it was written by a newer sbench; upgrade this one"),
         ("schema", "x", "`schema`: Expected `int`, got `str`"),
         ("created_ns", -1, "`created_ns`: Expected `int` >= 0"),
         ("created_ns", 10**30, "`created_ns`"),
@@ -194,11 +194,11 @@ def test_two_branches_add_runs_without_touching_one_file(
         ("figures", {"t99_s": 0}, "`figures"),
         ("figures", {"t99_s": 1e300}, "`figures"),
         ("figures", {"t99 s": 1.0}, "figures`: Expected `str` matching"),
-        ("figures", {"t98_s": 1.0}, "`figures` has none that is known"),
+        ("figures", {"t98_s": 1.0}, "`figures` has no known metric"),
         ("figures", {}, "`figures"),
         ("figures", None, "`figures"),
         ("bytes", "1", "`bytes`"),
-        ("key", "../../etc", "`key` is none that sbench makes"),
+        ("key", "../../etc", "`key` is not a valid key"),
         ("label", "a\x1b[2J", "`label` has characters that cannot be printed"),
         ("job", {"client": "a\nb"}, "`client` has characters that cannot be printed"),
         ("more", 1, "unknown field `more`"),
@@ -257,10 +257,10 @@ def test_a_run_lies_in_the_folder_of_its_key_and_only_once(
     history.add(recorded)
     folder = history.path / recorded.key
     (folder / "copy.json").write_text(recorded.to_text())
-    with pytest.raises(ArchiveError, match="a run that another file has"):
+    with pytest.raises(ArchiveError, match="is a duplicate of another file"):
         history.runs(recorded.key)
     moved = folder.rename(folder.with_name("write-0123456789ab"))
-    with pytest.raises(ArchiveError, match=f"is of the key {recorded.key}"):
+    with pytest.raises(ArchiveError, match=f"has the key {recorded.key}"):
         history.runs(moved.name)
 
 

@@ -132,7 +132,7 @@ def test_one_of_a_thing_is_said_as_one(troubled: Summary) -> None:
     )
     text = report("full", alone)
     assert "; 1 unreadable line skipped; with the missing one 1.0 MB/s to 2.0 MB/s" in text
-    assert "1 operation, in none of these" in text
+    assert "1 operation, not counted in rates" in text
     assert "1 byte at 16 is not what was written\n" in text
     assert "9 bytes at 16 are not what was written (1 of them differs)\n" in text
 
@@ -201,7 +201,7 @@ def test_several_kinds_of_operations_have_a_total(tmp_path: Path) -> None:
         for index, kind in enumerate(kinds)
     ]
     text = report("full", summarize(saved(tmp_path / "mix", [outcome(record(0, made))])))
-    table = text.partition("operations\n")[2].partition("how long")[0]
+    table = text.partition("operations\n")[2].partition("durations")[0]
     row = {line.split()[0]: line.split()[1:] for line in table.splitlines() if " all " in line}
     assert row["total"][:4] == ["all", "3", "0", "1"]
     assert row["total"][4:] == ["28.6", "MiB", "10.0", "MB/s"]

@@ -239,7 +239,7 @@ def test_a_newer_schema_is_refused_and_says_so(tmp_path: Path) -> None:
 def test_a_schema_that_never_was_is_refused_and_says_so(tmp_path: Path, schema: object) -> None:
     path = saved(tmp_path / "run", []).path / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": schema}))
-    with pytest.raises(ArchiveError, match=f"damaged: there is no schema {schema!r}"):
+    with pytest.raises(ArchiveError, match=f"damaged: unknown schema {schema!r}"):
         load_run(path.parent)
 
 
@@ -384,8 +384,8 @@ def test_a_key_that_cannot_be_printed_is_a_line_of_no_file(tmp_path: Path) -> No
     [
         (b"a\x1b[2Jb", "line 2 has characters that cannot be printed: 'a\\\\x1b"),
         (b"\xff", "line 2 is not UTF-8"),
-        (b"\0", "line 2 is no text"),
-        (b"x" * 5000, "line 2 has 5000 characters, a key has 1024"),
+        (b"\0", "line 2 is not text"),
+        (b"x" * 5000, "line 2 has 5000 characters; a key has at most 1024"),
     ],
 )
 @pytest.mark.parametrize("name", ["keys.txt", "ledger.txt"])

@@ -84,7 +84,7 @@ def test_a_value_that_is_none_of_its_field_makes_a_loss(name: str, value: Any) -
 def test_a_record_of_another_function_makes_a_loss() -> None:
     found = read_record(orjson.dumps(sent()), 10**12, 0)
     assert isinstance(found, Lost)
-    assert "it is of launch 0 of function 0" in found.cause
+    assert "it belongs to launch 0 of function 0" in found.cause
 
 
 def test_rows_of_an_operation_that_there_is_not_make_a_loss() -> None:
@@ -92,4 +92,4 @@ def test_rows_of_an_operation_that_there_is_not_make_a_loss() -> None:
     data["attempts"]["operation"][0] = 99
     found = read_record(orjson.dumps(data), 0, 0)
     assert isinstance(found, Lost)
-    assert "attempts of an operation that there is not" in found.cause
+    assert "attempts refers to an operation that does not exist" in found.cause

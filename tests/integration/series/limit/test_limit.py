@@ -78,10 +78,10 @@ def test_an_objective_that_never_holds_ends_with_its_own_code(
     ("words", "arguments"),
     [
         ("there is no objective to hold", ()),
-        ("--p99 'soon' is no time", ("--p99", "soon")),
-        ("--p99 '50' is no time", ("--p99", "50")),
+        ("--p99: 'soon' is not a duration", ("--p99", "soon")),
+        ("--p99: '50' is not a duration", ("--p99", "50")),
         ("--block 660 s is longer than --budget 600 s", ("--p99", "1s", "--block", "11min")),
-        ("at --lowest 10 nothing may begin", ("--p99", "1s", "--block", "99ms")),
+        ("at --lowest 10 no operation starts", ("--p99", "1s", "--block", "99ms")),
         ("No such option '--until-stable'", ("--p99", "1s", "--until-stable", "2%")),
         ("--errors '2' is no share", ("--errors", "2")),
         ("--precision '0' is no share", ("--p99", "1s", "--precision", "0")),

@@ -25,4 +25,4 @@ def test_an_objective_has_a_part_for_each_thing_that_is_asked() -> None:
     assert Objective(p99_s=0.05, errors=0.002).allowed == {"p99": 0.01, "errors": 0.002}
     with pytest.raises(UsageError, match="no objective to hold") as found:
         Objective()
-    assert found.value.hint == "as in --p99 50ms --errors 0.1%"
+    assert found.value.hint == "for example --p99 50ms --errors 0.1%"

@@ -155,9 +155,9 @@ def test_a_report_says_why_there_is_no_limit() -> None:
     assert (below.ended, below.limit, below.low) == ("lowest", None, None)
     assert "does not hold even at 200 operations per second" in "\n".join(lines(below, "text"))
     assert (above.ended, above.limit, above.high) == ("highest", None, None)
-    assert "holds up to 50 operations per second, the most" in "\n".join(lines(above, "text"))
+    assert "holds up to 50 operations per second, the highest" in "\n".join(lines(above, "text"))
     assert short.ended == "budget"
-    assert "the budget is spent, and 5.0% of the limit is not reached" in "\n".join(
+    assert "the budget is spent before 5.0% of the limit was reached" in "\n".join(
         lines(short, "text")
     )
 
