@@ -1,6 +1,6 @@
 """The function body: the code that runs on the worker.
 
-The body stays light: it and what it imports never load NumPy, pandas, matplotlib,
+The body stays light: it and what it imports never load NumPy, pandas, vl_convert,
 Lithops or cloudpickle, because a cold start is billed time.
 """
 

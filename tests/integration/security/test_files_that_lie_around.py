@@ -110,8 +110,8 @@ OWN: Final = {
     "theirs.csv": oplogs.oplog([OPLOG]),
 }
 UV: Final = str(Path(sys.executable).with_name("uv"))
-USUAL: Final = (sys.executable, UV, "git", "fc-list", "uname")
-"""Programs of ours, and those that Matplotlib and Python learn from what the machine is."""
+USUAL: Final = (sys.executable, UV, "git", "uname")
+"""Programs of ours, and those that Python learns from what the machine is."""
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ WARM: Final = (
     "lab.simulation.simulated_run",
     "lab.loopback.server",
 )
-"""What commands import when they run; Matplotlib is not, as it looks around when it is imported."""
+"""What commands import when they run."""
 
 
 def serve_briefly(arguments: Sequence[str]) -> int:
