@@ -166,6 +166,6 @@ def test_a_password_in_an_endpoint_of_the_environment_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter2@store")
-    with pytest.raises(UsageError, match="has a user or a password") as caught:
+    with pytest.raises(UsageError, match="contains a user or a password") as caught:
         check_meant(HERE)
     assert "hunter2" not in str(caught.value)

@@ -45,7 +45,7 @@ def test_obstore_moves_the_bytes_there() -> None:
         (["--client-option", "payload_signing=unsigned"], "no option 'payload_signing' for az://"),
         (["--executor", "lambda", "--stack", "s"], "the deployed function has the client 'wire'"),
         (["--bucket", "az://mine/a"], "--bucket 'az://mine/a' goes on behind the bucket"),
-        (["--bucket", "az://"], "'az://' names no bucket"),
+        (["--bucket", "az://"], "'az://' has no bucket"),
         (["--bucket", "wasb://mine"], "known: s3://, az://, gs://"),
         (["--executor", "lambda", "--control-prefix", "az://c"], "'az://c' is no prefix"),
         (["--bucket", "az://mine"], "no storage account is named"),

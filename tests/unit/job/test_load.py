@@ -77,7 +77,7 @@ def test_a_job_has_what_its_workload_is_about(workload: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        ({"layout": "folders"}, "'folders' is no layout of keys"),
+        ({"layout": "folders"}, "'folders' is not a layout of keys"),
         ({"duplication": 0.5}, "`duplication` must be between 1 and 100, got 0.5"),
     ],
 )
