@@ -36,7 +36,7 @@ BAD = [
     (2, "--client-option 'x' is not NAME=VALUE", ("write", "--client-option", "x")),
     (2, "a mix has no end of its own", ("mixed",)),
     (2, "both end a mix", ("mixed", "--operations", "1", "--duration", "1")),
-    (2, "'get=much' is no kind", ("mixed", "--operations", "1", "--mix", "get=much")),
+    (2, "'get=much' is not KIND=WEIGHT", ("mixed", "--operations", "1", "--mix", "get=much")),
     (2, "has no weight above 0", ("mixed", "--operations", "1", "--mix", "get=0")),
     (2, "--threads 99 need as many", ("mixed", "--operations", "1", "--threads", "99")),
     (2, "is not a URL", ("write", "--bucket", "b", "--endpoint-url", "http://a,b")),

@@ -67,7 +67,7 @@ READ = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\n'
             f'name = "x"\n[run]\nmb = 2020-01-01\n{FILL}',
             "[run]: mb must be text or",
         ),
-        (f'name = "x"\n{FILL}{FILL}', "stage 'fill': this name stands twice"),
+        (f'name = "x"\n{FILL}{FILL}', "stage 'fill': another stage already has this name"),
         ('name = "x"\n[[stages]]\nname = 1', "stage 1: name is 1"),
         ('name = "x"\n[[stages]]\nname = "s"', "stage 's': kind is missing"),
         (
@@ -78,7 +78,7 @@ READ = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\n'
         (f'name = "x"\n{FILL}keys = 3', "stage 'fill': keys must be text"),
         (f'name = "x"\n{FILL}mb = [1]', "stage 'fill': mb must be text or"),
         (f'name = "x"\n{TIDY}mb = 1', "stage 'tidy': unknown key 'mb'"),
-        (f'name = "x"\n{READ}keys = "fill"', "'fill', which is no earlier stage"),
+        (f'name = "x"\n{READ}keys = "fill"', "'fill', which is not an earlier stage"),
         (f'name = "x"\n{FILL}{TIDY}{READ}keys = "fill"', "whose objects are deleted by then"),
     ],
 )

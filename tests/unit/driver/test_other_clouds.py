@@ -46,7 +46,7 @@ def test_obstore_moves_the_bytes_there() -> None:
         (["--executor", "lambda", "--stack", "s"], "the deployed function has the client 'wire'"),
         (["--bucket", "az://mine/a"], "--bucket 'az://mine/a' goes on behind the bucket"),
         (["--bucket", "az://"], "'az://' has no bucket"),
-        (["--bucket", "wasb://mine"], "known: s3://, az://, gs://"),
+        (["--bucket", "wasb://mine"], "use one of s3://, az://, gs://"),
         (["--executor", "lambda", "--control-prefix", "az://c"], "'az://c' is no prefix"),
         (["--bucket", "az://mine"], "no storage account is named"),
     ],
