@@ -132,7 +132,7 @@ def redirected(url: str, new_url: str | None, old_region: str, region: str | Non
         return None
     if not stays:
         return new_url if partition is not None and partition == _aws_partition(new) else None
-    # On AWS the region determines the host, whose name contains it.
+    # On AWS the region determines the host: its name contains the region.
     moves = partition is not None and region is not None
     return url.replace(f".{old_region}.", f".{region}.") if moves else url
 

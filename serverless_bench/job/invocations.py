@@ -65,7 +65,7 @@ def invocation_specs(
 
 
 def _dealt(job: JobSpec, index: int, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the objects that one invocation reads."""
+    """Return the objects that an invocation reads."""
     if not keys:
         return ()
     split = job.load.split or 1

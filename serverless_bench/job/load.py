@@ -1,4 +1,4 @@
-"""Operations of one function: their number, kinds, times and objects."""
+"""Operations of a function: their number, kinds, times and objects."""
 
 import math
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class ArraySpec:
     driver
         Format on the store: zarr (version 2) or zarr3.
     shape
-        Shape of the array, or of one append.
+        Shape of the array, or of an append.
     chunks
         Shape of a chunk, one length per axis.
     shards
@@ -82,7 +82,7 @@ class Load:
     Parameters
     ----------
     threads
-        Operations of one function in flight at the same time; threads do not share objects.
+        Operations of a function in flight at the same time; threads do not share objects.
     sizes
         Distribution of object sizes, as in docs/payload.md; None for one size.
     layout

@@ -1,4 +1,4 @@
-"""Kinds of operations, and the specification of one operation."""
+"""Kinds of operations, and the specification of an operation."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,5 +73,5 @@ class OperationSpec:
     keys: tuple[str, ...] = ()
     """Keys to delete at once; for a copy, the source."""
     content: str | None = None
-    """Key of the object whose bytes this object holds; None to use this object's key, the usual
+    """Key of the object with the same bytes; None to use this object's key, the usual
     case."""

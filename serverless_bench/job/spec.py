@@ -32,7 +32,7 @@ _LIMITS: Final = {
     # Per run: a report has a row for each function, with or without a record.
     "number": (1, 500_000),
     "concurrency": (1, math.inf),
-    # Per invocation, whose specification lists them.
+    # Per invocation: the specification lists them.
     "objects": (1, 1_000_000),
     # A plan iterates over the reads of each invocation.
     "read_times": (1, 1_000_000),
@@ -271,7 +271,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
 
     @property
     def idle_threads(self) -> int:
-        """Threads of one function that get no object of a write or a read."""
+        """Threads of a function that get no object of a write or a read."""
         if not self.declared.deals_objects:
             return 0
         return max(0, self.load.threads - self.objects * self.read_times)

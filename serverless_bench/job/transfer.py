@@ -1,4 +1,4 @@
-"""Transfer of one object: connections, parts, retries, and the source of its size."""
+"""Transfer of an object: connections, parts, retries, and the source of its size."""
 
 import math
 from dataclasses import dataclass

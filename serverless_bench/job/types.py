@@ -94,7 +94,7 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
     Parameters
     ----------
     spec
-        A dataclass whose fields are numbers, texts, lists, specifications or enumerations.
+        A dataclass with fields of numbers, texts, lists, specifications or enumerations.
 
     Raises
     ------

@@ -68,9 +68,9 @@ class Workload:
     source = ""
     """The ``sbench`` command that creates the objects it reads."""
     not_again = ""
-    """Reason why a resumed run cannot launch it; empty if it can."""
+    """Reason for not launching it in a resumed run; empty if it is launched."""
     not_deployed = ""
-    """Reason why the functions of a stack cannot run it; empty if they can."""
+    """Reason for not running it in functions of a stack; empty if they run it."""
     verifies = False
     """Whether a report shows the verified bytes even if there are none."""
     hue = "grey"
@@ -83,7 +83,7 @@ class Workload:
         return {}
 
     def reads(self, load: "Load") -> bool:  # noqa: ARG002
-        """Return whether it reads objects, or arrays, whose keys are given to the job."""
+        """Return whether it reads existing objects, or arrays, given to the job by key."""
         return False
 
     def pieces(self, load: "Load") -> tuple[int, int] | None:  # noqa: ARG002
@@ -159,11 +159,11 @@ class Workload:
                     yield operation.key
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:  # noqa: ARG002
-        """Yield the operations of one thread before the measurement; none by default."""
+        """Yield the operations of a thread before the measurement; none by default."""
         yield from ()
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:  # noqa: ARG002
-        """Yield the operations of one thread in order; none by default.
+        """Yield the operations of a thread in order; none by default.
 
         A workload whose next operation depends on the previous result sets ``receives_results``:
         the result is the value of its ``yield``.
@@ -178,7 +178,7 @@ class Workload:
         return None
 
     def rounds(self, invocation: "InvocationSpec", thread: int) -> Iterator[Stream]:
-        """Yield the rounds of one thread without end, each after the previous round is over.
+        """Yield the rounds of a thread without end, each after the previous round is over.
 
         Warm-up and duration take as many as they need. All rounds are alike, unless the results of
         a round affect the next.
@@ -204,7 +204,7 @@ class Workload:
 
 
 OWN_FUNCTION: Final = "function"
-"""The workload whose operations are determined by a user's function."""
+"""The workload of user functions."""
 WORKLOADS: Final = Registry[Workload](
     "workloads",
     {

@@ -35,7 +35,7 @@ _LEVEL: Final = re.compile(r"/s[1-9]/")
 
 
 def array_bytes(array: ArraySpec) -> int:
-    """Return the size in bytes of an array, or of one append."""
+    """Return the size in bytes of an array, or of an append."""
     return prod(array.shape) * ITEM_BYTES[array.dtype]
 
 
@@ -86,7 +86,7 @@ def array_keys(array: ArraySpec, key: str) -> Iterator[str]:
 
 
 def objects_of(array: ArraySpec, kind: OperationKind, size: int) -> int:
-    """Return the smallest number of objects that one operation writes or reads.
+    """Return the smallest number of objects that an operation writes or reads.
 
     These are all chunks or shards, plus a metadata object if the array is created or opened.
 

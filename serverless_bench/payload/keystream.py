@@ -42,7 +42,7 @@ VERSION: Final = "aes-128-ctr/1"
 """Version of the layout, recorded in the provenance of each run."""
 
 BLOCK: Final = 16
-"""Bytes of one AES block."""
+"""Bytes of an AES block."""
 
 _CIPHER_KEY: Final = algorithms.AES(b"serverless-bench")
 PIECE: Final = 1 << 18
@@ -82,7 +82,7 @@ class DifferingRange:
 
 
 class Keystream:
-    """The bytes of one object in one generation.
+    """The bytes of an object in a generation.
 
     It holds no position and no buffer, so threads may share it.
 

@@ -1,4 +1,4 @@
-"""The bytes of an object whose key declares a compression and a deduplication ratio.
+"""Bytes of objects with a compression and a deduplication ratio declared in the key.
 
 A key without ratios has the plain keystream, which neither compresses nor deduplicates. A key that
 ends in ``.z200``, ``.d400`` or ``.z200d400`` (hundredths, see ``keys``) uses the keystream in
@@ -27,7 +27,7 @@ VERSION: Final = "blocks-4096/1"
 """Version of the layout of shaped objects, recorded in the provenance of each run."""
 
 SHAPE_BLOCK: Final = 4096
-"""Bytes of one block; storage systems that deduplicate use 4 KiB or more."""
+"""Bytes of a block; storage systems that deduplicate use 4 KiB or more."""
 
 _BOTH_UP_TO: Final = 800
 _ADDED_BY_ZSTD: Final = 12
@@ -37,7 +37,7 @@ _ADDED_IN_STREAMS: Final = 3
 
 
 class Shaped(Keystream):
-    """The bytes of one object that compresses, or repeats itself, as its key declares.
+    """The bytes of an object that compresses, or repeats itself, as its key declares.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def trusted() -> Trusted:
 
 
 def doubt(path: Path, text: str) -> str:
-    """Return the reason why a file with this text is not trusted; empty if it is."""
+    """Return the reason for not trusting a file with this text; empty if it is trusted."""
     entry = trusted().get(_name(path))
     if entry is None:
         return "it is not trusted"

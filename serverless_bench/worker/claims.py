@@ -135,7 +135,7 @@ def get_claim(
 
 
 def leave_refusal(store: ObjectIO, run_id: str, key: RecordKey, reason: str) -> None:
-    """Write the reason why a launch could not be claimed in place of its record, if permitted."""
+    """If permitted, write a reason for not claiming a launch in place of its record."""
     refusal = json.dumps({"run_id": run_id, "refused": reason}).encode()
     with suppress(OperationError):
         store.put(record_name(key), refusal, timeout_s=_REFUSAL_S)

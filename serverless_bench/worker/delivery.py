@@ -1,4 +1,4 @@
-"""The worker's side of a queue: one delivery of one event.
+"""The worker's side of a queue: a delivery of an event.
 
 However the queue behaves, a launch transfers its bytes at most once, and a delivery that arrives
 too late does nothing.
@@ -48,7 +48,7 @@ def deliver(
     remaining_s: float | None = None,
     withdraw: Callable[[], object] | None = None,
 ) -> tuple[InvocationRecord | None, str]:
-    """Run one delivery of an event: claim the launch, run it, write the record.
+    """Run a delivery of an event: claim the launch, run it, write the record.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _claim(
 
 
 def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:
-    """Run one delivery as ``deliver`` does, and return a short summary for its caller.
+    """Run a delivery as ``deliver`` does, and return a short summary for its caller.
 
     For a probe's event, return the findings of ``worker.probe``.
     """
@@ -170,7 +170,7 @@ def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) 
 
 
 def answer_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> str:
-    """Run one delivery as ``handle_delivery`` does, and return its answer or error as JSON.
+    """Run a delivery as ``handle_delivery`` does, and return its answer or error as JSON.
 
     For an event that was not run, the answer has ``refused``, the reason, and ``permanent``:
     whether the next launch would fail in the same way.
@@ -183,7 +183,7 @@ def answer_delivery(event: Mapping[str, Any], remaining_s: float | None = None) 
 
 
 def why_refused(error: Exception) -> tuple[str, bool]:
-    """Return the reason why an event was not run, and whether the next launch would fail too."""
+    """Return the reason for not running an event, and whether the next launch would fail too."""
     failure = last_failure(error)
     name, text = type(failure).__name__, str(failure)
     reason = one_line(without_secrets(text if text.startswith(name) else f"{name}: {text}"))

@@ -19,7 +19,7 @@ process.note_birth(_BORN_NS, time.perf_counter_ns() - _BEGAN_NS)
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - defined by AWS
-    """Run one delivery; AWS Lambda calls this.
+    """Run a delivery; AWS Lambda calls this.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _SPEED_BYTES: Final = 4 * MIB
 
 
 def handle(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one invocation, JSON in and JSON out: the call that remote executors make.
+    """Run an invocation, JSON in and JSON out: the call that remote executors make.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def run_invocation(
     board: BoardWriter | None = None,
     refused: str | None = None,
 ) -> InvocationRecord:
-    """Perform all operations of one invocation and return the measurements.
+    """Perform all operations of an invocation and return the measurements.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def run_invocation(
     board
         Shows progress to the driver, if they share memory.
     refused
-        Reason why the operations must not run; None to run them.
+        Reason for not running the operations; None to run them.
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()

@@ -1,4 +1,4 @@
-"""Stopwatches of one attempt.
+"""Stopwatches of an attempt.
 
 ``Meter`` is the counterpart of ``clients.base.Exchange``: the client reports events, the meter
 reads the clock. Together with ``operation`` this is all code that reads a clock around I/O.
@@ -42,7 +42,7 @@ def unseen(moved: int, took_ns: int) -> None:
 
 
 class Meter:
-    """One attempt of one request.
+    """An attempt of a request.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def join_curves(curves: Sequence[list[Point]], start_ns: int) -> list[tuple[int,
 
 
 def _steps(curve: Sequence[Point], start_ns: int) -> list[tuple[int, int]]:
-    """Return the stretches of one curve, including those in which no byte moved."""
+    """Return the stretches of a curve, including those in which no byte moved."""
     steps = []
     rest_ns = last_ns = start_ns
     moved = 0

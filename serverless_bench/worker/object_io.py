@@ -114,7 +114,7 @@ class ObjectIO:
     def put(
         self, name: str, data: bytes, *, timeout_s: float | None = None, if_absent: bool = False
     ) -> None:
-        """Write one object; with ``if_absent``, an existing object gives an error with status 412.
+        """Write an object; with ``if_absent``, an existing object gives an error with status 412.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class ObjectIO:
         self._run("put", put, timeout_s)
 
     def get(self, name: str, *, most: int = MIB, timeout_s: float) -> bytes:
-        """Return one object of at most ``most`` bytes.
+        """Return an object of at most ``most`` bytes.
 
         Raises
         ------

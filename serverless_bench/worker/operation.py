@@ -1,4 +1,4 @@
-"""Perform one operation of any kind and measure its time, attempts and bytes.
+"""Perform an operation of any kind and measure its time, attempts and bytes.
 
 All preparation happens before the first clock read, so that a latency covers the storage library
 and the network but no work of sbench. Generating and comparing bytes cannot be moved out;
@@ -100,7 +100,7 @@ def _numbered(groups: Sequence[Sequence[N]]) -> tuple[N, ...]:
 def measure(
     context: OperationContext, clock: EpochClock
 ) -> tuple[MeasuredOperation, OperationResult]:
-    """Perform one operation; a failure is a measurement too.
+    """Perform an operation; a failure is a measurement too.
 
     Parameters
     ----------

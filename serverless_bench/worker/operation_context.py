@@ -41,7 +41,7 @@ class Performer:
 
 @dataclass(slots=True)
 class InvocationContext:
-    """State shared by the operations of one invocation."""
+    """State shared by the operations of an invocation."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     """Size in bytes by key, from head requests: the size cache of a pre-stat."""

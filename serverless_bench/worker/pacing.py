@@ -1,4 +1,4 @@
-"""Due times of the operations of one function, in an open loop. Reads no clock.
+"""Due times of the operations of a function, in an open loop. Reads no clock.
 
 All threads of a function share one schedule: any free thread takes the next instant. A busy thread
 therefore loses no instant, and instants not taken by the end are known: those operations were due
@@ -80,7 +80,7 @@ class _Poisson:
 
 
 class Schedule:
-    """The instants of one function; its threads may take them concurrently.
+    """The instants of a function; its threads may take them concurrently.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class ProbeSpec:
     number: int = 0
     """Number of the function within the job."""
     workload: str = ""
-    """Workload whose code has to be present; empty for none."""
+    """Workload that must be installed; empty for none."""
     target: Target | None = None
     """Location of the job's objects; None to skip it."""
     control: Target | None = None

@@ -1,4 +1,4 @@
-"""The retry policy, and the record of each attempt of one operation.
+"""The retry policy, and the record of each attempt of an operation.
 
 Retries are explicit. They are limited by number, or by time while the store throttles. Before each
 one is a pause: full jitter between 0 and ``min(20 s, 0.1 s * 2**n)``, or the store's
@@ -51,7 +51,7 @@ def drawn_wait_s(rng: random.Random, number: int) -> float:
 
 @dataclass(slots=True)
 class Retrier:
-    """Makes the attempts of one operation's requests, and keeps them all.
+    """Makes the attempts of an operation's requests, and keeps them all.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Retrier:
         request, part
             As in ``record.Attempt``.
         call
-            Makes one HTTP request through the client and reports it to the meter.
+            Makes an HTTP request through the client and reports it to the meter.
         wait_ns
             Pause that the caller made before it.
         once

@@ -1,4 +1,4 @@
-"""Run one invocation: its threads, their rounds, and the start of each operation."""
+"""Run an invocation: its threads, their rounds, and the start of each operation."""
 
 import gc
 import random
@@ -46,7 +46,7 @@ forget_clients: Final = _clients.forget
 
 @dataclass(slots=True, kw_only=True)
 class InvocationRunner:
-    """Performs the operations of one invocation, and keeps the measurements."""
+    """Performs the operations of an invocation, and keeps the measurements."""
 
     invocation: InvocationSpec
     clock: EpochClock
@@ -69,7 +69,7 @@ class InvocationRunner:
     _freed_ns: list[int] = field(default_factory=list)
     """Instants at which threads became free after the end."""
     _stopped: str | None = None
-    """Reason why all threads have to stop; None while they may continue."""
+    """Reason for stopping all threads; None while they may continue."""
     _stopped_ns: int | None = None
     """Instant of the stop."""
     _used_before_ns: int | None = None
@@ -186,7 +186,7 @@ class InvocationRunner:
         keep_data: bool = False,
         list_after: str = "",
     ) -> tuple[MeasuredOperation, OperationResult]:
-        """Perform one operation, keep the measurement, and return it with the result.
+        """Perform an operation, keep the measurement, and return it with the result.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ def seldom_collected() -> Iterator[None]:
 
 
 class Rounds:
-    """The operations of one thread, round by round.
+    """The operations of a thread, round by round.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Move one object or a range of it, in one piece or in parts, over one or more connections."""
+"""Move an object or a range of it, in one piece or in parts, over one or more connections."""
 
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _NO_SUCH_RANGE: Final = 416
 
 @dataclass(slots=True)
 class RangeSource:
-    """A range of a keystream as the body of one request."""
+    """A range of a keystream as the body of a request."""
 
     _keystream: ReadableAt
     _offset: int
@@ -42,7 +42,7 @@ class RangeSource:
 
 
 def put_object(context: OperationContext) -> OperationResult:
-    """Write one object.
+    """Write an object.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def put_object(context: OperationContext) -> OperationResult:
 
 
 def get_object(context: OperationContext) -> OperationResult:
-    """Read one object, or the range of it that the operation requests, and compare it.
+    """Read an object, or the range of it that the operation requests, and compare it.
 
     Raises
     ------

@@ -30,7 +30,7 @@ _MAX_TEXT: Final = 200
 
 
 class _RefusedError(Exception):
-    """The reason why a worker does not run the code."""
+    """A worker does not run the code; the message has the reason."""
 
 
 def allowed_here() -> AbstractContextManager[None]:

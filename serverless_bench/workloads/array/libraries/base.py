@@ -98,7 +98,7 @@ def features(array: ArraySpec) -> tuple[str, ...]:
 
 
 def unsupported(array: ArraySpec) -> str | None:
-    """Return the reason why the library cannot handle ``array``; None if it can.
+    """Return the reason for the library's rejection of ``array``; None if it is supported.
 
     Experiments print it in place of a result.
     """
