@@ -76,8 +76,8 @@ class Registry(Generic[T]):
 
         names = self.names()
         close = get_close_matches(name, names, n=1)
-        known = f"known {self.family}: {', '.join(names)}"
-        hint = f"did you mean {close[0]!r}? {known}" if close else known
+        choices = f"known {self.family}: {', '.join(names)}"
+        hint = f"did you mean {close[0]!r}? {choices}" if close else choices
         return PluginError(f"unknown {self.kind} {name!r}", hint=hint)
 
     def _external(self) -> dict[str, str]:

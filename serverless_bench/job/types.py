@@ -141,13 +141,13 @@ def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a
     if get_origin(annotation) is not tuple:
         # A plain type, or a union.
         if inner:
-            return any(_fits(each, value) for each in inner)
+            return any(_fits(member, value) for member in inner)
         is_number = annotation is bool or not isinstance(value, bool)
         return is_number and isinstance(value, _ALSO.get(annotation, (annotation,)))
     if not isinstance(value, tuple | list):
         return False
     if Ellipsis in inner:
-        return all(_fits(inner[0], each) for each in value)
+        return all(_fits(inner[0], item) for item in value)
     return len(value) == len(inner) and all(map(_fits, inner, value))
 
 

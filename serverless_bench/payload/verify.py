@@ -235,14 +235,14 @@ def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange
     if origin is None:
         return bad
     if origin.key_hash != keystream.key_hash:
-        found = FoundBytes.OTHER_OBJECT
+        kind = FoundBytes.OTHER_OBJECT
     elif origin.generation != keystream.generation:
-        found = FoundBytes.OTHER_GENERATION
+        kind = FoundBytes.OTHER_GENERATION
     else:
-        found = FoundBytes.OTHER_OFFSET
+        kind = FoundBytes.OTHER_OFFSET
     return replace(
         bad,
-        found=found,
+        found=kind,
         found_key_hash=f"{origin.key_hash:016x}",
         found_generation=origin.generation,
         found_offset=origin.offset,

@@ -66,7 +66,7 @@ class MeasuredOperation:
 
     @property
     def error(self) -> str | None:
-        """As in ``OperationRecord``."""
+        """Error code, as in ``OperationRecord``."""
         return self.row[ERROR]
 
     @property

@@ -111,5 +111,5 @@ def test_the_worst_stage_gives_the_exit_code(codes: list[int], code: int) -> Non
 def test_stages_have_an_end(tmp_path: Path) -> None:
     stages = "".join(f'[[stages]]\nname = "s{n}"\nkind = "cleanup"\n' for n in range(201))
     (tmp_path / "job.toml").write_text(f'name = "j"\n{stages}')
-    with pytest.raises(UsageError, match=r"there are 201 .*at most 200 go"):
+    with pytest.raises(UsageError, match=r"there are 201 .*at most 200 allowed"):
         load_job_file(tmp_path / "job.toml")
