@@ -48,7 +48,7 @@ class MemorySink:
         """
         end = offset + len(data)
         if self._most is not None and end > self._most:
-            raise TooLong(f"the response is larger than {format_size(self._most)}")
+            raise TooLong(f"the response has more than {format_size(self._most)}")
         with self._lock:
             if end > len(self.data):
                 self.data.extend(bytes(end - len(self.data)))

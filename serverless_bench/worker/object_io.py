@@ -54,7 +54,7 @@ def pages(list_after: Callable[[str], tuple[list[str], bool]]) -> Iterator[list[
             return
         after = names[-1]
         if after in last_names:
-            raise BadResponse("the store keeps listing the same keys", status=200)
+            raise BadResponse("the store lists the same keys repeatedly", status=200)
         last_names.add(after)
     raise BadResponse(f"the store lists more than {MOST_PAGES} pages", status=200)
 
