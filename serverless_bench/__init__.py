@@ -1,46 +1,46 @@
 """Measure what throughput many serverless functions really get from object storage.
 
-What a Python user needs stands here: ``help(serverless_bench)`` lists it, docs/reference.md
-shows each name with an example::
+This is the API for Python users: ``help(serverless_bench)`` lists it, and docs/reference.md shows
+each name with an example::
 
-    JobSpec, Target, Transfer, Load, ArraySpec    what to do, where and how; checked when made
-    plan                                          what it would do and cost
-    simulate                                      a run of what a model says     Run
-    run_job, resume_job                           do it                       Run
+    JobSpec, Target, Transfer, Load, ArraySpec    a job; checked on creation
+    plan                                          operations and cost of a job
+    simulate                                      a run according to a model    Run
+    run_job, resume_job                           run a job                     Run
     Display, RunProgress                          watch it, or end it
-    load_run                                      a saved run                 Run
-    summarize, timeline                           totals, bytes over time     Summary, Timeline
-    compare                                       is B faster than A          RunComparison
-    check                                         what cannot be              CheckedRun
-    ab                                            two jobs in turns           RunComparison
-    scale                                         more and more functions     ScaleFit
-    limit                                         how much is too much        Limit
-    history_add, history_check                    is it as fast as it was     HistoryCheck
+    load_run                                      a saved run                   Run
+    summarize, timeline                           totals, bytes over time       Summary, Timeline
+    compare                                       is B faster than A            RunComparison
+    check                                         impossible measurements       CheckedRun
+    ab                                            two jobs in turns             RunComparison
+    scale                                         more and more functions       ScaleFit
+    limit                                         highest sustainable load      Limit
+    history_add, history_check                    is it as fast as before       HistoryCheck
     history_check_in_turns                        the same, old and new in turns
     render, export                                results as text, runs for other tools
-    clean                                         delete what a run wrote     Cleaned
+    clean                                         delete the objects of a run   Cleaned
 
-Data flows through the rooms (folders) in this order, and comes back the same way::
+Data flows through the rooms (folders) in this order, and back in reverse::
 
-    job         what is asked for: a checked specification      JobSpec
+    job         the request: a checked specification            JobSpec
     driver      one run from the user's side; it makes one value per function call
-    executors   where functions run
-    worker      what runs in a function                         InvocationRecord
-    workloads   which operations it performs, with one of the clients or arrays
+    executors   run the functions
+    worker      code that runs in a function                    InvocationRecord
+    workloads   operations to perform, with one of the clients or arrays
     payload     the bytes that are written, and verified
     rundir      a run on disk, crash-safe                       Run
-    analysis    a run to figures: pure, offline                 Summary
-    reporters, formats                                          figures to text, pictures, files
+    analysis    statistics of a run: pure, offline              Summary
+    reporters, formats                                          statistics to text, pictures, files
     aws         account, stack, cost
-    series      a job again and again
+    series      repeated jobs
     history     runs recorded in git, and verdicts over them
 
 ``stores`` has a store that starts on this machine, ``testing`` the contract suites for plugins,
-``cli`` the commands. Two wings use all of this and are imported by none of it: ``lab``, servers
-and models to try jobs against, and ``studies``, published studies run again.
+``cli`` the commands. Two wings use all of this and are not imported by any of it: ``lab``, servers
+and models to test jobs with, and ``studies``, reproductions of published studies.
 
-The public names load what they need when they are first used: a function that
-imports ``serverless_bench.worker.invocation`` must not pay for NumPy.
+The public names are loaded on first use: a function that imports
+``serverless_bench.worker.invocation`` must not pay for NumPy.
 """
 
 from importlib import import_module
@@ -131,7 +131,7 @@ _PUBLIC = {
     "timeline": "analysis.timeline",
 }
 _DISPLAYED = {"analysis.run_comparison", "analysis.summary", "series.turns"}
-"""Modules whose results ``print`` and notebooks show as reporters do."""
+"""Modules whose results ``print`` and notebooks show in the form of the reporters."""
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
 
@@ -143,7 +143,7 @@ def __getattr__(name: str) -> object:
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if room in _DISPLAYED:
-        # Reporters tell the analysis how its results are shown.
+        # Reporters register the display of the analysis results.
         import_module(f"{__name__}.reporters.render")
     return getattr(import_module(f"{__name__}.{room}"), name)
 

@@ -1,4 +1,4 @@
-"""The one place that reads a clock, and does things by it."""
+"""The only module that reads a clock, with functions that depend on it."""
 
 import threading
 import time
@@ -9,21 +9,21 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 monotonic_ns = time.perf_counter_ns
-"""Nanoseconds of a clock that never steps; only differences mean anything."""
+"""Nanoseconds of a clock that never steps; only differences are meaningful."""
 
 wall_ns = time.time_ns
-"""Nanoseconds since the Unix epoch, as this machine believes."""
+"""Nanoseconds since the Unix epoch, according to this machine."""
 
 sleep = time.sleep
 
 
 _DATE_CHARACTERS = 64
 _SUSPENDED_NS: Final = 2_000_000_000
-"""How far the wall clock has to be ahead to show a suspension: NTP sets smaller errors right."""
+"""Lead of the wall clock that indicates a suspension: NTP corrects smaller errors."""
 
 
 class Clock(Protocol):
-    """Something that tells the time; tests bring their own."""
+    """A source of time; tests use their implementations."""
 
     def now_ns(self) -> int:
         """Return nanoseconds since the Unix epoch."""
@@ -32,14 +32,14 @@ class Clock(Protocol):
 class EpochClock:
     """Wall-clock origin, monotonic progress.
 
-    The wall clock is read once, when the clock is made. Later instants add elapsed
-    monotonic time, so a clock step in the middle of an upload cannot make a latency
-    negative. Vegeta does the same (lib/attack.go:550-554).
+    The wall clock is read once, on creation. Later instants add elapsed monotonic time, so a clock
+    step in the middle of an upload cannot make a latency negative. Vegeta does the same
+    (lib/attack.go:550-554).
     """
 
     def __init__(self) -> None:
         self.origin_ns = wall_ns() - monotonic_ns()
-        """Add it to ``monotonic_ns()`` to get nanoseconds since the epoch."""
+        """Offset from ``monotonic_ns()`` to nanoseconds since the epoch."""
 
     def now_ns(self) -> int:
         """Return nanoseconds since the Unix epoch."""
@@ -47,23 +47,23 @@ class EpochClock:
 
 
 class WakingClock(EpochClock):
-    """An epoch clock that is right again after the machine was suspended.
+    """An epoch clock that stays correct when the machine is suspended.
 
-    Monotonic clocks of Linux and macOS stand still in a suspension, and so do all clocks of a
-    virtual machine that is paused. The wall clock is set afterwards: where it has got ahead, it is
-    believed. A wall clock that somebody sets ahead looks the same. Threads may share it.
+    Monotonic clocks of Linux and macOS stop during a suspension, and so do all clocks of a paused
+    virtual machine. The wall clock is corrected afterwards: once it is ahead, this clock follows
+    it. A wall clock set ahead by a user looks the same. Threads may share it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.suspensions: list[tuple[int, int]] = []
-        """Beginning and end of each suspension, in order; who has noted them takes them off."""
+        """Start and end of each suspension, in order; readers remove them once noted."""
         self._anchoring = threading.Lock()
 
     def now_ns(self) -> int:
-        """Return nanoseconds since the Unix epoch, suspensions included."""
+        """Return nanoseconds since the Unix epoch, including suspensions."""
         with self._anchoring:
-            # The wall clock first: what passes between two readings makes it less, and not more.
+            # Read the wall clock first: the time between both reads then reduces the difference.
             behind_ns = wall_ns() - (now_ns := super().now_ns())
             if behind_ns > _SUSPENDED_NS:
                 self.origin_ns += behind_ns
@@ -78,33 +78,33 @@ def utc_stamp(ns: int | None = None, *, separators: bool = False) -> str:
 
 
 def iso_date_s(text: str) -> float | None:
-    """Return the seconds since the epoch of ``2026-11-21T10:54:02Z``; None of anything else."""
+    """Return the seconds since the epoch of ``2026-11-21T10:54:02Z``; None for invalid text."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (OverflowError, ValueError):
         return None
 
 
-# Responses of one second have one date.
+# All responses within a second have the same date.
 @lru_cache(maxsize=8)
 def http_date_s(text: str | None) -> int | None:
-    """Return the seconds since the epoch that a ``Date`` header names; None if it names none."""
+    """Return the seconds since the epoch of a ``Date`` header; None if it is invalid."""
     if text is None or len(text) > _DATE_CHARACTERS:
         return None
-    # It brings sockets and more, which a command that looks at a clock can do without.
+    # This imports sockets and more, which commands that only read a clock do not need.
     from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415
 
     try:
         fields = parsedate_tz(text)
         return None if fields is None else mktime_tz(fields)
     except (IndexError, OverflowError, ValueError):
-        # Of years, hours and zones that there are not.
+        # Years, hours or zones that do not exist.
         return None
 
 
 @contextmanager
 def repeated(do: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
-    """Call something every so many seconds, in a thread of its own, as long as the block lasts."""
+    """Call a function periodically, in a separate thread, for the duration of the block."""
     over = threading.Event()
 
     def run() -> None:

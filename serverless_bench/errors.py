@@ -1,34 +1,34 @@
-"""Every error this package raises, and the exit code that each one ends a command with.
+"""All errors that this package raises, and their exit codes.
 
 ::
 
-    SbenchError                 1   a bug, or an error with no better name
+    SbenchError                 1   a bug, or an error without a specific class
     ├── UsageError              2   a flag, a job or a key file is wrong
     ├── PluginError             3   unknown plugin, or the library it needs is missing
     ├── ExecutorError           4   no function could be started
-    ├── StoreError              5   the store cannot be reached or refuses us
+    ├── StoreError              5   the store is unreachable or denies access
     ├── ArchiveError            8   a run directory cannot be read or written
     ├── CostError              12   a job costs more than --max-cost
     └── OperationError              one attempt of one storage request failed
         ├── NotFound            the object or the bucket does not exist
         ├── AccessDenied        the credentials are missing, wrong or not allowed to
-        ├── Throttled           the store asked us to slow down (503, 429)
+        ├── Throttled           the store requests a lower rate (503, 429)
         ├── ServerFault         the store failed (500, 502, 504)
-        ├── BadRequest          the store refuses the request for another reason
-        ├── WrongRegion         the bucket lives elsewhere; says where
+        ├── BadRequest          the store rejects the request for another reason
+        ├── WrongRegion         the bucket is in another region, given in the error
         ├── ConnectionLost      refused, reset or closed before the end
         ├── TimedOut            no byte moved for longer than the timeout
-        ├── DeadlineExceeded    the function ran out of its own time
-        ├── BadResponse         an answer that is not S3
+        ├── DeadlineExceeded    the function reached its deadline
+        ├── BadResponse         a response that is not S3
         └── Corrupt             other bytes than were written
 
-Exit codes 6 (functions failed or lost), 7 (corrupt data) and 130 (interrupted) belong
-to runs that ended and have a report; see ``Summary.exit_code``. What the machine itself is
-short of (disk, open files, memory, processes) is no bug either; see ``shortage``.
+Exit codes 6 (functions failed or lost), 7 (corrupt data) and 130 (interrupted) belong to runs that
+finished and have a report; see ``Summary.exit_code``. A shortage of the machine (disk, open files,
+memory, processes) is not a bug either; see ``shortage``.
 
-On the control path errors are raised and end the command. On the measured path they
-are data: ``body`` turns every ``OperationError`` into a row, because a store that
-answers 503 is a result.
+On the control path errors are raised and end the command. On the measured path they are data:
+``body`` records each ``OperationError`` in a row, because a store that responds with 503 is a
+result.
 """
 
 import errno
@@ -37,15 +37,15 @@ import re
 from typing import ClassVar, Final
 
 INCOMPLETE: Final = 6
-"""Exit code of a run of which functions failed or were lost; all else is in its report."""
+"""Exit code of a run with failed or lost functions; the report has the details."""
 CORRUPT: Final = 7
 """Exit code of a run that read other data than was written, or lost a write."""
 WITHHELD: Final = 11
-"""Exit code of a run whose records contradict themselves, or what is possible."""
+"""Exit code of a run with records that contradict each other or are impossible."""
 INTERRUPTED: Final = 130
 """Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
 OUTPUT_UNREAD: Final = 141
-"""Exit code of a program whose output nobody reads any more (128 + SIGPIPE)."""
+"""Exit code of a program after its output pipe was closed (128 + SIGPIPE)."""
 CLOUD_SECRETS: Final = (
     "AZURE_CLIENT_SECRET",
     "AZURE_STORAGE_ACCESS_KEY",
@@ -60,7 +60,7 @@ CLOUD_SECRETS: Final = (
     "GOOGLE_BEARER_TOKEN",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
-"""Variables of other clouds' libraries and tools that say what nobody may read."""
+"""Variables with secrets of other clouds' libraries and tools."""
 _VARIABLES: Final = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -72,30 +72,30 @@ _CREDENTIALS: Final = (
     r"(?i)\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=x-amz-security-token)\W{1,3}[^\s,;<&\"']+"
     r"|(?<=\bsig=)[^\s,;<&\"']+|(?<=\bbearer )[\w.~+/-]{8,}=*"
 )
-"""Ids of keys (IAM user guide, "Unique identifiers"), what headers of a request had, and what
-signs a URL of Azure's."""
+"""Ids of keys (IAM user guide, "Unique identifiers"), tokens in headers of requests, and signatures
+in URLs of Azure."""
 _LEAST: Final = 8
-"""Characters; what is shorter is nobody's credential, but may be a word."""
+"""Shortest credential, in characters; a shorter value may be a normal word."""
 
 
 def without_secrets(text: str) -> str:
-    """Return a text from a store or a library without our credentials.
+    """Return a text from a store or a library without the user's credentials.
 
-    Those of the environment go wherever they stand: a store may say again what it was told.
+    Credentials of the environment are removed anywhere in the text: a store may echo a request.
     """
     for value in filter(None, map(os.environ.get, _VARIABLES)):
         if len(value) >= _LEAST:
             text = text.replace(value, "***")
-    # It is compiled when there is an error, and not in each command.
+    # Compiled only when there is an error, not in each command.
     return re.sub(_CREDENTIALS, "***", text)
 
 
 _MOST_CHARACTERS: Final = 500
-"""Of what a store says; it may go on for ever."""
+"""Most characters of a store's message, which may be unlimited."""
 
 
 class SbenchError(Exception):
-    """Base class; ``hint`` says what to do next, ``exit_code`` ends the command.
+    """Base class; ``hint`` suggests the next step, ``exit_code`` ends the command.
 
     Examples
     --------
@@ -116,15 +116,15 @@ class SbenchError(Exception):
 class UsageError(SbenchError):
     """A flag, a setting, a job or a key file is wrong.
 
-    Names of settings stand in backquotes, in the message and in the hint; the command line
-    shows flags in their place.
+    Names of settings are in backquotes, in the message and in the hint; the command line replaces
+    them by flags.
 
     Parameters
     ----------
     message, hint
         As in ``SbenchError``.
     field
-        The setting, or the field of a specification, that is wrong; empty if there is no one.
+        The invalid setting, or field of a specification; empty if there is none.
     """
 
     exit_code = 2
@@ -141,7 +141,7 @@ class PluginError(SbenchError):
 
 
 class ExecutorError(SbenchError):
-    """The executor failed as a whole: no function could be started."""
+    """The executor failed completely: no function could be started."""
 
     exit_code = 4
 
@@ -159,26 +159,26 @@ class ArchiveError(SbenchError):
 
 
 class CostError(SbenchError):
-    """A job would cost more than the user allows, or has come to do so."""
+    """A job costs, or would cost, more than the user allows."""
 
     exit_code = 12
 
 
 class OperationError(SbenchError):
-    """One try of one storage request failed.
+    """One attempt of one storage request failed.
 
     Parameters
     ----------
     message
-        What happened; credentials of ours are left out.
+        Description of the failure; credentials are removed.
     status
-        HTTP status; None when there was no answer.
+        HTTP status; None when there was no response.
     hint
         As in ``SbenchError``.
     """
 
     code: ClassVar[str] = "error"
-    """The word that goes into records."""
+    """Code of the error in records."""
     retryable: ClassVar[bool] = False
     """Whether the same request may succeed a moment later."""
 
@@ -200,7 +200,7 @@ class AccessDenied(OperationError):
 
 
 class Throttled(OperationError):
-    """The store asked us to slow down (S3 ``SlowDown``, HTTP 503 or 429)."""
+    """The store requests a lower rate (S3 ``SlowDown``, HTTP 503 or 429)."""
 
     code = "throttled"
     retryable = True
@@ -210,7 +210,7 @@ class Throttled(OperationError):
     ) -> None:
         super().__init__(message, status=status)
         self.retry_after_s = retry_after_s
-        """The store's ``Retry-After`` header; None when it sent none."""
+        """The store's ``Retry-After`` header; None without the header."""
 
 
 class ServerFault(OperationError):
@@ -221,22 +221,22 @@ class ServerFault(OperationError):
 
 
 class BadRequest(OperationError):
-    """The store refuses the request for a reason that has no class of its own."""
+    """The store rejects the request for a reason without a specific class."""
 
     code = "bad_request"
 
 
 class WrongRegion(OperationError):
-    """The bucket lives elsewhere.
+    """The bucket is in another region.
 
     Parameters
     ----------
     message, status
         As in ``OperationError``.
     region
-        Where the store says that the bucket lives; None when it did not say.
+        Region of the bucket according to the store; None if unknown.
     endpoint
-        ``scheme://host`` of the ``Location`` header; None when there was none.
+        ``scheme://host`` of the ``Location`` header; None without the header.
     """
 
     code = "wrong_region"
@@ -256,7 +256,7 @@ class WrongRegion(OperationError):
 
 
 class ConnectionLost(OperationError):
-    """The connection was refused, reset or closed before the end of the answer."""
+    """The connection was refused, reset or closed before the end of the response."""
 
     code = "connection_lost"
     retryable = True
@@ -270,18 +270,18 @@ class TimedOut(OperationError):
 
 
 class DeadlineExceeded(OperationError):
-    """The function ran out of its own time in the middle of a request."""
+    """The function reached its deadline in the middle of a request."""
 
     code = "deadline"
 
 
 def last_failure(error: BaseException) -> BaseException:
-    """Return the failure of the last attempt where no time was left for another, else the error."""
+    """Return the last attempt's failure if no time was left for a retry, else the error itself."""
     return (isinstance(error, DeadlineExceeded) and error.__cause__) or error
 
 
 class BadResponse(OperationError):
-    """The answer is not one that S3 gives."""
+    """The response is not valid S3."""
 
     code = "bad_response"
     retryable = True
@@ -294,11 +294,11 @@ class Corrupt(OperationError):
 
 
 def one_line(text: str) -> str:
-    """Return the words of a store, or of a library, as one line that can be shown."""
+    """Return a message of a store, or of a library, as one printable line."""
     if len(text) <= _MOST_CHARACTERS and text.isprintable():
         return text
-    shown = text[:_MOST_CHARACTERS]
-    return "".join(each if each.isprintable() else " " for each in shown)
+    start = text[:_MOST_CHARACTERS]
+    return "".join(char if char.isprintable() else " " for char in start)
 
 
 _DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
@@ -307,17 +307,17 @@ _MEMORY: Final = frozenset({errno.ENOMEM, errno.EAGAIN})
 
 
 def shortage(cause: BaseException) -> SbenchError | None:
-    """Return the error that stands for something this machine has too little of.
+    """Return an error for a resource that this machine has run out of.
 
     Parameters
     ----------
     cause
-        What Python raised.
+        Exception raised by Python.
 
     Returns
     -------
     SbenchError or None
-        None if it is something else.
+        None for other exceptions.
 
     Examples
     --------
@@ -326,14 +326,14 @@ def shortage(cause: BaseException) -> SbenchError | None:
     """
     number = cause.errno if isinstance(cause, OSError) else None
     if isinstance(cause, OSError) and number in _DISK:
-        what = "the output" if cause.filename is None else cause.filename
-        return ArchiveError(f"cannot write {what}: {cause.strerror}", hint="make room")
+        path = "the output" if cause.filename is None else cause.filename
+        return ArchiveError(f"cannot write {path}: {cause.strerror}", hint="free some disk space")
     if number in _FILES:
         return ExecutorError(
             "too many open files for the limit of this process",
             hint="raise it with `ulimit -n`, or lower `concurrency`",
         )
-    # Threads, and the loader of libraries, say it in words alone.
+    # Threads, and the loader of libraries, give the reason only in the message.
     thread = isinstance(cause, RuntimeError) and str(cause).startswith("can't start new thread")
     library = isinstance(cause, ImportError) and "failed to map segment" in str(cause)
     if thread or library or number in _MEMORY or isinstance(cause, MemoryError):

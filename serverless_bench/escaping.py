@@ -1,10 +1,9 @@
-"""What comes from elsewhere, as each medium shows it: one function per medium.
+"""Escaping of external text: one function per output medium.
 
-Keys, names, endpoints, errors of stores and paths may be somebody else's words. On a
-terminal an escape moves the cursor, renames the window or hides what was printed; U+202E
-turns the order of letters round; in Markdown and HTML a text becomes a table, a link or a
-script; in a spreadsheet a cell becomes a formula. Data for programs, JSON above all, stay
-what they are.
+Keys, names, endpoints, errors of stores and paths may come from other people. On a terminal an
+escape sequence moves the cursor, renames the window or hides earlier output; U+202E reverses the
+order of letters; in Markdown and HTML a text becomes a table, a link or a script; in a spreadsheet
+a cell becomes a formula. Data for programs, JSON in particular, is not changed.
 """
 
 import re
@@ -15,7 +14,7 @@ T = TypeVar("T")
 
 _INLINE: Final = re.compile(
     r"""
-    [\\`*|]                             # code, emphasis, table cells, and what escapes them
+    [\\`*|]                             # code, emphasis, table cells, and the escape character
     | <(?=[A-Za-z/!?])                  # HTML and automatic links
     | &(?=\#?\w+;)                      # entities
     | \](?=[(\[:])                      # links and images
@@ -25,17 +24,17 @@ _INLINE: Final = re.compile(
     re.VERBOSE,
 )
 _BLOCK: Final = re.compile(r"^(?:#|>|[+-](?=\s)|[=-](?=[=-])|\d{1,9}(?=[.)]\s))")
-"""Headings, quotes, rules and lists, which are in no table."""
+"""Headings, quotes, rules and lists, which do not occur in tables."""
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet takes for the begin of a formula (OWASP, "CSV Injection"), with the full
-widths of the same; tabs and line ends are escaped before."""
+"""Characters that start a formula in a spreadsheet (OWASP, "CSV Injection"), with their full-width
+forms; tabs and line ends are already escaped."""
 
 
 def for_terminal(text: str) -> str:
-    r"""Return a line of text without anything that a terminal would obey.
+    r"""Return a line of text without characters that control a terminal.
 
-    What cannot be printed is written as Python writes it: control characters, line ends,
-    marks that change the direction of text, halves of surrogate pairs.
+    Unprintable characters are written as in Python: control characters, line ends, marks that
+    change the direction of text, halves of surrogate pairs.
 
     Examples
     --------
@@ -44,11 +43,11 @@ def for_terminal(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def for_markdown(text: str) -> str:
-    r"""Return a paragraph of Markdown that shows a line of text as it is.
+    r"""Return a paragraph of Markdown that shows a line of text unchanged.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def for_markdown(text: str) -> str:
 
 
 def for_markdown_row(cells: Iterable[str]) -> str:
-    r"""Return a row of a table in Markdown, with cells that show what they are.
+    r"""Return a row of a table in Markdown, with cells that show the texts unchanged.
 
     Examples
     --------
@@ -70,14 +69,14 @@ def for_markdown_row(cells: Iterable[str]) -> str:
 
 
 def for_html(text: str) -> str:
-    """Return a line of text that HTML shows as it is."""
-    from html import escape  # noqa: PLC0415 - commands that write HTML are few
+    """Return HTML that shows a line of text unchanged."""
+    from html import escape  # noqa: PLC0415 - few commands write HTML
 
     return escape(for_terminal(text))
 
 
 def for_cell(value: T) -> T | str:
-    """Return a cell of a CSV table that no spreadsheet takes for a formula; numbers stay numbers.
+    """Return a CSV cell that a spreadsheet does not take for a formula; numbers stay numbers.
 
     Examples
     --------
@@ -87,12 +86,12 @@ def for_cell(value: T) -> T | str:
     if not isinstance(value, str):
         return value
     text = for_terminal(value)
-    # Some spreadsheets leave out blanks that a cell begins with.
+    # Some spreadsheets ignore leading blanks of a cell.
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
 def for_json(text: str) -> str:
-    r"""Return a JSON document that means the same, and that a terminal only shows.
+    r"""Return an equivalent JSON document that is safe to show on a terminal.
 
     Examples
     --------
@@ -101,37 +100,37 @@ def for_json(text: str) -> str:
     """
     if text.isprintable():
         return text
-    # Below U+0020 nothing can stand in a text of JSON, and line ends between values stay.
-    return "".join(one if one.isprintable() or one < " " else _json_escaped(one) for one in text)
+    # JSON texts cannot contain characters below U+0020; line ends between values are kept.
+    return "".join(c if c.isprintable() or c < " " else _json_escaped(c) for c in text)
 
 
 def for_toml(value: object) -> str:
-    """Return a text, or a list of texts, as TOML writes it with characters that can be printed."""
+    """Return a text, or a list of texts, in TOML, with printable characters only."""
     import json  # noqa: PLC0415 - as above
 
-    # All else in JSON is TOML.
+    # The rest of the JSON syntax is valid TOML.
     text = json.dumps(value, ensure_ascii=False)
-    return "".join(one if one.isprintable() else _toml_escaped(one) for one in text)
+    return "".join(char if char.isprintable() else _toml_escaped(char) for char in text)
 
 
 def _inline(text: str) -> str:
     return _INLINE.sub(r"\\\g<0>", for_terminal(text))
 
 
-def _escaped(one: str) -> str:
-    return one.encode("unicode_escape", "surrogatepass").decode()
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape", "surrogatepass").decode()
 
 
-def _toml_escaped(one: str) -> str:
-    # TOML has no halves of surrogate pairs.
-    return "\\ufffd" if "\ud800" <= one <= "\udfff" else f"\\U{ord(one):08x}"
+def _toml_escaped(char: str) -> str:
+    # TOML has no surrogates.
+    return "\\ufffd" if "\ud800" <= char <= "\udfff" else f"\\U{ord(char):08x}"
 
 
-def _json_escaped(one: str) -> str:
-    data = one.encode("utf-16-be", "surrogatepass")
+def _json_escaped(char: str) -> str:
+    data = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
 
 
-def _backslashed(found: re.Match[str]) -> str:
-    # Of a list's number it is the dot that makes it one.
-    return f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}"
+def _backslashed(match: re.Match[str]) -> str:
+    # The number of a list item needs the backslash before the dot.
+    return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"

@@ -1,8 +1,8 @@
-"""Colours of everything that sbench draws, on a light ground and on a dark one.
+"""Colours of all drawings of sbench, on a light and on a dark background.
 
-They are told apart with each of the three kinds of colour blindness, stand at least 3 to 1
-against their ground, and those that share a picture differ in a grey print, or have a mark of
-their own as well. ``tests/unit/reporters/test_palette.py`` computes that.
+They are distinguishable with each of the three types of colour blindness, have a contrast of at
+least 3 to 1 with the background, and those in the same picture differ in a grey print, or also have
+different markers. ``tests/unit/reporters/test_palette.py`` checks that.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 HUES: Final[Mapping[str, str]] = {
-    # What writes is green, what reads is blue.
+    # Writes are green, reads are blue.
     "put": "green",
     "get": "blue",
     "get_range": "sky",
@@ -28,7 +28,7 @@ HUES: Final[Mapping[str, str]] = {
     "append": "purple",
     "observe": "blue",
 }
-"""The hue of each kind of operation, in every picture; a workload says its own."""
+"""Hue of each kind of operation, in all pictures; a workload declares its hue separately."""
 SHAPES: Final[Mapping[str, str]] = {
     "put": "circle",
     "get": "square",
@@ -47,27 +47,27 @@ SHAPES: Final[Mapping[str, str]] = {
     "append": "diamond",
     "observe": "square",
 }
-"""The mark of each kind of operation: kinds of one picture differ in a grey print, too."""
+"""Marker of each kind of operation; markers in the same picture also differ in a grey print."""
 
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The colours on one ground, each as #rrggbb."""
+    """The colours on one background, each as #rrggbb."""
 
     surface: str
-    """The ground."""
+    """The background."""
     ink: str
-    """Words, and lines that stand for all kinds together."""
+    """Text, and lines for all kinds together."""
     muted: str
-    """Words beside the matter: ticks, axes, notes."""
+    """Secondary text: ticks, axes, notes."""
     grid: str
     failed: str
-    """What failed, was throttled or was lost; nothing else is red."""
+    """Failed, throttled or lost; no other colour is red."""
     hues: Mapping[str, str]
-    """By the names in ``HUES``."""
+    """Colours by the names in ``HUES``."""
 
     def of(self, kind: str) -> str:
-        """Return the colour of a kind of operation; grey if it is none."""
+        """Return the colour of a kind of operation; grey for any other text."""
         return self.hues[HUES.get(kind, "grey")]
 
 

@@ -1,8 +1,8 @@
-"""Find a plugin by name and import nothing but that one.
+"""Find a plugin by name and import only that plugin.
 
-Every family (clients, workloads, executors, reporters, ...) has a registry of strings,
-``name -> "module:attribute"``. Other packages add theirs through the entry point group
-``serverless_bench.FAMILY``; they cannot replace a built-in.
+Each family (clients, workloads, executors, reporters, ...) has a registry of strings, ``name ->
+"module:attribute"``. Other packages add plugins through the entry point group
+``serverless_bench.FAMILY``; they cannot replace a built-in plugin.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The plugins of one family; iterating gives the names of the built-in ones.
+    """The plugins of one family; iterating gives the names of the built-in plugins.
 
     Parameters
     ----------
     family
-        Its name, in the plural.
+        Name of the family, in the plural.
     builtin
-        By name, ``"module:attribute"``.
+        ``"module:attribute"`` by name.
     """
 
     def __init__(self, family: str, builtin: Mapping[str, str]) -> None:
@@ -41,14 +41,14 @@ class Registry(Generic[T]):
         return len(self.builtin)
 
     def load(self, name: str) -> T:
-        """Return the plugin called ``name``, importing only that one.
+        """Return the plugin called ``name``, importing only that plugin.
 
         Raises
         ------
         PluginError
             If the name is unknown, two packages claim it, or its library is not installed.
         """
-        # Built-ins first: looking at entry points takes 20-60 ms, a cold start is billed.
+        # Built-ins first: reading entry points takes 20-60 ms, and a cold start is billed.
         value = self.builtin.get(name) or self._external().get(name)
         if value is None:
             raise self._unknown(name)
@@ -57,18 +57,18 @@ class Registry(Generic[T]):
             return cast("T", getattr(import_module(module_name), attribute))
 
     def check(self, name: str) -> None:
-        """Refuse a name that nobody has; nothing is imported.
+        """Check that a name is known, without imports.
 
         Raises
         ------
         PluginError
-            If the name is unknown; the hint lists those that are known.
+            If the name is unknown; the hint lists the known names.
         """
         if name not in self.builtin and name not in self._external():
             raise self._unknown(name)
 
     def names(self) -> list[str]:
-        """Return every name that a user may type, sorted."""
+        """Return all names that a user may type, sorted."""
         return sorted({*self.builtin, *self._external()})
 
     def _unknown(self, name: str) -> PluginError:
@@ -76,50 +76,50 @@ class Registry(Generic[T]):
 
         names = self.names()
         close = get_close_matches(name, names, n=1)
-        known = f"known {self.family}: {', '.join(names)}"
-        hint = f"did you mean {close[0]!r}? {known}" if close else known
+        choices = f"known {self.family}: {', '.join(names)}"
+        hint = f"did you mean {close[0]!r}? {choices}" if close else choices
         return PluginError(f"unknown {self.kind} {name!r}", hint=hint)
 
     def _external(self) -> dict[str, str]:
         from importlib.metadata import entry_points  # noqa: PLC0415 - slow, see load
 
-        found: dict[str, str] = {}
+        plugins: dict[str, str] = {}
         for entry in entry_points(group=f"serverless_bench.{self.family}"):
-            if entry.name in self.builtin or found.get(entry.name, entry.value) != entry.value:
+            if entry.name in self.builtin or plugins.get(entry.name, entry.value) != entry.value:
                 raise PluginError(
                     f"two packages provide {self.kind} {entry.name!r}",
                     hint=f"uninstall or rename the one at {entry.value}",
                 )
-            found[entry.name] = entry.value
-        return found
+            plugins[entry.name] = entry.value
+        return plugins
 
 
 TOOLS: Registry[Any] = Registry("tools", {})
-"""Tools that flags of the core use and other packages bring; the wing ``lab`` has
+"""Tools from other packages for flags of the core. The wing ``lab`` provides
 
 ``audit``
-    holds a run against what the store saw of it;
+    compares a run with the requests that the store logged;
 ``check-ceiling``, ``measure-ceiling``
-    run a job against a store that keeps nothing;
+    run a job against a store that discards all objects;
 ``loopback``
     starts that store;
 ``simulation``
-    makes a run directory of what a command would do, by a model.
+    generates a run directory for a command from a model.
 """
 
 
 @contextmanager
 def extra(name: str, what: str, *, otherwise: str = "") -> Iterator[None]:
-    """Have an import in this block that fails name the extra to install.
+    """Name the extra to install when an import in the block fails.
 
     Parameters
     ----------
     name
-        Of the extra.
+        Name of the extra.
     what
-        What needs it.
+        Feature that needs it.
     otherwise
-        What else the user may do, for the end of the hint.
+        Alternative for the user, appended to the hint.
 
     Raises
     ------

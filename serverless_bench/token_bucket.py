@@ -1,4 +1,4 @@
-"""A token bucket: so much at once, so much per second in the long run."""
+"""A token bucket: allows a burst, and a limited rate in the long run."""
 
 import math
 import threading
@@ -7,16 +7,16 @@ from serverless_bench.units import NS_PER_S
 
 
 class TokenBucket:
-    """Holds up to ``burst`` tokens, which come back at a rate; threads may share it.
+    """Holds up to ``burst`` tokens, refilled at a rate; threads may share it.
 
     Parameters
     ----------
     per_s
-        Tokens per second; None fills it at once.
+        Tokens per second; None refills it immediately.
     burst
-        Tokens at first, and at most.
+        Initial and largest number of tokens.
     now_ns
-        The present instant; nothing here reads a clock.
+        The current instant; the bucket never reads a clock.
     """
 
     def __init__(self, per_s: float | None, burst: float, now_ns: int) -> None:
@@ -27,12 +27,12 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def available(self, now_ns: int) -> int:
-        """Return how many tokens are there."""
+        """Return the number of available tokens."""
         with self._lock:
             return int(self._fill(now_ns))
 
     def take(self, now_ns: int, count: int = 1) -> bool:
-        """Take tokens if they are there, and return whether they were."""
+        """Take tokens if enough are available; return whether they were."""
         with self._lock:
             if self._fill(now_ns) < count:
                 return False

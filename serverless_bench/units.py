@@ -1,10 +1,9 @@
 """Units, and the only functions that convert between them.
 
-Inside the package a size is an ``int`` of bytes, an instant is an ``int`` of
-nanoseconds since the Unix epoch, a duration is an ``int`` of nanoseconds and a rate is
-a ``float`` of bytes per second; the name says which (``size_bytes``, ``start_ns``,
-``bytes_per_s``). MB is 10**6 and MiB is 2**20; they appear only in text for people and
-in flags.
+Inside the package a size is an ``int`` of bytes, an instant is an ``int`` of nanoseconds since the
+Unix epoch, a duration is an ``int`` of nanoseconds and a rate is a ``float`` of bytes per second;
+names include the unit (``size_bytes``, ``start_ns``, ``bytes_per_s``). MB is 10**6 and MiB is
+2**20; they appear only in flags and in text for users.
 """
 
 import re
@@ -19,15 +18,15 @@ MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 
 _DIGITS: Final = 18
-"""What is longer is no number of bytes, or of seconds, of this world."""
+"""Longest number accepted: 2^63 - 1 has 19 digits."""
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _ONE_UNIT: Final = 100
 """Rates up to this ratio are readable in the unit of the smallest."""
 _BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECASE)
 _MAX_SIZE: Final = 64
-"""Characters of a size, or of what is said to be none; Python turns no text of more than 4,300
-digits into a number."""
+"""Longest size, in characters, parsed or quoted in an error; Python does not convert texts of more
+than 4,300 digits to a number."""
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)\s*")
 _SECONDS: Final = {
     unit: seconds
@@ -49,17 +48,17 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that a header of a response holds; None if it holds none."""
+    """Return the number in a header of a response; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes that a size like ``2GB``, ``64 MiB`` or ``1000`` names.
+    """Return the bytes of a size like ``2GB``, ``64 MiB`` or ``1000``.
 
     Raises
     ------
     UsageError
-        If ``text`` is no size, or names no whole positive number of bytes.
+        If ``text`` is not a size, or not a positive integral number of bytes.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or (match[3] and not match[2]) or len(text) > _MAX_SIZE:
@@ -69,7 +68,7 @@ def parse_size(text: str) -> int:
         )
     number, prefix, binary = match.groups()
     factor = (_BINARY if binary else _DECIMAL)[prefix.lower()]
-    # Decimal point by hand: float would make 0.1GB one byte short of 100 MB.
+    # Parse the decimal point by hand: with float, 0.1GB would be one byte short of 100 MB.
     whole, _, fraction = number.partition(".")
     size, rest = divmod(int(whole + fraction) * factor, int("1" + "0" * len(fraction)))
     if size < 1 or rest:
@@ -78,14 +77,14 @@ def parse_size(text: str) -> int:
 
 
 def is_bare(text: str) -> bool:
-    """Tell whether a text is a number without a unit."""
+    """Return whether a text is a number without a unit."""
     return re.fullmatch(r"\d+(?:\.\d+)?", text.strip()) is not None
 
 
 def parse_link(text: str) -> float:
-    """Return the bytes per second that a link's rate names.
+    """Return the bytes per second of a link's rate.
 
-    ``20Gbit`` is 20 * 10**9 bits per second; a size like ``2.5GB`` is meant per second.
+    ``20Gbit`` is 20 * 10**9 bits per second; a size like ``2.5GB`` is also per second.
 
     Raises
     ------
@@ -95,7 +94,7 @@ def parse_link(text: str) -> float:
     match = _BITS.fullmatch(text.strip())
     if is_bare(text):
         raise UsageError(
-            f"{text!r} is no rate: it has no unit", hint="a link's rate is like 20Gbit or 2.5GB"
+            f"{text!r} is not a rate: it has no unit", hint="write it as in 20Gbit or 2.5GB"
         )
     try:
         if match is None:
@@ -104,7 +103,7 @@ def parse_link(text: str) -> float:
     except UsageError:
         rate = 0.0
     if not rate > 0:
-        raise UsageError(f"{text!r} is no rate", hint="a link's rate is like 20Gbit or 2.5GB")
+        raise UsageError(f"{text!r} is not a rate", hint="write it as in 20Gbit or 2.5GB")
     return rate
 
 
@@ -132,19 +131,19 @@ def parse_duration(flag: str, text: str) -> float:
 
 
 def parse_share(flag: str, text: str, *, below: float = 0.5) -> float:
-    """Return the share that a text like ``0.1%`` or ``0.001`` names.
+    """Return the fraction of a text like ``0.1%`` or ``0.001``.
 
     Raises
     ------
     UsageError
-        If it names none above 0 and below ``below``.
+        If it is not above 0 and below ``below``.
     """
     match = _SHARE.fullmatch(text.strip())
     share = 0.0 if match is None else float(match[1]) / (100 if match[2] else 1)
     if not 0 < share < below:
         raise UsageError(
-            f"{flag} {text[:_MAX_SIZE]!r} is no share above 0% and below {below:.0%}",
-            hint=f"as in {flag} 0.1% or {flag} 0.001",
+            f"{flag} {text[:_MAX_SIZE]!r} is not a fraction above 0% and below {below:.0%}",
+            hint=f"write it as in {flag} 0.1% or {flag} 0.001",
         )
     return share
 
@@ -155,9 +154,9 @@ def bytes_per_second(size_bytes: int, duration_ns: int) -> float:
 
 
 def format_rate(bytes_per_s: float | None, *, like: float | None = None) -> str:
-    """Return a rate in decimal units, the ones of the S3 literature; a dash for None.
+    """Return a rate in decimal units, as used in S3 literature; a dash for None.
 
-    With ``like`` it has the unit of that rate: what stands together is compared at a glance.
+    With ``like``, use the unit of that rate, so that rates shown together are easy to compare.
     """
     if bytes_per_s is None:
         return "-"
@@ -170,13 +169,13 @@ def format_rate(bytes_per_s: float | None, *, like: float | None = None) -> str:
 
 
 def common_rate(rates: Iterable[float | None]) -> float | None:
-    """Return the rate whose unit suits all; None if they are too far apart for one unit."""
-    known = [rate for rate in rates if rate]
-    return min(known) if known and max(known) <= _ONE_UNIT * min(known) else None
+    """Return a rate with a unit that suits all rates; None if they differ too much for one unit."""
+    positive = [rate for rate in rates if rate]
+    return min(positive) if positive and max(positive) <= _ONE_UNIT * min(positive) else None
 
 
 def format_per_s(rate: float) -> str:
-    """Return how many operations there are in a second, with three digits or more."""
+    """Return a number of operations per second, with three digits or more."""
     return f"{rate:,.0f}/s" if rate >= 1000 else f"{rate:.3g}/s"
 
 
@@ -186,14 +185,14 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_moments(moments_s: Mapping[str, float | None]) -> str:
-    """Return when each of several things had come, and which never did."""
-    shown = [f"{name} {format_seconds(at)}" for name, at in moments_s.items() if at is not None]
+    """Return the time of each event, followed by the events that never happened."""
+    texts = [f"{name} {format_seconds(at)}" for name, at in moments_s.items() if at is not None]
     never = ", ".join(name for name, at in moments_s.items() if at is None)
-    return "  ".join([*shown, f"{never} never"] if never else shown)
+    return "  ".join([*texts, f"{never} never"] if never else texts)
 
 
 def format_size(size_bytes: int) -> str:
-    """Return a size in binary units with the prefix that keeps it readable."""
+    """Return a size in binary units with a readable prefix."""
     value = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:
@@ -203,7 +202,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_decimal(size_bytes: int) -> str:
-    """Return a size in decimal units, which rates have."""
+    """Return a size in decimal units, as used for rates."""
     if size_bytes >= 1e10:
         return f"{size_bytes / 1e9:.1f} GB"
     if size_bytes >= 1e6:

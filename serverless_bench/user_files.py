@@ -1,8 +1,8 @@
-"""Files that a user names: regular ones, of a bounded size, and TOML in them.
+"""Files named by a user: regular files of limited size, and TOML in them.
 
-What is in such a file may be somebody else's. A pipe or a device would be waited for, a
-file without an end would fill the memory, and ``tomllib`` ends with other errors than its
-own, or not at all, where a document is made to be hard to read.
+Such a file may come from another person. A pipe or a device would block, a file without an end
+would fill the memory, and on a maliciously constructed document ``tomllib`` raises unexpected
+errors, or never returns.
 """
 
 import errno
@@ -19,18 +19,18 @@ from typing import Any, Final
 from serverless_bench.errors import UsageError
 
 MAX_TEXT_BYTES: Final = 1 << 20
-"""Of a file that somebody writes by hand, or a configuration."""
+"""Largest configuration, or other file written by hand."""
 _MAX_DEPTH: Final = 16
-"""Tables and lists in one another; an experiment file has five."""
+"""Deepest nesting of tables and lists; an experiment file has five levels."""
 _MAX_CHARACTERS: Final = 16_384
-"""Of one text in a file."""
-_TOO_DEEP: Final = f"more than {_MAX_DEPTH} tables and lists stand in one another"
+"""Longest text in a file."""
+_TOO_DEEP: Final = f"tables and lists are nested more than {_MAX_DEPTH} levels deep"
 _INT64: Final = 1 << 63
 _LONG_KEY: Final = re.compile(
     rf"""(?<![A-Za-z0-9_-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_DEPTH}}}""",
     re.ASCII,
 )
-"""``tomllib`` takes time by the square of the parts of a key."""
+"""The time of ``tomllib`` grows with the square of the number of parts of a key."""
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -39,11 +39,11 @@ def open_regular(path: Path) -> BufferedReader:
     Raises
     ------
     OSError
-        If it cannot be, or is no regular file; nobody waits for the other end of a pipe.
+        If it cannot be opened, or is not a regular file; a pipe does not block.
     """
     if "\0" in str(path):
-        raise OSError(errno.EINVAL, "no file has a NUL in its name")
-    # A device may do something when it is opened: it is looked at before.
+        raise OSError(errno.EINVAL, "the name of a file cannot contain NUL")
+    # Check before opening: opening a device may have side effects.
     if stat.S_ISREG(path.stat().st_mode):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -58,7 +58,7 @@ def read_text(path: Path, *, most_bytes: int = MAX_TEXT_BYTES) -> str:
     Raises
     ------
     OSError
-        As of ``open_regular``, or if it has more bytes than that.
+        As ``open_regular``, or if the file is larger than ``most_bytes``.
     UnicodeDecodeError
         If it is not UTF-8.
     """
@@ -70,21 +70,21 @@ def read_text(path: Path, *, most_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def read_toml(path: Path, what: str = "", *, hint: str = "") -> dict[str, Any]:
-    """Return what a TOML file says.
+    """Return the contents of a TOML file.
 
     Parameters
     ----------
     path
         The file.
     what
-        What it is, for the message.
+        Description of the file, for the message.
     hint
-        What to do if it cannot be read.
+        Hint for the user if it cannot be read.
 
     Raises
     ------
     UsageError
-        If it cannot be read, or ``parse_toml`` does not take it.
+        If it cannot be read, or is rejected by ``parse_toml``.
     """
     with refusing(path, what, hint=hint):
         return parse_toml(read_text(path))
@@ -92,7 +92,7 @@ def read_toml(path: Path, what: str = "", *, hint: str = "") -> dict[str, Any]:
 
 @contextmanager
 def refusing(path: Path, what: str = "", *, hint: str = "") -> Iterator[None]:
-    """Turn the errors of ``read_text`` and ``parse_toml`` into one line; see ``read_toml``.
+    """Convert the errors of ``read_text`` and ``parse_toml`` to one line; see ``read_toml``.
 
     Raises
     ------
@@ -107,26 +107,26 @@ def refusing(path: Path, what: str = "", *, hint: str = "") -> Iterator[None]:
 
 
 def reason(error: OSError | ValueError) -> str:
-    """Return in words why a file could not be read."""
+    """Return the reason for a failed read, in words."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is not text: byte {error.start} is not UTF-8"
     return str(error.strerror or error) if isinstance(error, OSError) else str(error)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return what a text says in TOML.
+    """Return the contents of a TOML document.
 
     Raises
     ------
     ValueError
-        If it is no TOML, or has a value that none of our files can have: nested deeply, an
-        integer that 64 bits do not hold, a number that is none, or a very long text.
+        If it is not TOML, or has a value that no file of sbench needs: deep nesting, an integer of
+        more than 64 bits, an infinite or undefined number, or a very long text.
     """
-    import tomllib  # noqa: PLC0415 - most commands read no TOML
+    import tomllib  # noqa: PLC0415 - few commands read TOML
 
     if match := _LONG_KEY.search(text):
         line = text.count("\n", 0, match.start()) + 1
-        raise ValueError(f"line {line}: a key has {_MAX_DEPTH} parts and more")
+        raise ValueError(f"line {line}: a key has more than {_MAX_DEPTH} parts")
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -134,33 +134,33 @@ def parse_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     except ValueError as exc:
-        # Python reads no integer of more than 4,300 digits.
-        raise ValueError(f"it has a number that cannot be: {exc}") from exc
+        # Python does not convert integers of more than 4,300 digits.
+        raise ValueError(f"it has an invalid number: {exc}") from exc
     _check(data, "", 0)
     return data
 
 
 def _check(value: object, where: str, depth: int) -> None:
-    """Refuse what ``parse_toml`` says."""
+    """Raise the errors that ``parse_toml`` describes."""
     if depth > _MAX_DEPTH:
         raise ValueError(_TOO_DEEP)
     if isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, item in value.items():
             _check(key, where, depth)
-            _check(one, f"{where}.{key}" if where else key, depth + 1)
+            _check(item, f"{where}.{key}" if where else key, depth + 1)
     elif isinstance(value, list):
-        for one in value:
-            _check(one, where, depth + 1)
+        for item in value:
+            _check(item, where, depth + 1)
     elif problem := _problem(value):
         raise ValueError(f"{where or 'a key at the top'} {problem}")
 
 
 def _problem(value: object) -> str:
-    """Return what a single value is that none may be; empty if nothing is wrong with it."""
+    """Return the problem of a single value; empty if there is none."""
     if isinstance(value, str) and len(value) > _MAX_CHARACTERS:
-        return f"has {len(value)} characters, at most {_MAX_CHARACTERS} go"
+        return f"has {len(value)} characters, at most {_MAX_CHARACTERS} allowed"
     if isinstance(value, int) and not -_INT64 <= value < _INT64:
-        return f"is a number of {value.bit_length()} bits, at most 64 go"
+        return f"is a number of {value.bit_length()} bits, at most 64 allowed"
     if isinstance(value, float) and not isfinite(value):
-        return f"is {value}, which is no number"
+        return f"is {value}, which is not a number"
     return ""

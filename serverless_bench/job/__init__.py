@@ -1,1 +1,1 @@
-"""What is asked for: a checked specification, sizes and keys of objects, who reads which."""
+"""Specification of a job, sizes and keys of its objects, and the assignment of reads."""

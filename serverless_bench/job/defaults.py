@@ -1,6 +1,6 @@
-"""What holds for settings that nobody gives, where that is no constant of a specification.
+"""Defaults of settings that are not constants of a specification.
 
-Apart from the settings themselves, because help texts name them, and must not wait.
+They are in a separate module because help texts need them and must not wait for imports.
 """
 
 from typing import Final
@@ -10,6 +10,6 @@ DEFAULT_PREFIX: Final = "sbench/"
 CONTROL_PREFIX: Final = "sbench-control/"
 DEFAULT_MB: Final = 64
 DEFAULT_MIX: Final = "get=45,head=30,put=15,delete=10"
-"""warp's (cli/mixed.go): STAT is its word for head."""
+"""Default mix of warp (cli/mixed.go), which uses the name STAT for head."""
 USUAL_NUMBER: Final = 16
-"""Functions of a workload that says no other number."""
+"""Default number of functions of a workload."""

@@ -1,4 +1,4 @@
-"""Addresses of stores: what an endpoint may be, and which ones, and which buckets, are AWS's."""
+"""Addresses of stores: valid endpoints, and the endpoints and buckets that belong to AWS."""
 
 import re
 from ipaddress import ip_address
@@ -8,20 +8,20 @@ from urllib.parse import SplitResult, urlsplit
 from serverless_bench.errors import UsageError
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._~:%\[\]-]+")
-"""What a host and a port are made of (RFC 3986, 3.2.2, without what nobody's store has)."""
+"""Characters of a host and a port (RFC 3986, 3.2.2, without those that no store uses)."""
 _AWS_S3: Final = re.compile(
     r"s3[a-z0-9-]*(?:\.dualstack)?(?:\.[a-z0-9-]+)?\.(amazonaws\.(?:com(?:\.cn)?|eu))",
     re.IGNORECASE,
 )
 """Hosts of Amazon's S3 without a bucket (AWS General Reference, "Amazon S3 endpoints"). Customers
-have names below ``amazonaws.com``, too, but none that look like these."""
+also have names below ``amazonaws.com``, but none of this form."""
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 _PORTS: Final = {"http": 80, "https": 443}
 _DIRECTORY_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9-]*--([a-z0-9-]+-az[0-9]+)--x-s3")
-"""Where S3 Express One Zone keeps its objects: the bucket's name ends in its zone (Amazon S3 user
-guide, "Directory bucket naming rules" and "Regional and Zonal endpoints")."""
+"""Names of directory buckets of S3 Express One Zone, which end in the zone (Amazon S3 user guide,
+"Directory bucket naming rules" and "Regional and Zonal endpoints")."""
 _ENDS: Final = {"cn": "com.cn", "eusc": "eu"}
-"""Ends of names below ``amazonaws`` by how the regions of a partition begin."""
+"""Domain endings after ``amazonaws``, by the prefix of the partition's regions."""
 _SHORT_NAMES: Final = {
     "central": "c",
     "east": "e",
@@ -34,17 +34,17 @@ _SHORT_NAMES: Final = {
     "southwest": "sw",
     "west": "w",
 }
-"""How the names of zones shorten the names of regions."""
+"""Abbreviations of words of region names in zone names."""
 
 
 def parse_endpoint(text: str) -> str:
-    """Return the endpoint that ``text`` names, without a slash at its end.
+    """Return the endpoint in ``text``, without a trailing slash.
 
     Raises
     ------
     UsageError
-        If it is anything but ``http(s)://host[:port]``: clients would leave the rest out, or
-        ask for other objects, each in its own way.
+        If it is anything but ``http(s)://host[:port]``: clients would ignore the rest, or request
+        other objects, each in a different way.
     """
     hint = "an endpoint is http(s)://host[:port]"
     refuse_password(text)
@@ -57,46 +57,46 @@ def parse_endpoint(text: str) -> str:
         raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
     extra = [
         name
-        for name, there in (
+        for name, is_present in (
             ("a path", parts.path.strip("/")),
             ("a query", "?" in text),
             ("a fragment", "#" in text),
         )
-        if there
+        if is_present
     ]
     if extra:
         raise UsageError(
             f"`endpoint_url` {text!r} has {' and '.join(extra)}",
-            hint=f"{hint}; the bucket goes into `bucket`, and what keys begin with into `prefix`",
+            hint=f"{hint}; set the bucket with `bucket`, and the prefix of keys with `prefix`",
         )
-    # Python's parser drops line breaks and tabs, other libraries do not.
+    # Python's parser drops line breaks and tabs, but other libraries do not.
     if not _HOST.fullmatch(parts.netloc) or not text.strip().isprintable():
         raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def refuse_password(text: str) -> None:
-    """Refuse a URL with a user or a password in it; nothing of it is shown.
+    """Raise an error for a URL that contains a user or a password, without showing the URL.
 
     Raises
     ------
     UsageError
-        If it has.
+        If it contains either.
     """
     if "@" in text:
         raise UsageError(
-            "`endpoint_url` has a user or a password in it",
-            hint="credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+            "`endpoint_url` contains a user or a password",
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
         )
 
 
 def is_aws(url: str) -> bool:
-    """Tell whether an endpoint is one of Amazon's S3, over https: a signature helps nobody else."""
+    """Return whether an endpoint is Amazon's S3 over https: others have no use for a signature."""
     return _aws_partition(urlsplit(url)) is not None
 
 
 def is_here(host: str) -> bool:
-    """Tell whether a host is this machine."""
+    """Return whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -104,23 +104,23 @@ def is_here(host: str) -> bool:
 
 
 def is_billed_by_aws(url: str) -> bool:
-    """Tell whether the host of an endpoint has a name of AWS's, whatever it is."""
+    """Return whether the host of an endpoint has a name in AWS's domains."""
     host = urlsplit(url).hostname or ""
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu"))
 
 
 def redirected(url: str, new_url: str | None, old_region: str, region: str | None) -> str | None:
-    """Return where requests go when a store sends them elsewhere; None if they must not go there.
+    """Return the URL to use after a redirect; None if requests must not follow it.
 
-    A signature is for the store that the user named. Amazon's S3 alone may name another host:
-    one of its own, in the same partition and as safe.
+    A signature is meant for the store that the user named. Only Amazon's S3 may redirect to another
+    host, which must also be Amazon's S3, in the same partition, over https.
 
     Parameters
     ----------
     url, old_region
-        Where the request went.
+        Destination of the request.
     new_url, region
-        Where the store says that the bucket is, as far as it does.
+        Location of the bucket according to the store, as far as it was sent.
     """
     if region is not None and not _REGION.fullmatch(region):
         return None
@@ -132,7 +132,7 @@ def redirected(url: str, new_url: str | None, old_region: str, region: str | Non
         return None
     if not stays:
         return new_url if partition is not None and partition == _aws_partition(new) else None
-    # On AWS the region alone says where: its name is part of the host's.
+    # On AWS the region determines the host: its name contains the region.
     moves = partition is not None and region is not None
     return url.replace(f".{old_region}.", f".{region}.") if moves else url
 
@@ -144,27 +144,27 @@ def zone_of(bucket: str) -> str | None:
 
 
 def is_directory_bucket(bucket: str) -> bool:
-    """Tell whether a bucket is a directory bucket."""
+    """Return whether a bucket is a directory bucket."""
     return zone_of(bucket) is not None
 
 
 def is_zone_in(zone: str, region: str) -> bool:
-    """Tell whether a zone can be one of a region, by their names."""
+    """Return whether a zone can belong to a region, judging by the names."""
     first, *middle, number = region.split("-")
     short = first + "".join(_SHORT_NAMES.get(word, word) for word in middle) + number
     return zone.startswith(f"{short}-")
 
 
 def zonal_endpoint(zone: str, region: str) -> str:
-    """Return the endpoint of a zone, to whose host name the bucket's name is put."""
+    """Return the endpoint of a zone; the bucket's name is prepended to the host."""
     end = _ENDS.get(region.partition("-")[0], "com")
     return f"https://s3express-{zone}.{region}.amazonaws.{end}"
 
 
 def _aws_partition(url: SplitResult) -> str | None:
-    """Return the domain of an address of Amazon's S3; None if it is none."""
-    found = _AWS_S3.fullmatch(url.netloc.removesuffix(":443"))
-    return found[1].lower() if found and url.scheme == "https" else None
+    """Return the domain of an address of Amazon's S3; None for other addresses."""
+    match = _AWS_S3.fullmatch(url.netloc.removesuffix(":443"))
+    return match[1].lower() if match and url.scheme == "https" else None
 
 
 def _place(url: SplitResult) -> tuple[str, str | None, int | None]:

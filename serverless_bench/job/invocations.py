@@ -1,4 +1,4 @@
-"""Turn a job into one value per function call. Pure: same job and run id, same invocations."""
+"""Convert a job to one value per function call: a pure function of job and run id."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
@@ -23,33 +23,33 @@ def invocation_specs(
     Parameters
     ----------
     job
-        What to run.
+        Job to run.
     run_id
-        Fresh for every run; new keys derive from it.
+        Identifier of the run, new for each run; new keys derive from it.
     created_ns
-        When the wave begins, on the driver's clock.
+        Start of the wave, on the driver's clock.
     keys
-        Objects to read. ``read_assignment`` says which of them each invocation takes; the list
-        starts over at its end, as PyWren's did (s3_benchmark.py:95), so there may be fewer
-        or more keys than invocations.
+        Objects to read. ``read_assignment`` assigns them to invocations; the list starts over at
+        its end, as in PyWren (s3_benchmark.py:95), so there may be fewer or more keys than
+        invocations.
     wave
-        Number of the launch of what was missing; 0 for the first, which launches all. It
-        is the ``launch`` of its invocations.
+        Number of the wave that launches the missing invocations; 0 for the first, which launches
+        all. It is the ``launch`` of its invocations.
     indexes
-        What to launch; None for all.
+        Indexes to launch; None for all.
     """
     count = job.number if indexes is None else len(indexes)
     # Batches run one after the other; each may take as long as one invocation may.
     batches = -(-count // job.concurrency)
     not_after_ns = created_ns + round((batches + 1) * job.deadline * NS_PER_S)
-    shared = {one.name: getattr(job, one.name) for one in fields(Work)}
+    shared = {field.name: getattr(job, field.name) for field in fields(Work)}
     if job.load.rate is not None:
-        # Of a rate, the share of those that run at once.
+        # Divide the rate among the functions that run at the same time.
         rate = job.load.rate / job.at_once
         shared["load"] = replace(job.load, rate=rate)
     endpoints = (job.target.endpoint_url, *job.endpoints)
     for index in range(job.number) if indexes is None else sorted(indexes):
-        # They take turns at the endpoints.
+        # Functions take turns at the endpoints.
         shared["target"] = replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
         shared["seed"] = derive_seed(job.seed, index)
         yield InvocationSpec(
@@ -65,7 +65,7 @@ def invocation_specs(
 
 
 def _dealt(job: JobSpec, index: int, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the objects that one invocation reads."""
+    """Return the objects that an invocation reads."""
     if not keys:
         return ()
     split = job.load.split or 1

@@ -1,25 +1,25 @@
-"""Object keys: how they are made, what they say, and the key files that list them.
+"""Object keys: format and creation of keys, and the key files that list them.
 
-A key is ``PREFIX HEX . SIZE``: 32 hexadecimal digits that nobody can predict, a dot and
-the object's size in bytes. The digits spread the objects over the store's partitions;
-the size lets a reader see from the key alone that an object was truncated.
+A key is ``PREFIX HEX . SIZE``: 32 unpredictable hexadecimal digits, a dot and the object's size in
+bytes. The digits spread the objects over the store's partitions; from the size, a reader can tell a
+truncated object by the key.
 
-A key is ours if it ends so, whatever stands before: the prefix is the user's, and need not
-end in a slash. docs/decisions/0018 says what else was considered.
+Any key with this ending belongs to sbench, whatever the prefix: the user chooses the prefix, which
+need not end in a slash. docs/decisions/0018 lists the alternatives.
 
-Objects that compress or repeat themselves say so at the end of their key, in hundredths:
-``.z200`` compresses 2 : 1, of ``.d400`` each 4 KiB block stands 4 times, ``.z200d400`` is
-both; see ``payload``.
+The keys of objects that compress or repeat themselves end in the ratios, in hundredths: ``.z200``
+compresses 2 : 1, ``.d400`` has 4 copies of each 4 KiB block, ``.z200d400`` has both; see
+``payload``.
 
-The layout says where the digits come from::
+The layout determines the digits::
 
     random          hash of run, invocation, launch and number
     sharded:N       the same, in N folders: PREFIX 00/ HEX . SIZE
     sequential      12 digits of the run's hash, 8 of the invocation, 4 of its launch and
-                    8 of the object's number: keys in the order of their making
+                    8 of the object's number: keys in the order of creation
 
-Keys derive from the run id, which is fresh for every run, and never from the seed: two
-runs with one seed must not overwrite each other.
+Keys derive from the run id, which is new for each run, and never from the seed: two runs with the
+same seed must not overwrite each other.
 """
 
 import re
@@ -37,7 +37,7 @@ _OURS: Final = re.compile(
     r"[0-9a-f]{32}\.([1-9][0-9]{0,15})"
     r"(?:\.(?=[zd])(?:z([1-9][0-9]{2,3}))?(?:d([1-9][0-9]{2,4}))?)?\Z"
 )
-"""How a key of ours ends."""
+"""Ending of a key made by sbench."""
 MAX_COMPRESSIBILITY: Final = 50
 MAX_DUPLICATION: Final = 100
 _MAX_FOLDERS: Final = 65536
@@ -45,19 +45,19 @@ _FEW: Final = re.compile(r"\d{1,5}")
 MAX_KEY_BYTES: Final = 1024
 """Amazon S3 user guide, "Naming Amazon S3 objects": at most 1,024 bytes of UTF-8."""
 _MAX_KEY_FILE_BYTES: Final = 1 << 30
-"""Of ten million keys, which a run may have."""
+"""Size of a key file with ten million keys, the limit of a run."""
 MAX_PREFIX_BYTES: Final = 900
-"""What leaves room for the longest that comes after: chunks of arrays have up to 120 bytes."""
+"""Longest prefix that leaves room for the rest: chunks of arrays have up to 120 bytes."""
 
 
 def new_run_id(created_ns: int) -> str:
-    """Return an id that no other run has: when it began, and 48 random bits."""
-    import secrets  # noqa: PLC0415 - only what starts a run needs them
+    """Return a unique run id: the time of the start, and 48 random bits."""
+    import secrets  # noqa: PLC0415 - only needed to start a run
 
     return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 
 
-def object_key(  # noqa: PLR0913 - they are all that a key depends on
+def object_key(  # noqa: PLR0913 - a key depends on all of them
     *,
     prefix: str,
     run_id: str,
@@ -74,20 +74,20 @@ def object_key(  # noqa: PLR0913 - they are all that a key depends on
     Parameters
     ----------
     prefix, run_id, index, launch, number
-        Whose object it is.
+        Identify the object.
     size
-        Its bytes.
+        Size of the object in bytes.
     layout
         ``random``, ``sharded:N`` or ``sequential``.
     compressibility, duplication
-        What the object's bytes shall have, 1.0 for none; see ``payload``.
+        Ratios of the object's bytes, 1.0 for none; see ``payload``.
 
     Raises
     ------
     UsageError
-        If the layout or a ratio is none.
+        If the layout or a ratio is invalid.
     """
-    import hashlib  # noqa: PLC0415 - with OpenSSL, for which help and reports need not wait
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which help and reports do not need
 
     folders = parse_layout(layout)
     name = f"{run_id}/{index}/{launch}/{number}"
@@ -102,10 +102,10 @@ def object_key(  # noqa: PLR0913 - they are all that a key depends on
     return f"{prefix}{folder}{digits}.{size}{_suffix(compressibility, duplication)}"
 
 
-# It is asked for the same few texts again and again, and so is ``_suffix``.
+# Called very often with the same few texts, as is ``_suffix``.
 @lru_cache(maxsize=64)
 def parse_layout(text: str) -> int | None:
-    """Return in how many folders the keys of a layout lie; None for no folders.
+    """Return the number of folders that the keys of a layout use; None for no folders.
 
     Raises
     ------
@@ -118,19 +118,19 @@ def parse_layout(text: str) -> int | None:
     if kind == "sharded" and _FEW.fullmatch(count) and 1 <= int(count) <= _MAX_FOLDERS:
         return int(count)
     raise UsageError(
-        f"{text!r} is no layout of keys",
+        f"{text!r} is not a layout of keys",
         hint=f"write random, sequential, or sharded:N with 1 to {_MAX_FOLDERS} folders",
         field="layout",
     )
 
 
 def check_ratios(compressibility: float, duplication: float) -> None:
-    """Refuse ratios that no key can declare.
+    """Check that a key can declare these ratios.
 
     Raises
     ------
     UsageError
-        If one is out of bounds.
+        If a ratio is out of bounds.
     """
     for name, value, most in (
         ("compressibility", compressibility, MAX_COMPRESSIBILITY),
@@ -140,7 +140,7 @@ def check_ratios(compressibility: float, duplication: float) -> None:
             raise wrong(
                 name,
                 f"must be between 1 and {most}, got {value:g}",
-                hint="it is a ratio: 1 for none, 2 for twice as many bytes as are left",
+                hint="it is a ratio: 1 for none, 2 for half the bytes",
             )
 
 
@@ -153,11 +153,11 @@ def declared_size(key: str) -> int | None:
 def declared_ratios(key: str) -> tuple[int, int] | None:
     """Return compressibility and duplication in a key, in hundredths; None if it has neither."""
     if key.rpartition(".")[2].isdigit():
-        # A size stands last: plain keystream, as nearly always.
+        # The key ends in the size: plain keystream, the usual case.
         return None
     match = _OURS.search(key)
     if match is None or (match[2] is None and match[3] is None):
-        # Plain keystream, or not of sbench.
+        # Plain keystream, or not a key of sbench.
         return None
     return int(match[2] or 100), int(match[3] or 100)
 
@@ -171,13 +171,13 @@ def _suffix(compressibility: float, duplication: float) -> str:
 
 
 def check_key(key: str) -> None:
-    """Refuse what cannot be a key that sbench reads or writes.
+    """Check that a text can be the key of an object that sbench reads or writes.
 
     Raises
     ------
     UsageError
-        If it is empty, too long, or has characters that cannot be printed: a key file has
-        one key per line.
+        If it is empty, too long, or has characters that cannot be printed: a key file has one key
+        per line.
     """
     if not _is_key(key):
         raise UsageError(
@@ -191,16 +191,16 @@ def _is_key(text: str) -> bool:
 
 
 def check_prefix(prefix: str) -> None:
-    """Refuse a prefix whose keys not every store and library has as they are.
+    """Check that all stores and libraries keep keys with this prefix unchanged.
 
-    Many stores keep objects as files, and libraries write keys into URLs and paths: there
-    ``a//b``, ``a/./b`` and ``/a/b`` may be the object ``a/b``.
+    Many stores keep objects as files, and libraries write keys into URLs and paths: there ``a//b``,
+    ``a/./b`` and ``/a/b`` may be the object ``a/b``.
 
     Raises
     ------
     UsageError
-        If it is too long, has characters that cannot be printed, or segments that are
-        empty, ``.`` or ``..``.
+        If it is too long, has characters that cannot be printed, or segments that are empty, ``.``
+        or ``..``.
     """
     if not prefix.isprintable():
         raise UsageError(
@@ -209,13 +209,13 @@ def check_prefix(prefix: str) -> None:
         )
     if len(prefix.encode()) > MAX_PREFIX_BYTES:
         raise UsageError(
-            f"the prefix has {len(prefix.encode())} bytes, at most {MAX_PREFIX_BYTES} are possible",
-            hint=f"a key has at most {MAX_KEY_BYTES}, and the rest of it comes after the prefix",
+            f"the prefix has {len(prefix.encode())} bytes, at most {MAX_PREFIX_BYTES} allowed",
+            hint=f"a key has at most {MAX_KEY_BYTES} bytes, including the part after the prefix",
         )
     if not {"", ".", ".."}.isdisjoint(prefix.split("/")[:-1]):
         raise UsageError(
             f"the prefix {prefix!r} has a segment that is empty, '.' or '..'",
-            hint="to some stores and libraries that is another prefix; write it as in a/b/",
+            hint="some stores and libraries would change it; write it as in a/b/",
         )
 
 
@@ -237,12 +237,12 @@ def read_key_file(path: Path) -> list[str]:
     except UnicodeDecodeError:
         raise UsageError(
             f"{path} is not a key file: it is not text",
-            hint="a key file has one object key per line; sbench write --key-file makes one",
+            hint="a key file has one object key per line; create it with sbench write --key-file",
         ) from None
     except OSError as exc:
         raise UsageError(
             f"cannot read the key file {path}: {exc.strerror}",
-            hint="sbench write --key-file makes one",
+            hint="create it with sbench write --key-file",
         ) from exc
     keys = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -259,7 +259,7 @@ def read_key_file(path: Path) -> list[str]:
 
 
 def hash_key(key: str) -> int:
-    """Return the 64-bit hash of an object key that the counter blocks of its bytes start with."""
+    """Return the 64-bit hash of an object key, the first part of its counter blocks."""
     import hashlib  # noqa: PLC0415 - see object_key
 
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())

@@ -1,4 +1,4 @@
-"""What one function does: how many operations, of which kinds, when, and on which objects."""
+"""Operations of a function: their number, kinds, times and objects."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from serverless_bench.job.types import check_limits, check_types, wrong
 from serverless_bench.units import MIB
 
 MAX_DUE: Final = 10_000_000
-"""Operations that the schedules of a run may ask for in all; nobody could hold more records."""
+"""Most operations that the schedules of a run may plan: more records would not fit anywhere."""
 _LIMITS: Final = {
     "threads": (1, 10_000),
     "operations": (1, math.inf),
@@ -32,9 +32,9 @@ class ArraySpec:
     driver
         Format on the store: zarr (version 2) or zarr3.
     shape
-        Of the array, and of what one append adds.
+        Shape of the array, or of an append.
     chunks
-        Of the array, one length per axis.
+        Shape of a chunk, one length per axis.
     shards
         Chunks that share an object; None for an object per chunk.
     dtype
@@ -42,11 +42,11 @@ class ArraySpec:
     codec
         none, blosc-lz4 or zstd.
     source
-        What holds the data in memory: numpy or jax.
+        Library that holds the data in memory: numpy or jax.
     path
         A directory for arrays in files; None for the target's bucket.
     library_option
-        The library's own options, as names and values.
+        Options of the library, as names and values.
 
     Examples
     --------
@@ -77,42 +77,42 @@ class ArraySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the operations of a function are like, beyond how many objects there are.
+    """The operations of a function, apart from the number of objects.
 
     Parameters
     ----------
     threads
-        Operations of one function in flight at once; each thread has objects of its own.
+        Operations of a function in flight at the same time; threads do not share objects.
     sizes
         Distribution of object sizes, as in docs/payload.md; None for one size.
     layout
-        How keys are laid out: random, sharded:N or sequential.
+        Layout of the keys: random, sharded:N or sequential.
     compressibility
-        How many times smaller a compressor makes the bytes.
+        Factor by which a compressor makes the bytes smaller.
     duplication
-        How often each 4 KiB block stands in an object, on average.
+        Average number of copies of each 4 KiB block in an object.
     mix
         Weights of the operations of a mixed workload, by kind.
     operations
-        Operations that a function performs of a mix, or each thread of one that contends; None for
-        as long as ``duration``.
+        Operations that each function performs of a mix, or each thread of a contended workload;
+        None to continue for ``duration``.
     rate
-        Operations that are to begin per second, whether or not earlier ones are through (open
-        loop): of the whole job, or in an invocation its share. None for a closed loop.
+        Operations to start per second, whether or not earlier ones have finished (open loop): of
+        the whole job, or in an invocation its part of that. None for a closed loop.
     arrivals
-        When they begin: at even distances, or poisson.
+        Distribution of the start times: uniform (even distances) or poisson.
     split
-        Functions that share each object read; None if each reads whole objects.
+        Functions that share each object read; None if each reads full objects.
     range_size
-        Length of what a get_range of a mix reads, at a random offset.
+        Bytes that a get_range of a mix reads, at a random offset.
     pattern
-        What functions contend for: increment, claim or append; docs/contend.md.
+        The kind of contention: increment, claim or append; docs/contend.md.
     backoff
-        Longest wait after the first conflict of a commit; twice as long after each further one.
+        Longest wait after the first conflict of a commit; doubled after each further conflict.
     array
         The array of a workload ``array``; None for objects.
     code
-        A function of the user's own, as ``run_job`` packs it.
+        A user's function, as packed by ``run_job``.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class Load:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether kinds and objects of operations are drawn: their number is not known before."""
+        """Whether operations are drawn at random, so that their number is not known in advance."""
         return bool(self.mix)
 
     @property
@@ -160,7 +160,7 @@ class Load:
             raise wrong(
                 "backoff",
                 f"must be at least 0, got {self.backoff:g}",
-                hint="seconds; after a conflict 0 tries again at once",
+                hint="it is in seconds; 0 retries at once after a conflict",
             )
         parse_layout(self.layout)
         check_ratios(self.compressibility, self.duplication)

@@ -1,4 +1,4 @@
-"""What a function can do once, and one such operation."""
+"""Kinds of operations, and the specification of an operation."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class OperationKind(StrEnum):
-    """The measured actions that a workload can ask for."""
+    """The measured actions that a workload can request."""
 
     PUT = "put"
     GET = "get"
@@ -20,19 +20,19 @@ class OperationKind(StrEnum):
     APPEND_ARRAY = "append_array"
     READ_ARRAY = "read_array"
     CALL = "call"
-    """A stretch of the user's own function."""
+    """A measured block of a user's function."""
     INCREMENT = "increment"
-    """A shared register is read, and written back if nobody has written meanwhile."""
+    """Read a shared register, and write it back unless another function wrote it meanwhile."""
     CLAIM = "claim"
-    """A key is written if nobody has written it."""
+    """Write a key unless it exists."""
     APPEND = "append"
-    """The next manifest of a log is written if nobody has written it."""
+    """Write the next manifest of a log unless it exists."""
     OBSERVE = "observe"
-    """What stands at a shared key, or at the end of a log, is read."""
+    """Read a shared key, or the end of a log."""
 
     @property
     def creates(self) -> bool:
-        """Whether it makes an object at its key."""
+        """Whether it creates an object at its key."""
         return self in {OperationKind.PUT, OperationKind.COPY}
 
 
@@ -46,17 +46,17 @@ MIXED: Final = (
     OperationKind.DELETE_MANY,
     OperationKind.COPY,
 )
-"""What a mix may have."""
+"""Kinds that a mix may contain."""
 CONTENDED: Final = (
     OperationKind.INCREMENT,
     OperationKind.CLAIM,
     OperationKind.APPEND,
     OperationKind.OBSERVE,
 )
-"""Kinds that are about keys that all functions share."""
+"""Kinds for keys that all functions share."""
 
 
-# Not frozen: one is made of every operation, and a frozen one takes three times as long.
+# Not frozen: each operation makes an instance, and frozen ones take three times as long.
 @dataclass(slots=True, kw_only=True)
 class OperationSpec:
     """One planned action on one object."""
@@ -64,13 +64,14 @@ class OperationSpec:
     kind: OperationKind
     key: str
     size: int | None
-    """Bytes of the object; None when its key does not say (a foreign object)."""
+    """Bytes of the object; None when its key does not declare them (a foreign object)."""
     generation: int = 0
     offset: int = 0
-    """Where a range begins."""
+    """Start of a range."""
     length: int | None = None
-    """Bytes of a range; None for the whole object."""
+    """Bytes of a range; None for the full object."""
     keys: tuple[str, ...] = ()
-    """What is deleted at once; the source of a copy."""
+    """Keys to delete at once; for a copy, the source."""
     content: str | None = None
-    """Key of the object whose bytes this one holds; None for its own, as a rule."""
+    """Key of the object with the same bytes; None to use this object's key, the usual
+    case."""

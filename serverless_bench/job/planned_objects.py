@@ -1,6 +1,6 @@
-"""Which objects an invocation makes: a pure function of its specification.
+"""Objects that an invocation creates: a pure function of its specification.
 
-So the driver can list them before anything is launched, and nobody has to send keys.
+The driver can therefore list them before it launches anything, and no keys have to be sent.
 """
 
 import random
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Planned(NamedTuple):
-    """An object that may be made."""
+    """An object that may be created."""
 
     key: str
     size: int
-    """Bytes; the key says so, too."""
+    """Size in bytes, as declared by the key."""
 
 
 def planned_object(
@@ -31,11 +31,11 @@ def planned_object(
     Parameters
     ----------
     invocation
-        Decides key and size, with its run, index and launch.
+        Determines key and size, by its run, index and launch.
     number
-        From 0.
+        Number of the object, from 0.
     size
-        Bytes, where the workload knows; None for what the specification says.
+        Size in bytes, if the workload decides it; None to use the specification.
 
     Raises
     ------
@@ -46,8 +46,8 @@ def planned_object(
     if size is None:
         size = invocation.size
     if size is None and load.sizes is not None:
-        # Of its own, so that the size of one object does not depend on the others; and not
-        # of the run, so that runs of one job that are compared move the same bytes.
+        # The generator depends on the object, so that sizes do not depend on other objects, but not
+        # on the run, so that compared runs of a job transfer the same bytes.
         draw = random.Random(f"size/{invocation.seed}/{number}")  # noqa: S311
         size = parse_sizes(load.sizes).draw(draw)
     if size is None:
@@ -67,20 +67,20 @@ def planned_object(
 
 
 def mean_size(work: "Work") -> float | None:
-    """Return the mean size of the objects that are made; None if it is not said."""
+    """Return the mean size of the objects that are created; None if unknown."""
     if work.size is not None or work.load.sizes is None:
         return work.size
     return parse_sizes(work.load.sizes).mean()
 
 
 def mean_declared(keys: Sequence[str]) -> int | None:
-    """Return the mean size of objects that say theirs; None if none does."""
+    """Return the mean of the sizes declared by keys; None if no key declares any."""
     sizes = [size for key in keys if (size := declared_size(key)) is not None]
     return sum(sizes) // len(sizes) if sizes else None
 
 
 def mean_bytes(job: "JobSpec", keys: Sequence[str]) -> float:
-    """Return what an operation moves on average, as far as it is known."""
+    """Return the mean number of bytes that an operation transfers, as far as known."""
     load = job.load
     if keys:
         return sum(declared_size(key) or 0 for key in keys) / len(keys) / (load.split or 1)

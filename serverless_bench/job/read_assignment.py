@@ -1,26 +1,26 @@
-"""Who reads what: which objects of a list each function takes, and which bytes of each.
+"""Assignment of reads: the objects of a list, and the bytes of each, that a function reads.
 
-Functions come in groups of ``split``. A group takes the next ``objects`` of the list, and
-starts over at its end; its functions all take the same objects, and of each object the
-``split`` shares, one share each. So a whole group reads every byte of its objects once.
-Without a split each function is a group of its own.
+Functions form groups of ``split``. A group takes the next ``objects`` of the list, and starts over
+at the end of the list; all its functions take the same objects, and each of them reads one of the
+``split`` parts of every object. A complete group therefore reads each byte of its objects once.
+Without a split, each function is a group.
 
-Pure: it depends on nothing but its arguments, hence an invocation that is launched again
-reads the same bytes. docs/decisions/0019 has the reasons.
+The result depends only on the arguments, so an invocation that is launched a second time reads the
+same bytes. docs/decisions/0019 has the reasons.
 """
 
 from serverless_bench.errors import UsageError
 
 
 def functions_for(keys: int, *, objects: int, split: int) -> int:
-    """Return how many functions read every object of a list.
+    """Return the number of functions needed to read all objects of a list.
 
     Parameters
     ----------
     keys
         Objects in the list.
     objects
-        That one function takes.
+        Objects that one function takes.
     split
         Functions that share each object.
     """
@@ -28,12 +28,12 @@ def functions_for(keys: int, *, objects: int, split: int) -> int:
 
 
 def positions(index: int, *, keys: int, objects: int, split: int) -> list[int]:
-    """Return which objects of the list a function takes, by position.
+    """Return the positions in the list of the objects that a function takes.
 
     Parameters
     ----------
     index
-        Of the function.
+        Index of the function.
     keys, objects, split
         As in ``functions_for``.
     """
@@ -42,28 +42,28 @@ def positions(index: int, *, keys: int, objects: int, split: int) -> list[int]:
 
 
 def share(size: int, index: int, split: int) -> tuple[int, int]:
-    """Return where a function's share of an object begins, and its length.
+    """Return start and length of a function's part of an object.
 
-    The shares of a group are neighbours, differ by one byte at most, and are together the
-    object. An object smaller than its group leaves some functions without a share.
+    The parts of a group are contiguous, differ by at most one byte, and cover the object. If an
+    object has fewer bytes than the group has functions, some get no part.
     """
-    mine = index % split
-    begin, end = (size * number // split for number in (mine, mine + 1))
+    part = index % split
+    begin, end = (size * number // split for number in (part, part + 1))
     return begin, end - begin
 
 
 def check_groups(functions: int, split: int) -> None:
-    """Refuse a number of functions that leaves a group incomplete.
+    """Check that a number of functions leaves no group incomplete.
 
     Raises
     ------
     UsageError
-        If it does: what falls to the missing functions would be read by nobody.
+        If it does: the parts of the missing functions would not be read.
     """
     if functions % split:
         raise UsageError(
-            f"`number` {functions} is no multiple of `split` {split}: the last objects would"
+            f"`number` {functions} is not a multiple of `split` {split}: the last objects would"
             " be read in part",
-            hint=f"`number` {-(-functions // split) * split}, or none for as many as it takes",
+            hint=f"write `number` {-(-functions // split) * split}, or leave it out",
             field="split",
         )

@@ -1,14 +1,13 @@
-"""Keys that all functions of a run write to, and what stands there.
+"""Keys that all functions of a run write to, and the content of their objects.
 
-Below ``PREFIX RUN/contend/`` are the registers, claims and logs of a run; a log is a
-folder of manifests, numbered from 1. What is written there says who wrote it and which
-version it was to replace::
+The registers, claims and logs of a run are below ``PREFIX RUN/contend/``; a log is a folder of
+manifests, numbered from 1. The content names the writer and the version it was meant to replace::
 
     {"run_id":"...","token":"3.0.17","base":"1.0.9","value":42}
     8d5f0c7a91b3e264
 
-The second line is a digest of the first. A token is given once in a run: index and launch
-of the function, and a number. So the versions of a key can be put in a row afterwards.
+The second line is a digest of the first. A token is unique within a run: index and launch of the
+function, and a number. With tokens and bases, the versions of a key can be put in order afterwards.
 """
 
 import json
@@ -18,9 +17,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 MAX_BYTES: Final = 1024
-"""Of what stands at a shared key."""
+"""Most bytes of an object at a shared key."""
 FOREIGN: Final = "?"
-"""How the version begins that stands for bytes that no function wrote."""
+"""Prefix of a version that represents bytes not written by any function."""
 _MOST: Final = 1 << 62
 _KEY: Final = re.compile(
     r"(?:.*/)?([^/]+)/contend/(?:register|claim|log)-[0-9]{8}(?:/[0-9]{8})?", re.DOTALL
@@ -30,14 +29,14 @@ _TOKEN: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,12})")
 
 
 class Pattern(StrEnum):
-    """What the functions of a run contend for."""
+    """Pattern of contention between the functions of a run."""
 
     INCREMENT = "increment"
-    """The next value of a register."""
+    """Functions write the next value of a register."""
     CLAIM = "claim"
-    """A key that nobody has."""
+    """Functions write a key that does not exist."""
     APPEND = "append"
-    """The next manifest of a log."""
+    """Functions write the next manifest of a log."""
 
 
 _NAMES: Final[Mapping[Pattern, str]] = {
@@ -51,11 +50,11 @@ class Version(NamedTuple):
     """One state of a shared key."""
 
     token: str
-    """Names the version."""
+    """Identifies the version."""
     base: str | None
-    """Token of the version that it was to replace; None if the key was to be new."""
+    """Token of the version to replace; None if the key was to be new."""
     value: int
-    """Of a register how often it was incremented, of a manifest its number, of a claim 1."""
+    """Number of increments of a register, number of a manifest, or 1 for a claim."""
 
 
 def shared_key(prefix: str, run_id: str, pattern: Pattern, number: int) -> str:
@@ -69,24 +68,24 @@ def manifest_key(log: str, number: int) -> str:
 
 
 def is_shared_key(key: str) -> bool:
-    """Tell whether a key is one that the functions of a run share."""
+    """Return whether the functions of a run share a key."""
     return _KEY.fullmatch(key) is not None
 
 
 def encode(run_id: str, version: Version) -> bytes:
-    """Return the bytes that stand for a version."""
+    """Return the content of an object for a version."""
     line = json.dumps({"run_id": run_id, **version._asdict()}, separators=(",", ":")).encode()
     return line + b"\n" + _digest(line) + b"\n"
 
 
 def decode(run_id: str, data: bytes) -> Version | None:
-    """Return the version that bytes stand for; None if no function of the run wrote them."""
+    """Return the version in the content of an object; None if no function of the run wrote it."""
     line, _, digest = data.partition(b"\n")
     if digest != _digest(line) + b"\n":
         return None
     try:
-        found = json.loads(line)
-        version = Version(found["token"], found["base"], found["value"])
+        fields = json.loads(line)
+        version = Version(fields["token"], fields["base"], fields["value"])
         is_ours = _is_possible(version) and encode(run_id, version) == data
     except (KeyError, RecursionError, TypeError, ValueError):
         return None
@@ -94,31 +93,31 @@ def decode(run_id: str, data: bytes) -> Version | None:
 
 
 def _is_possible(version: Version) -> bool:
-    """Tell whether a version can be of a function: a store may say anything."""
+    """Return whether a function can have written a version: stores may send anything."""
     tokens = (version.token,) if version.base is None else (version.token, version.base)
     value = version.value
     return all(map(_TOKEN.fullmatch, tokens)) and type(value) is int and 0 < value < _MOST
 
 
 def foreign(data: bytes) -> str:
-    """Return the version that stands for bytes that no function wrote."""
+    """Return the version that represents bytes not written by any function."""
     return FOREIGN + _digest(data).decode()
 
 
 def launch_of(token: str) -> tuple[int, int] | None:
-    """Return index and launch of the function that a token belongs to; None if it is none."""
+    """Return index and launch of the function that a token belongs to; None for other texts."""
     match = _TOKEN.fullmatch(token)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def is_of_key(key: str, data: bytes) -> bool:
-    """Tell whether bytes, whole or only their beginning, are of the run that a key names."""
+    """Return whether bytes, complete or truncated, belong to the run that a key names."""
     match, begins = _KEY.fullmatch(key), _BEGINS.match(data)
-    # A prefix need not end in a slash: then it stands before the id of the run.
+    # A prefix without a trailing slash is directly followed by the run id.
     return bool(match and begins and match[1].encode().endswith(begins[1]))
 
 
 def _digest(line: bytes) -> bytes:
-    import hashlib  # noqa: PLC0415 - with OpenSSL, for which help and reports need not wait
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which help and reports do not need
 
     return hashlib.blake2b(line, digest_size=8).hexdigest().encode()

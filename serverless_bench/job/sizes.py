@@ -1,21 +1,21 @@
-"""Sizes of objects: one for all, or a distribution to draw each from.
+"""Sizes of objects: a fixed size, or a distribution from which each size is drawn.
 
 ::
 
     64MiB                                   all alike
-    uniform:1MiB:8MiB                       every whole number from 1 MiB to 8 MiB
+    uniform:1MiB:8MiB                       any whole number from 1 MiB to 8 MiB
     loguniform:4KiB:64MiB                   as many from 4 to 8 KiB as from 32 to 64 MiB
     lognormal:1MiB:512KiB:1KiB:10MiB        mean and standard deviation of the size, lowest
-                                            and highest; what lies outside becomes these
+                                            and highest; sizes beyond are set to these
     buckets:4KiB=10,64KiB=30,1MiB=60        sizes and their weights
-    listing:FILE                            what a bucket holds; becomes buckets
+    listing:FILE                            sizes of a bucket's listing; converted to buckets
 
-``str(parse_sizes(text))`` is a text form that needs no file, and gives the same again.
+``str(parse_sizes(text))`` needs no file, and parses to the same distribution.
 
-``lognormal`` is sai3-bench's, which clamps (its ``size_generator.rs``). warp's
-``--obj.size MAX --obj.randsize`` is ``loguniform:MIN:MAX`` with MIN = MAX / 256, but at
-least 128 bytes (``GetExpRandSize`` of its ``pkg/generator``); the lowest doubling differs,
-because warp draws it evenly from 0.
+``lognormal`` follows sai3-bench, which clamps (its ``size_generator.rs``). warp's ``--obj.size MAX
+--obj.randsize`` is ``loguniform:MIN:MAX`` with MIN = MAX / 256, but at least 128 bytes
+(``GetExpRandSize`` of its ``pkg/generator``); the lowest doubling differs, because warp draws it
+evenly from 0.
 """
 
 import math
@@ -33,7 +33,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.units import parse_size
 
 MAX_BUCKETS: Final = 64
-"""Buckets that a listing becomes; they go into every function's specification."""
+"""Most buckets made from a listing; they are part of each function's specification."""
 
 _HINT: Final = (
     "write 64MiB, uniform:1MiB:8MiB, loguniform:4KiB:64MiB, lognormal:MEAN:STD:MIN:MAX, "
@@ -49,7 +49,7 @@ _UNITS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Every size between two, these included, is as likely as any other."""
+    """All sizes between two bounds, inclusive, are equally likely."""
 
     low: int
     high: int
@@ -78,7 +78,7 @@ class Fixed(Uniform):
 
 @dataclass(frozen=True, slots=True)
 class LogUniform(Uniform):
-    """The logarithm is uniform: every doubling is as likely as any other."""
+    """The logarithm is uniform: all doublings are equally likely."""
 
     def draw(self, source: random.Random) -> int:
         size = round(math.exp(source.uniform(math.log(self.low), math.log(self.high))))
@@ -91,20 +91,20 @@ class LogUniform(Uniform):
 
 
 def _below(value: float, mean: float, deviation: float) -> float:
-    """Return how likely a normal variable is below a value; ``statistics`` would load fractions."""
+    """Return the probability that a normal variable is below a value, without ``statistics``."""
     return 0.5 * math.erfc((mean - value) / (deviation * math.sqrt(2)))
 
 
 @dataclass(frozen=True, slots=True)
 class LogNormal(Uniform):
-    """The logarithm is normal; sizes out of bounds become the bound.
+    """The logarithm is normal; sizes out of bounds are set to the bound.
 
     Parameters
     ----------
     low, high
         The bounds.
     centre, deviation
-        Mean and standard deviation of the size, in bytes, were there no bounds.
+        Mean and standard deviation of the size without bounds, in bytes.
     """
 
     centre: int
@@ -112,7 +112,7 @@ class LogNormal(Uniform):
 
     def draw(self, source: random.Random) -> int:
         exponent = source.gauss(*self._normal())
-        # Above, exp() may be more than a float holds.
+        # Above the bound, exp() may overflow a float.
         if exponent >= math.log(self.high):
             return self.high
         return max(self.low, round(math.exp(exponent)))
@@ -121,10 +121,10 @@ class LogNormal(Uniform):
         """Return the mean of the clamped distribution."""
         mean, deviation = self._normal()
         low, high = math.log(self.low), math.log(self.high)
-        # E[X; a < X < b] of a lognormal X is its mean times P(a < Y < b), where log Y has
-        # the same deviation and a mean that is larger by the variance.
-        moved = mean + deviation**2
-        between = self.centre * (_below(high, moved, deviation) - _below(low, moved, deviation))
+        # E[X; a < X < b] of a lognormal X is its mean times P(a < Y < b), where log Y has the same
+        # deviation and a mean that is larger by the variance.
+        shifted = mean + deviation**2
+        between = self.centre * (_below(high, shifted, deviation) - _below(low, shifted, deviation))
         at_least = self.low * _below(low, mean, deviation)
         return at_least + between + self.high * (1 - _below(high, mean, deviation))
 
@@ -162,22 +162,22 @@ class Buckets:
 
 
 Sizes = Uniform | Buckets
-"""A distribution of object sizes, in whole bytes from 1 on: it can ``draw`` one, and has a ``mean``
-and a ``maximum``."""
+"""A distribution of object sizes, in whole bytes from 1 on: has ``draw``, ``mean`` and
+``maximum``."""
 
 
 def parse_sizes(text: str) -> Sizes:
-    """Return the distribution that a text names; the forms stand above.
+    """Return the distribution described by a text; the module docstring has the forms.
 
     Raises
     ------
     UsageError
-        If it names none, or a listing cannot be read.
+        If the text is invalid, or a listing cannot be read.
     """
     kind, colon, rest = text.strip().partition(":")
     if kind == "listing" and colon:
         return _from_listing(Path(rest))
-    # A function asks again for each of its objects.
+    # Cached, because a function parses the text again for each of its objects.
     return _parsed(text.strip())
 
 
@@ -193,7 +193,7 @@ def _parsed(text: str) -> Sizes:
         centre, deviation, low, high = _numbers(kind, rest, "MEAN:STD:MIN:MAX")
         return LogNormal(low, high, centre, deviation)
     if kind not in {"uniform", "loguniform"}:
-        raise UsageError(f"{text!r} is no distribution of sizes", hint=_HINT)
+        raise UsageError(f"{text!r} is not a distribution of sizes", hint=_HINT)
     low, high = _numbers(kind, rest, "MIN:MAX")
     return Uniform(low, high) if kind == "uniform" else LogUniform(low, high)
 
@@ -203,7 +203,7 @@ def _buckets(rest: str) -> Sizes:
     for pair in rest.split(","):
         size, equals, weight = pair.partition("=")
         if not equals or not re.fullmatch(r"\d+(\.\d+)?(e[-+]?\d+)?", weight.strip()):
-            raise UsageError(f"{pair!r} is no size and weight", hint="as in buckets:4KiB=10")
+            raise UsageError(f"{pair!r} is not a size with a weight", hint="as in buckets:4KiB=10")
         pairs.append((parse_size(size), float(weight)))
     if not 0 < math.fsum(weight for _, weight in pairs) < math.inf:
         raise UsageError(f"the weights of buckets:{rest} are all 0, or too large", hint=_HINT)
@@ -226,17 +226,17 @@ def _numbers(kind: str, rest: str, form: str) -> list[int]:
 def _from_listing(path: Path) -> Buckets:
     """Return the sizes of a listing as at most ``MAX_BUCKETS`` buckets.
 
-    Where there are more sizes, they fall into ranges of one ratio, and their mean stands
-    for each: the mean of all stays what it is.
+    If there are more sizes, they are grouped into ranges of equal ratio, and each group is
+    represented by its mean, which preserves the overall mean.
     """
-    found = Counter(_listed(path))
-    if not found:
+    counts = Counter(_listed(path))
+    if not counts:
         raise UsageError(f"{path} lists no object of at least one byte")
     groups: dict[int, list[tuple[int, int]]] = {}
-    low, high = min(found), max(found)
-    for rank, (size, count) in enumerate(sorted(found.items())):
+    low, high = min(counts), max(counts)
+    for rank, (size, count) in enumerate(sorted(counts.items())):
         place = rank
-        if len(found) > MAX_BUCKETS:
+        if len(counts) > MAX_BUCKETS:
             share = math.log(size / low) / math.log(high / low)
             place = min(MAX_BUCKETS - 1, int(share * MAX_BUCKETS))
         groups.setdefault(place, []).append((size, count))
@@ -248,7 +248,7 @@ def _from_listing(path: Path) -> Buckets:
 
 
 def _listed(path: Path) -> Iterator[int]:
-    """Yield the sizes that a listing names, without objects of 0 bytes."""
+    """Yield the sizes in a listing, without objects of 0 bytes."""
     try:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as exc:
@@ -265,7 +265,7 @@ def _listed(path: Path) -> Iterator[int]:
 
 
 def _column(path: Path, lines: list[str]) -> Iterator[str]:
-    import csv  # noqa: PLC0415 - of no use to a function
+    import csv  # noqa: PLC0415 - functions do not need it
 
     rows = csv.reader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",")
     first = next(rows, [])
@@ -275,8 +275,8 @@ def _column(path: Path, lines: list[str]) -> Iterator[str]:
         if len(first) > 1:
             raise UsageError(
                 f"{path} does not say which column is the size",
-                hint="give a CSV or TSV file a first line with the name size, "
-                "or one size per line, or what `aws s3 ls --recursive` prints",
+                hint="use a CSV or TSV file with a column named size, "
+                "one size per line, or the output of `aws s3 ls --recursive`",
             )
         at = 0
         yield from first
@@ -287,6 +287,6 @@ def _column(path: Path, lines: list[str]) -> Iterator[str]:
 
 
 def size_text(size: int) -> str:
-    """Return a size as ``parse_size`` takes it, in the unit that needs the fewest characters."""
+    """Return a size as ``parse_size`` accepts it, in the unit that needs the fewest characters."""
     whole = (f"{size // factor}{unit}" for factor, unit in _UNITS if size % factor == 0)
     return min((*whole, str(size)), key=len)

@@ -1,7 +1,7 @@
-"""What the user asks for: plain values, checked once, when they are made.
+"""Specification of a job: plain values, checked once on creation.
 
-Everything here is JSON both ways (``dataclasses.asdict`` out, ``from_json`` in), because
-specifications cross machines and are kept in run directories.
+All classes convert to JSON (``dataclasses.asdict``) and back (``from_json``), because
+specifications are sent to other machines and stored in run directories.
 """
 
 import math
@@ -25,16 +25,16 @@ from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, wo
 from serverless_bench.units import MIB
 
 POLLS_PER_S: Final = 2000
-"""At a gate, of all functions together: well below the 5,500 GET/s of one partition (Amazon
-S3 user guide, "Best practices design patterns")."""
+"""Most requests per second at a gate, from all functions together: well below the 5,500 GET/s of
+one partition (Amazon S3 user guide, "Best practices design patterns")."""
 LEAST_POLL_S: Final = 0.05
 _LIMITS: Final = {
-    # Of one run: a report has a row of each, whether or not it left a record.
+    # Per run: a report has a row for each function, with or without a record.
     "number": (1, 500_000),
     "concurrency": (1, math.inf),
-    # Of one invocation, which is told of each.
+    # Per invocation: the specification lists them.
     "objects": (1, 1_000_000),
-    # A plan goes through what one invocation reads.
+    # A plan iterates over the reads of each invocation.
     "read_times": (1, 1_000_000),
     "warm_up": (0, math.inf),
     "size": (1, math.inf),
@@ -44,7 +44,7 @@ _POSITIVES: Final = ("deadline", "gate_timeout", "start_timeout", "duration", "l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a job and each of its invocations have in common, as ``JobSpec`` says."""
+    """Fields that a job and its invocations have in common; ``JobSpec`` describes them."""
 
     workload: str
     target: Target
@@ -62,87 +62,87 @@ class Work:
 
     @property
     def declared(self) -> Workload:
-        """What the workload says of itself; nothing if it is not installed."""
+        """The workload; an empty declaration if it is not installed."""
         return workload_of(self.workload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
+class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     """One benchmark: a workload, run by many invocations against one target.
 
     Parameters
     ----------
     workload
-        What a function does: write, read, mixed, array, function or noop; docs/workloads.md.
+        Workload of the functions: write, read, mixed, array, function or noop; docs/workloads.md.
     target
-        Where the objects are, and which library reaches them.
+        Location of the objects, and the library to access them.
     control
-        Where functions claim their work and leave their records, and the driver finds them; None
-        for executors that bring records back by themselves.
+        Location where functions claim their work and leave their records for the driver; None for
+        executors that return records directly.
     transfer
-        How one object is moved and checked.
+        Parts, retries and verification of each object's transfer.
     objects
-        Objects that one invocation moves, one after the other.
+        Objects that one invocation transfers, one after the other.
     size
-        Size of a new object; None for workloads that make none, or if ``load`` has sizes.
+        Size of a new object; None for workloads that create none, or if ``load`` has sizes.
     read_times
-        How often an invocation reads each of its objects.
+        Number of times an invocation reads each of its objects.
     load
-        What the operations of a function are like, beyond how many objects there are.
+        The operations of a function, apart from the number of objects.
     duration
-        Invocations go through their objects again and again for this long; None for once.
+        Time for which invocations repeat their objects; None to process them once.
     warm_up
         Rounds through the objects of an invocation that reports leave out.
     deadline
-        An invocation stops by itself after this long, with a partial record.
+        Time after which an invocation stops by itself, with a partial record.
     seed
-        Decides what is drawn at random, sizes for instance, but neither keys nor bytes.
+        Seed of random draws, of sizes for instance; keys and bytes do not depend on it.
     gate_timeout
-        The gate opens after this long, whoever is there.
+        Time after which the gate opens even if functions are missing.
     gate
-        Share of the invocations that have to be there before any begins; None for no gate.
+        Fraction of the invocations that must have arrived before any starts; None for no gate.
     number
-        Functions to call in all.
+        Total number of functions to call.
     concurrency
-        Invocations alive at once, at most.
+        Most invocations alive at the same time.
     executor
-        Where functions run; docs/executors.md.
+        Executor of the functions; docs/executors.md.
     function
-        Names of the deployed functions to invoke, for executors that invoke such.
+        Names of the deployed functions, for executors that invoke such functions.
     function_region
-        Where these are; None for the region of the bucket.
+        Region of these functions; None for the region of the bucket.
     memory
-        What each of them must have, as the probe finds; None for whatever it has.
+        Memory that each of them must have, according to the probe; None for any.
     arch
-        The same of its processor: arm64 or x86_64.
+        Processor architecture that each must have, likewise: arm64 or x86_64.
     probe
-        Whether each of them, or of the workers of a Dask cluster, is asked, before anything is
-        launched, what it is and whether it may do what the job needs.
+        Whether to check each of them, or of the workers of a Dask cluster, before the launch: its
+        environment, and its permissions for the job.
     scheduler
         Address of a Dask cluster; None to start one on this machine.
     lithops_keys
         Whether Lithops may send the keys in its configuration with every call.
     slots
-        Functions at once of a Dask cluster that is started; None for four per processor.
+        Concurrent functions of a Dask cluster that is started; None for four per processor.
     start_timeout
-        What has not begun this long after its launch is launched again, and can not begin any
-        more; only with ``control``.
+        Time after which a function that has not started is launched again, and can no longer start;
+        only with ``control``.
     endpoints
         Further endpoints of the same bucket; the functions take turns.
     until_stable
-        The run ends before ``duration``, once an interval of its rate is this narrow: half the
-        width over the rate; only where functions share memory with their driver.
+        End the run before ``duration`` once the interval of its rate is this narrow: half the width
+        over the rate; only if functions share memory with their driver.
     link
-        What the network between functions and store carries at most, as the user declares.
+        Capacity of the network between functions and store, as declared by the user.
     name
-        What reports call the run.
+        Name of the run in reports.
 
     Raises
     ------
     UsageError
-        If a value is of another type or cannot be; ``field`` is its name.
+        If a value has the wrong type or is invalid; ``field`` is its name.
     PluginError
-        If nobody has the workload.
+        If no package provides the workload.
 
     Examples
     --------
@@ -181,17 +181,17 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, JobSpec):
             return NotImplemented
-        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(JobSpec))
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(JobSpec))
 
     def check_asked(self) -> None:
-        """Refuse what cannot be run here, whatever its values.
+        """Check that the job can run here.
 
         Raises
         ------
         UsageError
             If new objects have no size, or ``load`` does not fit the workload or their number.
         PluginError
-            If nobody has the workload.
+            If no package provides the workload.
         """
         workload = open_workload(self.workload)
         self._check_load()
@@ -201,19 +201,19 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             raise wrong(
                 "part_size",
                 f"must be between 5 and 5120 MiB, got {part_bytes / MIB:g}",
-                hint="S3 takes parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
+                hint="S3 accepts parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
         sizes = self.size or self.load.sizes
         if workload.needs_size and sizes is None:
             raise UsageError(
-                f"`size` is missing: a {self.workload} makes objects",
-                hint="size=64 << 20 for 64 MiB, or sizes in `load`",
+                f"`size` is missing: a {self.workload} creates objects",
+                hint="set size=64 << 20 for 64 MiB, or sizes in `load`",
                 field="size",
             )
         workload.check(self)
 
     def _check_load(self) -> None:
-        """Refuse a load that lacks what the workload is about, or has what means nothing to it."""
+        """Check that a load has the required field, and only fields that the workload uses."""
         name, load = self.workload, self.load
         workload = open_workload(name)
         defines = type(workload).operations is not Workload.operations
@@ -222,33 +222,33 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         if workload.about and not getattr(load, workload.about):
             raise wrong(workload.about, f"is missing: the workload {name} needs it")
         for setting in fields(load):
-            given = getattr(load, setting.name) != setting.default
-            if given and setting.name not in workload.load:
-                others = [one for one in WORKLOADS if setting.name in open_workload(one).load]
+            is_set = getattr(load, setting.name) != setting.default
+            if is_set and setting.name not in workload.load:
+                others = [w for w in WORKLOADS if setting.name in open_workload(w).load]
                 raise wrong(
                     setting.name,
                     f"means nothing to the workload {name}",
-                    hint=f"it is for {' and '.join(others)}",
+                    hint=f"it applies to {' and '.join(others)}",
                 )
 
     def _check_values(self) -> None:
         check_types(self)
         slots = 1 if self.slots is None else self.slots
-        at_least("slots", slots, 1, hint="leave it out for as many as the host has processors")
+        at_least("slots", slots, 1, hint="leave it out for four per processor")
         check_limits(self, _LIMITS, positives=_POSITIVES)
         refuse_password(" ".join(map(str, self.endpoints)))
         if self.gate is not None and not 0 < self.gate <= 1:
             raise wrong(
                 "gate",
                 f"must be above 0 and at most 1, got {self.gate:g}",
-                hint="it is the share of the functions to wait for: `gate` 0.95",
+                hint="it is the fraction of functions to wait for, such as 0.95",
             )
         self._check_rate()
         if self.size is not None:
             parts = -(-self.size // (self.transfer.part_size or MAX_PART_BYTES))
             if parts > MAX_PARTS:
                 raise UsageError(
-                    f"{parts} parts make one object, S3 takes at most {MAX_PARTS}",
+                    f"{parts} parts are needed for one object, S3 accepts at most {MAX_PARTS}",
                     hint="raise `part_size`",
                 )
 
@@ -257,7 +257,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             raise wrong(
                 "until_stable",
                 f"must be above 0 and below 0.5, got {self.until_stable:g}",
-                hint="half the width of an interval, over the rate: `until_stable` 0.02",
+                hint="it is half the width of the interval over the rate, such as 0.02",
             )
         rate = self.load.rate
         if rate is None:
@@ -266,8 +266,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         if due > MAX_DUE:
             raise wrong(
                 "rate",
-                f"{rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
-                hint="ask for fewer a second, or for a shorter `duration`",
+                f"{rate:g} would start {due:,.0f} operations, a run may have {MAX_DUE:,}",
+                hint="lower the rate, or shorten `duration`",
             )
 
     @property
@@ -277,37 +277,37 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
 
     @property
     def gate_poll_s(self) -> float:
-        """How often one function asks for the common start."""
+        """Interval at which one function polls the gate."""
         return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
     @property
     def idle_threads(self) -> int:
-        """Threads of one function that get no object of a write or a read."""
+        """Threads of a function that get no object of a write or a read."""
         if not self.declared.deals_objects:
             return 0
         return max(0, self.load.threads - self.objects * self.read_times)
 
     @property
     def functions_region(self) -> str:
-        """Where the deployed functions are."""
+        """Region of the deployed functions."""
         return self.function_region or self.target.region
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
-        """Return the job that ``asdict`` made ``data`` from."""
+        """Return the job that ``asdict`` converted to ``data``."""
         return described(DescribedJob, data, "job")
 
 
 def idle_words(idle: int, threads: int) -> str:
-    """Return in words how many of the threads have nothing to do."""
+    """Return a phrase about the threads that get no object."""
     return f"{idle} of {threads} in each function, which has fewer objects than threads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DescribedJob(JobSpec):
-    """A job that need not be one that could be run here: of a saved run, or of another tool.
+    """A job that need not be able to run here: from a saved run, or from another tool.
 
-    It may have names of plugins that are not installed.
+    It may name plugins that are not installed.
     """
 
     def __post_init__(self) -> None:
@@ -316,27 +316,27 @@ class DescribedJob(JobSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationSpec(Work):
-    """Everything one function call needs, and no more; below 4 KB as JSON.
+    """All values that one function call needs, below 4 KB as JSON.
 
-    Its target is at one of the job's endpoints, its seed unrelated to those of the other
-    invocations, and the rate of its load this function's share. It carries no credentials: a
-    worker has its own, from its environment or its role.
+    The target has one of the job's endpoints, the seed is unrelated to those of other invocations,
+    and the rate of the load is this function's part. There are no credentials: a worker gets them
+    from its environment or role.
     """
 
     run_id: str
     index: int
     launch: int = 0
-    """0, and one more each time the driver invokes this index again."""
+    """0 for the first launch, incremented each time the driver invokes this index again."""
     keys: tuple[str, ...] = ()
-    """Existing objects to read; empty for workloads that make their own keys."""
+    """Existing objects to read; empty for workloads that create their keys."""
     gate_poll_s: float | None = None
-    """How often to ask for the common start; None to begin at once."""
+    """Interval at which to poll the gate; None to start at once."""
     gate_from: int = 0
-    """The first index of its batch: those that are alive at once begin together."""
+    """First index of the batch: invocations that are alive at the same time start together."""
     not_after_ns: int
-    """Refuse to start after this instant (driver clock): the run is long over."""
+    """Latest instant to start, on the driver's clock; after it, the run has ended."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the invocation that ``asdict`` made ``data`` from."""
+        """Return the invocation that ``asdict`` converted to ``data``."""
         return described(cls, data, "invocation")

@@ -1,4 +1,4 @@
-"""Where objects live."""
+"""Location of objects."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,14 +10,14 @@ from serverless_bench.job.types import check_types
 
 
 class StoreProtocol(StrEnum):
-    """What a store speaks; also the scheme of its URLs."""
+    """API of a store; also the scheme of its URLs."""
 
     S3 = "s3"
-    """Amazon S3's API, of whatever store."""
+    """Amazon S3's API, on any store."""
     AZ = "az"
     """Azure Blob Storage's API."""
     GS = "gs"
-    """Google Cloud Storage's own API."""
+    """Google Cloud Storage's native API."""
 
 
 DEFAULT_CLIENTS: Final = {
@@ -25,11 +25,11 @@ DEFAULT_CLIENTS: Final = {
     StoreProtocol.AZ: "obstore",
     StoreProtocol.GS: "obstore",
 }
-"""The client that moves the bytes if nobody names one."""
+"""Default client by protocol."""
 
 
 class Addressing(StrEnum):
-    """Where a request names its bucket."""
+    """Place of the bucket's name in a request."""
 
     AUTO = "auto"
     """Host name on AWS, path elsewhere."""
@@ -38,39 +38,39 @@ class Addressing(StrEnum):
 
 
 EMBEDDED: Final = "seaweedfs"
-"""The store that starts by itself, as runs name it."""
+"""Name in run records of the store that sbench starts itself."""
 EMBEDDED_BUCKET: Final = "sbench"
-"""The bucket that sbench makes in it."""
+"""The bucket that sbench creates in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where objects live, and which library reaches them.
+    """Location of objects, and the library to access them.
 
     Parameters
     ----------
     client
-        Library that moves the bytes: wire, boto3, or another one of docs/clients.md; empty for
-        the default of the protocol.
+        Library that transfers the bytes: wire, boto3, or another library from docs/clients.md;
+        empty for the default of the protocol.
     bucket
-        Name of the bucket, or of the container on Azure, which must be there.
+        Name of an existing bucket, or container on Azure.
     protocol
-        What the store speaks: s3, az (Azure Blob Storage) or gs (Google Cloud Storage).
+        API of the store: s3, az (Azure Blob Storage) or gs (Google Cloud Storage).
     prefix
-        Goes before every new key; existing keys in a key file already have theirs.
+        Prefix of new keys; existing keys in a key file already include it.
     endpoint_url
-        ``http(s)://host[:port]`` of the store, without the bucket; empty for the cloud's own,
-        which is found out.
+        ``http(s)://host[:port]`` of the store, without the bucket; empty to determine the cloud's
+        endpoint.
     region
-        Region of the bucket. Without an endpoint it is found out, and looked for here first; empty
-        for the AWS configuration's, and where the protocol is not s3.
+        Region of the bucket. Without an endpoint it is looked up, starting here; empty to use the
+        AWS configuration, and for protocols other than s3.
     addressing
-        Where a request names its bucket: auto, path or virtual.
+        Place of the bucket's name in a request: auto, path or virtual.
     store
-        Which store sbench runs here itself; None for any other. ``embedded_target`` sets it, and
+        The store that sbench runs here itself; None for any other. ``embedded_target`` sets it, and
         the address, which is empty until the store runs.
     client_option
-        The client library's own options, as names and values; docs/clients.md has them.
+        Options of the client library, as names and values; see docs/clients.md.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Target:
             object.__setattr__(self, "client", DEFAULT_CLIENTS[self.protocol])
         if self.protocol is not StoreProtocol.S3:
             object.__setattr__(self, "region", "")
-        # JSON has no tuples, and a target is a key of dictionaries.
+        # JSON has no tuples, and a target must be hashable.
         object.__setattr__(self, "client_option", tuple((n, v) for n, v in self.client_option))
 
     @property
@@ -114,24 +114,24 @@ class Target:
 
 
 FILES: Final = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
-"""For arrays in files, which need no bucket: at the discard port nothing answers."""
+"""Target for arrays in files, which need no bucket: the discard port never answers."""
 
 
 def parse_bucket(text: str) -> tuple[StoreProtocol, str, str]:
-    """Return protocol, bucket and prefix of ``az://BUCKET[/PREFIX]``, or of a name alone.
+    """Return protocol, bucket and prefix of ``az://BUCKET[/PREFIX]``, or of a bucket's name.
 
     Raises
     ------
     UsageError
-        If nobody speaks the protocol, or no bucket is named.
+        If the protocol is unknown, or the bucket is missing.
     """
     scheme, is_url, rest = text.partition("://")
     if not is_url:
         return StoreProtocol.S3, text, ""
     if scheme not in set(StoreProtocol):
-        known = ", ".join(f"{protocol}://" for protocol in StoreProtocol)
-        raise UsageError(f"{text!r} is no URL of a bucket", hint=f"known: {known}")
+        schemes = ", ".join(f"{protocol}://" for protocol in StoreProtocol)
+        raise UsageError(f"{text!r} is not a URL of a bucket", hint=f"use one of {schemes}")
     bucket, _, prefix = rest.partition("/")
     if not bucket:
-        raise UsageError(f"{text!r} names no bucket", hint=f"{scheme}://BUCKET")
+        raise UsageError(f"{text!r} has no bucket", hint=f"{scheme}://BUCKET")
     return StoreProtocol(scheme), bucket, prefix

@@ -1,4 +1,4 @@
-"""How one object is moved: connections, parts, retries, and how its size is learned."""
+"""Transfer of an object: connections, parts, retries, and the source of its size."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from serverless_bench.units import GIB, KIB, MIB
 MAX_PARTS: Final = 10_000
 _LIMITS: Final = {
     "min_split_size": (1, math.inf),
-    # Of one operation: a part each.
+    # Per operation: at most a connection for each part.
     "connections": (1, MAX_PARTS),
     "retries": (0, math.inf),
 }
@@ -20,12 +20,12 @@ MIN_PART_BYTES: Final = 5 * MIB
 MAX_PART_BYTES: Final = 5 * GIB
 """Amazon S3 user guide, "Amazon S3 multipart upload limits"."""
 DEFAULT_PART_BYTES: Final = 64 * MIB
-"""1,800 functions at 95 MB/s make 2,550 UploadPart/s at 64 MiB, below the 3,500 PUT/s of
-one S3 partition; at boto3's 8 MiB it would be 20,400."""
+"""1,800 functions at 95 MB/s make 2,550 UploadPart/s at 64 MiB, below the 3,500 PUT/s of one S3
+partition; at boto3's 8 MiB it would be 20,400."""
 
 
 class Verify(StrEnum):
-    """How much of what is read is compared with what was written."""
+    """Fraction of the bytes read that is compared with the bytes written."""
 
     FULL = "full"
     SAMPLE = "sample"
@@ -34,38 +34,38 @@ class Verify(StrEnum):
 
 
 class Stat(StrEnum):
-    """How the size of an object is learned before it is read."""
+    """Source of the size of an object before it is read."""
 
     KEY = "key"
-    """It stands in the key: no request."""
+    """The size declared in the key: no request."""
     EACH = "each"
-    """A HEAD before every get, as libraries do that split what they read into ranges."""
+    """A HEAD before each get, as in libraries that split reads into ranges."""
     BEFORE = "before"
     """All HEADs before the first get, and none after (sai3-bench's pre-stat)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """How one object is moved and checked.
+    """Parts, retries and verification of an object's transfer.
 
     Parameters
     ----------
     connections
-        Requests of one operation in flight at once.
+        Requests of one operation in flight at the same time.
     part_size
-        Size of a part of an upload and of a range of a download; None moves objects whole.
+        Size of an upload's parts and of a download's ranges; None to transfer objects in one piece.
     block_size
-        Bytes generated, moved and compared at a time.
+        Bytes generated, transferred and compared at a time.
     verify
-        How much of what is read is compared with what was written: full, sample or none.
+        Amount of the bytes read to compare with the bytes written: full, sample or none.
     retries
-        Further attempts after an attempt that failed for a reason that may pass; 0 for none.
+        Further attempts after a transient failure; 0 for none.
     timeout
         An attempt ends when no byte has moved for this long.
     min_split_size
-        Objects below this size are read whole, whatever ``part_size`` says.
+        Objects below this size are read in one piece, regardless of ``part_size``.
     stat
-        How the size of an object is learned before it is read: key, each or before.
+        Source of the size of an object before it is read: key, each or before.
 
     Examples
     --------
@@ -92,14 +92,14 @@ class Transfer:
             raise wrong(
                 "part_size",
                 f"must be at most 5120 MiB, got {self.part_size / MIB:g}",
-                hint="S3 takes parts of 5 MiB to 5 GiB",
+                hint="S3 accepts parts of 5 MiB to 5 GiB",
             )
 
     def part_length(self, kind: OperationKind, size: int) -> int | None:
-        """Return the size of a part or range of an object, or None to move it whole.
+        """Return the size of a part or range of an object, or None for a single request.
 
-        Several connections need parts, and so does a put of more than 5 GiB (Amazon S3 user
-        guide, "Uploading objects"): both get a size where none was asked for.
+        Several connections need parts, and so does a put of more than 5 GiB (Amazon S3 user guide,
+        "Uploading objects"): in both cases a missing part size is chosen here.
         """
         if kind is OperationKind.GET and size < (self.min_split_size or 0):
             return None

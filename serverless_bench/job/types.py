@@ -1,4 +1,4 @@
-"""Make specifications of JSON, and check that their fields have values of their types."""
+"""Create specifications from JSON, and check the types of their fields."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -18,7 +18,7 @@ _WORDS: Final[Mapping[object, str]] = {
     Path: "text",
     dict: "a table",
 }
-"""Types as a message names them."""
+"""Names of types in messages."""
 _PLURAL: Final[Mapping[object, str]] = {
     str: "text",
     int: "whole numbers",
@@ -28,14 +28,14 @@ _PLURAL: Final[Mapping[object, str]] = {
 
 
 _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tuple, list)}
-"""What else is taken for a type; JSON has no tuples."""
+"""Further Python types accepted for a type; JSON has no tuples."""
 _BEYOND: Final = 1 << 63
 _MOST_SHOWN: Final = 80
-"""Characters of a wrong value in a message."""
+"""Longest value shown in a message, in characters."""
 
 
 def described(kind: type[T], data: object, where: str) -> T:
-    """Return the specification that ``asdict``, and perhaps JSON, made a table from.
+    """Return the specification that ``asdict``, and possibly JSON, converted to a table.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def described(kind: type[T], data: object, where: str) -> T:
     data
         Values by field.
     where
-        How messages call the table.
+        Name of the table in messages.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no table, has an unknown field, or lacks one.
+        If it is not a table, has an unknown field, or lacks one.
     UsageError
-        If the value of a field is wrong.
+        If the value of a field is invalid.
     """
     if not isinstance(data, Mapping):
         raise TypeError(f"`{where}` must be a table")
@@ -69,37 +69,37 @@ def described(kind: type[T], data: object, where: str) -> T:
     try:
         return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
     except UsageError as exc:
-        # Says which of several specifications has the field.
+        # Prefix the field with its specification's name.
         exc.args = (str(exc).replace(f"`{exc.field}`", f"`{where}.{exc.field}`"),)
         raise
 
 
 @cache
 def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:  # noqa: ANN401 - a dataclass
-    """Return by field the specification that it holds, if any, and whether it has no default."""
+    """Return the specification in each field, if any, and whether the field has no default."""
     return {
-        one.name: (
-            next(filter(is_dataclass, _members(cast("Any", one.type))), None),
-            MISSING is one.default and MISSING is one.default_factory,
+        field.name: (
+            next(filter(is_dataclass, _members(cast("Any", field.type))), None),
+            MISSING is field.default and MISSING is field.default_factory,
         )
-        for one in fields(kind)
+        for field in fields(kind)
     }
 
 
 def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
-    """Refuse a value that is not of its field's type; make a text a member of its enumeration.
+    """Check values against the types of their fields; convert texts to members of enumerations.
 
-    Texts are printable, and numbers fit into 64 bits, wherever they stand.
+    All texts must be printable, and all numbers must fit into 64 bits, at any depth.
 
     Parameters
     ----------
     spec
-        A dataclass whose fields are numbers, texts, lists, specifications or enumerations.
+        A dataclass with fields of numbers, texts, lists, specifications or enumerations.
 
     Raises
     ------
     UsageError
-        If a value is of another type; ``field`` is its name.
+        If a value has the wrong type; ``field`` is its name.
     """
     for field in fields(spec):
         name, annotation, value = field.name, cast("Any", field.type), getattr(spec, field.name)
@@ -116,19 +116,19 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
 
 
 def _check_value(name: str, value: object) -> None:
-    """Refuse a text that cannot be shown, or a number that nothing can be computed with."""
+    """Check that a text can be printed and that a number is small enough to compute with."""
     if isinstance(value, str):
         check_text(name, value)
     elif isinstance(value, int | float):
         if not -_BEYOND <= value < _BEYOND:
-            raise wrong(name, f"must be a number that 64 bits hold, got {_shown(value)}")
+            raise wrong(name, f"must be a number that fits into 64 bits, got {_shown(value)}")
     elif isinstance(value, tuple | list):
-        for each in value:
-            _check_value(name, each)
+        for item in value:
+            _check_value(name, item)
 
 
 def _shown(value: object) -> str:
-    """Return a value as a message may show it, however long it is."""
+    """Return a value for a message, shortened if necessary."""
     if isinstance(value, int) and not -_BEYOND <= value < _BEYOND:
         return f"one of {value.bit_length()} bits"
     text = repr(value)
@@ -136,24 +136,24 @@ def _shown(value: object) -> str:
 
 
 def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a type form
-    """Tell whether a value is of a type, with all that is in it where it is a list."""
+    """Return whether a value is of a type, including the members of a list."""
     inner = get_args(annotation)
     if get_origin(annotation) is not tuple:
-        # A type, or one of several.
+        # A plain type, or a union.
         if inner:
-            return any(_fits(each, value) for each in inner)
+            return any(_fits(member, value) for member in inner)
         is_number = annotation is bool or not isinstance(value, bool)
         return is_number and isinstance(value, _ALSO.get(annotation, (annotation,)))
     if not isinstance(value, tuple | list):
         return False
     if Ellipsis in inner:
-        return all(_fits(inner[0], each) for each in value)
+        return all(_fits(inner[0], item) for item in value)
     return len(value) == len(inner) and all(map(_fits, inner, value))
 
 
 def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
-    """Return what a value of a type is, in words."""
-    inner = [one for one in get_args(annotation) if one is not type(None)]
+    """Return a description of the values of a type."""
+    inner = [arg for arg in get_args(annotation) if arg is not type(None)]
     origin = get_origin(annotation)
     if origin is Literal:
         return f"one of {', '.join(filter(None, map(str, inner)))}"
@@ -165,7 +165,7 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
     if inner:
         return " or ".join(dict.fromkeys(map(words, inner)))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return f"one of {', '.join(str(each.value) for each in annotation)}"
+        return f"one of {', '.join(str(member.value) for member in annotation)}"
     return _WORDS.get(annotation) or f"a {annotation.__name__}"
 
 
@@ -175,26 +175,26 @@ def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a
         return (annotation,)
     if get_origin(annotation) is tuple:
         return (tuple,)
-    return tuple(get_origin(each) or each for each in get_args(annotation))
+    return tuple(get_origin(member) or member for member in get_args(annotation))
 
 
 def check_text(name: str, text: str, *, most: int | None = None) -> None:
-    """Refuse a text that cannot stand in a line of a file, a table or a terminal.
+    """Check that a text can be part of a line in a file, a table or a terminal.
 
     Parameters
     ----------
     name
         The setting or field that has it.
     text
-        What a user, or a file, says.
+        The text, from a user or a file.
     most
-        Characters that it may have; None for any number.
+        Most characters allowed; None for no limit.
 
     Raises
     ------
     UsageError
-        If it is longer, or has characters that cannot be printed: a line break would begin a
-        line of its own in a ledger, and an escape would drive the terminal.
+        If it is longer, or has characters that cannot be printed: a line break would start another
+        line in a ledger, and an escape would control the terminal.
     """
     if not text.isprintable():
         raise wrong(
@@ -203,22 +203,22 @@ def check_text(name: str, text: str, *, most: int | None = None) -> None:
             hint="leave out line breaks, escapes and other control characters",
         )
     if most is not None and len(text) > most:
-        raise wrong(name, f"has {len(text)} characters, at most {most} are possible")
+        raise wrong(name, f"has {len(text)} characters, at most {most} allowed")
 
 
 def wrong(name: str, problem: str, *, hint: str = "") -> UsageError:
-    """Return the error that says what is wrong with one setting or field."""
+    """Return an error about the value of one setting or field."""
     return UsageError(f"`{name}` {problem}", hint=hint, field=name)
 
 
 def at_least(name: str, value: float, least: float, *, hint: str = "") -> None:
-    """Refuse a number below ``least``."""
+    """Check that a number is not below ``least``."""
     if value < least:
         raise wrong(name, f"must be at least {least}, got {value}", hint=hint)
 
 
 def at_most(name: str, value: float, most: float) -> None:
-    """Refuse a number above ``most``."""
+    """Check that a number is not above ``most``."""
     if value > most:
         raise wrong(name, f"must be at most {most:,}, got {value:,}")
 
@@ -226,14 +226,14 @@ def at_most(name: str, value: float, most: float) -> None:
 def check_limits(
     spec: object, limits: Mapping[str, tuple[float, float]], *, positives: Iterable[str] = ()
 ) -> None:
-    """Refuse a number of a specification that is out of bounds; None is in all bounds.
+    """Check the bounds of numbers in a specification; None is always valid.
 
     Parameters
     ----------
     spec
         Has the numbers.
     limits
-        By field, the least and the most that it may be.
+        Lowest and highest value, by field.
     positives
         Fields that must be above zero.
     """

@@ -1,6 +1,6 @@
-"""What one invocation does: each workload turns it into operations, and says what it is.
+"""Workloads: each converts an invocation to operations, and declares its properties.
 
-The rest of the package asks a workload and never for its name.
+The rest of the package uses these properties and never depends on a workload's name.
 """
 
 from collections import Counter
@@ -26,96 +26,96 @@ Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
 
 
 PACED: Final = ("threads", "rate", "arrivals")
-"""Settings of how a function goes through its operations."""
+"""Settings for the pace of a function's operations."""
 NEW_OBJECTS: Final = ("mb", "size", "sizes", "layout", "compressibility", "duplication", "prefix")
-"""Settings of objects that a function makes."""
+"""Settings for the objects that a function creates."""
 PACE: Final = ("threads", "rate", "arrivals")
 CONTENT: Final = ("sizes", "layout", "compressibility", "duplication")
-"""Fields of a load that these settings become."""
+"""Fields of a load that these settings correspond to."""
 
 
 class Workload:
-    """Performs nothing, reads no clock, and gives the same answers again."""
+    """A workload. It performs nothing and reads no clock; its answers never change."""
 
     settings: tuple[str, ...] = ()
-    """Settings, and thereby flags, that it has besides those of every job."""
+    """Settings, and thus flags, beyond those common to all jobs."""
     load: tuple[str, ...] = ()
-    """Fields of ``Load`` that mean something to it."""
+    """Fields of ``Load`` that apply to it."""
     about: str = ""
-    """The one of ``load`` without which there is nothing to do."""
+    """The field of ``load`` that it requires."""
     default_number: int | None = USUAL_NUMBER
-    """Functions; None for as many as read all keys."""
+    """Default number of functions; None for as many as needed to read all keys."""
     default_objects = 1
-    """Objects of each function."""
+    """Default number of objects per function."""
     needs_size = False
-    """Whether its objects have a size in any case: ``size`` is one of its settings then."""
+    """Whether its objects always have a size; then ``size`` is one of its settings."""
     creates_objects = False
-    """Whether it makes objects: they have to stand in the run's ledger before it may run."""
+    """Whether it creates objects, which must be in the run's ledger before it runs."""
     receives_results = False
     """Whether its streams are generators that receive whether each operation succeeded."""
     deals_objects = False
     """Whether the threads of a function share its objects: some may get none."""
     runs_code = False
-    """Whether a function that comes with the invocation decides its operations."""
+    """Whether a function in the invocation determines its operations."""
     is_conditional = False
-    """Whether it writes on conditions, which not every client does."""
+    """Whether it makes conditional writes, which not all clients support."""
     most_bytes: int | None = None
-    """Bytes that one of its requests moves at most, if the job's objects do not say it."""
+    """Most bytes of a request, if not determined by the job's objects."""
     uses_store = True
     """Whether it makes any request."""
     command = ""
-    """Its command, behind ``sbench``, if that has another name than the workload."""
+    """Name of its ``sbench`` command, if it differs from the workload's name."""
     source = ""
-    """The command, behind ``sbench``, that makes what it reads."""
+    """The ``sbench`` command that creates the objects it reads."""
     not_again = ""
-    """Why a resumed run launches nothing of it; empty if it does."""
+    """Reason for not launching it in a resumed run; empty if it is launched."""
     not_deployed = ""
-    """Why the functions of a stack do not run it; empty if they do."""
+    """Reason for not running it in functions of a stack; empty if they run it."""
     verifies = False
-    """Whether a report says how much was verified even where that is nothing."""
+    """Whether a report shows the verified bytes even if there are none."""
     hue = "grey"
-    """Its colour in every picture, of ``palette.LIGHT.hues``."""
+    """Colour in all pictures, from ``palette.LIGHT.hues``."""
     past_tense = "moved"
-    """What its functions did with the bytes, in a report."""
+    """Verb in reports for the transfer of bytes."""
 
     def kinds(self, load: "Load") -> Mapping[OperationKind, float]:  # noqa: ARG002
-        """Return the kinds of its operations and their weights, as far as a load tells."""
+        """Return the kinds of its operations and their weights, as far as known from a load."""
         return {}
 
     def reads(self, load: "Load") -> bool:  # noqa: ARG002
-        """Tell whether it reads the objects, or arrays, whose keys the job is given."""
+        """Return whether it reads existing objects, or arrays, given to the job by key."""
         return False
 
     def pieces(self, load: "Load") -> tuple[int, int] | None:  # noqa: ARG002
-        """Return the objects that its library makes of one array, and the bytes of all of them."""
+        """Return the number of objects that its library creates per array, and their total size."""
         return None
 
     def without_end(self, load: "Load") -> str:  # noqa: ARG002
-        """Return, in words, what goes on until ``operations`` or a duration ends it."""
+        """Return a phrase for the work that only ``operations`` or a duration ends."""
         return ""
 
     def check(self, job: "JobSpec") -> None:
-        """Refuse a job that makes no sense; called when it is made.
+        """Check the job's consistency; called on its creation.
 
         Raises
         ------
         UsageError
-            If a value does not go with another one.
+            If values contradict each other.
         """
 
     def check_library(self, load: "Load") -> None:
-        """Refuse what the library cannot do; called before anything starts.
+        """Check that the library supports the load; called before anything starts.
 
         Raises
         ------
         UsageError
-            If it cannot.
+            If it does not.
         PluginError
             If it is not installed.
         """
 
     def check_key(self, load: "Load", key: str) -> None:
-        """Refuse the key of an object that it cannot read.
+        """Check that it can read the object with this key.
 
         Raises
         ------
@@ -128,29 +128,29 @@ class Workload:
         load: "Load",  # noqa: ARG002
         done: Iterable[tuple[OperationKind, int | None]],  # noqa: ARG002
     ) -> Counter[str]:
-        """Return the least requests that its library made, by kind, without showing them.
+        """Return the smallest number of requests, by kind, that its library makes internally.
 
         Parameters
         ----------
         load
-            Of the job.
+            Load of the job.
         done
-            Kinds and sizes of what succeeded.
+            Kinds and sizes of the successful operations.
         """
         return Counter()
 
     def remove_files(self, run: "Run") -> int:  # noqa: ARG002
-        """Remove what a run left in ``folder``; return how many objects, or arrays, there were.
+        """Remove a run's files in ``folder``; return the number of objects, or arrays.
 
         Raises
         ------
         ArchiveError
-            If it cannot be removed.
+            If they cannot be removed.
         """
         return 0
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
-        """Yield every key that the invocation may create."""
+        """Yield all keys that the invocation may create."""
         if not self.creates_objects:
             return
         for thread in range(invocation.load.threads):
@@ -159,29 +159,29 @@ class Workload:
                     yield operation.key
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:  # noqa: ARG002
-        """Yield what one thread is to do before the measurement begins: nothing, as a rule."""
+        """Yield the operations of a thread before the measurement; none by default."""
         yield from ()
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:  # noqa: ARG002
-        """Yield what one thread of the invocation is to do, in order: nothing, unless it says so.
+        """Yield the operations of a thread in order; none by default.
 
-        A workload whose next operation depends on the result of the last one sets
-        ``receives_results``: the result is the value of its ``yield``.
+        A workload whose next operation depends on the previous result sets ``receives_results``:
+        the result is the value of its ``yield``.
         """
         yield from ()
 
     def performer(self, invocation: "InvocationSpec") -> "Performer | None":  # noqa: ARG002
-        """Return who performs kinds of operations that are no request of a client; None for no one.
+        """Return the performer of operations that are not client requests; None by default.
 
-        What it takes is loaded here, and only in functions that run this workload.
+        Its imports happen here, and only in functions that run this workload.
         """
         return None
 
     def rounds(self, invocation: "InvocationSpec", thread: int) -> Iterator[Stream]:
-        """Yield the rounds of one thread without an end, each begun when the last is over.
+        """Yield the rounds of a thread without end, each after the previous round is over.
 
-        Warm-up and duration take as many as they need. They are all the same, unless what
-        one round did is there in the next.
+        Warm-up and duration take as many as they need. All rounds are alike, unless the results of
+        a round affect the next.
         """
         while True:
             yield self.operations(invocation, thread)
@@ -191,20 +191,20 @@ class Workload:
         invocation: "InvocationSpec",  # noqa: ARG002
         done: "Iterable[OperationRow]",  # noqa: ARG002
     ) -> Stream:
-        """Yield what is to be done when all threads are through, and not counted.
+        """Yield the operations after all threads have finished; reports leave them out.
 
         Parameters
         ----------
         invocation
-            Which.
+            The invocation.
         done
-            What all threads have done.
+            Operations of all threads.
         """
         yield from ()
 
 
 OWN_FUNCTION: Final = "function"
-"""The workload whose operations a function of the user's own decides."""
+"""The workload of user functions."""
 WORKLOADS: Final = Registry[Workload](
     "workloads",
     {
@@ -223,17 +223,17 @@ open_workload: Final = WORKLOADS.load
 
 @cache
 def workload_of(name: str) -> Workload:
-    """Return the workload of a saved run; one that says nothing if it is not installed."""
+    """Return the workload of a saved run; an empty declaration if it is not installed."""
     try:
         return open_workload(name)
     except PluginError:
         return Workload()
 
 
-def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - its result
-    """Send a stream the result of its last operation, and return its next one."""
+def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - a result
+    """Send a stream the result of its last operation, and return the next operation."""
     try:
-        # The type itself: to ask for the abstract class takes ten times as long.
+        # Check for the concrete type: checking for the abstract class takes ten times as long.
         if ok is None or not isinstance(stream, GeneratorType):
             return next(stream)
         following: OperationSpec = stream.send(ok)
@@ -254,7 +254,7 @@ def succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
 
 
 def moving_kind(work: "Work") -> OperationKind | None:
-    """Return PUT or GET if all operations of a job are such, of ranges too; None of others."""
+    """Return PUT or GET if a job has only such operations, ranges included; None otherwise."""
     workload = workload_of(work.workload)
     kinds = set(workload.kinds(work.load)) if workload.deals_objects else set()
     if kinds == {OperationKind.PUT}:

@@ -1,1 +1,1 @@
-"""The bytes: how objects are filled, and how what comes back is compared with what was written."""
+"""The bytes: filling objects, and comparing the bytes read with the bytes written."""

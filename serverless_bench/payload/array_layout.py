@@ -1,8 +1,8 @@
-"""How an array is cut into objects: a pure function of its specification and its key.
+"""Layout of an array as objects: a pure function of the array's specification and key.
 
-Element ``i`` of an array in C order holds bytes ``i * itemsize`` and following of the
-keystream of the array's key. The key declares the array's bytes, so the shape follows
-from it: an append adds rows, and a key declares how many there will be in the end.
+Element ``i`` of an array in C order holds the keystream bytes of the array's key from ``i *
+itemsize`` on. The key declares the array's size in bytes, which determines the shape: an append
+adds rows, and the key declares the final number of rows.
 """
 
 import re
@@ -17,41 +17,41 @@ from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind
 
 ITEM_BYTES: Final[Mapping[str, int]] = {"uint8": 1, "uint16": 2, "uint32": 4, "float32": 4}
-"""Bytes of one element. JAX has no wider types unless ``jax_enable_x64`` is set."""
+"""Bytes per element. JAX has no wider types unless ``jax_enable_x64`` is set."""
 
 _METADATA: Final = {"zarr": (".zarray", ".zattrs", ".zgroup"), "zarr3": ("zarr.json",)}
 METADATA: Final = frozenset().union(*_METADATA.values())
-"""Names of the objects that hold no chunk (Zarr specifications 2 and 3)."""
+"""Names of the objects that do not hold chunks (Zarr specifications 2 and 3)."""
 
 PYRAMID: Final = (2, 4, 8, 16)
-"""How many times smaller the further levels of an OME-Zarr image are, along y and x
+"""Factors by which the additional levels of an OME-Zarr image are smaller, along y and x
 (``ome_zarr.writer.write_image``)."""
 
 MIN_RUN_BYTES: Final = 128
-"""Neighbouring bytes that a chunk keeps together, at least: enough to identify them."""
+"""Fewest neighbouring bytes that a chunk must keep together: enough to identify them."""
 
 _ARRAY: Final = re.compile(r"(.*[0-9a-f]{32}\.[1-9][0-9]{0,15})/.+", re.DOTALL)
 _LEVEL: Final = re.compile(r"/s[1-9]/")
 
 
 def array_bytes(array: ArraySpec) -> int:
-    """Return the bytes of an array, or of what one append adds."""
+    """Return the size in bytes of an array, or of an append."""
     return prod(array.shape) * ITEM_BYTES[array.dtype]
 
 
 def shape_at(array: ArraySpec, key: str) -> tuple[int, ...]:
-    """Return the shape that the array at ``key`` has in the end.
+    """Return the final shape of the array at ``key``.
 
     Raises
     ------
     UsageError
-        If its key declares no size, or one that is no whole number of rows.
+        If the key declares no size, or the size is not a multiple of the row size.
     """
     size, row = declared_size(key), row_bytes(array)
     if size is None or size % row:
         raise UsageError(
-            f"{key} is no array of rows of {row} bytes",
-            hint="`shape` and `dtype` have to be those that it was written with",
+            f"{key} is not an array with rows of {row} bytes",
+            hint="`shape` and `dtype` must be the same as when it was written",
         )
     return (size // row, *array.shape[1:])
 
@@ -62,7 +62,7 @@ def row_bytes(array: ArraySpec) -> int:
 
 
 def run_bytes(array: ArraySpec) -> int:
-    """Return how many neighbouring bytes of an array stand side by side in its chunks."""
+    """Return the number of neighbouring bytes of an array that a chunk stores contiguously."""
     run = ITEM_BYTES[array.dtype]
     for chunk, length in zip(reversed(array.chunks), reversed(array.shape), strict=True):
         run *= min(chunk, length)
@@ -72,9 +72,9 @@ def run_bytes(array: ArraySpec) -> int:
 
 
 def array_keys(array: ArraySpec, key: str) -> Iterator[str]:
-    """Yield every object that a library may make for the array at ``key``.
+    """Yield the keys of all objects that a library may create for the array at ``key``.
 
-    Chunks are all of them and no others; of the metadata not every library writes all.
+    The chunk keys are exact; libraries do not necessarily write all of the metadata keys.
     """
     is_image = array.library == "ome_zarr"
     if is_image:
@@ -86,24 +86,24 @@ def array_keys(array: ArraySpec, key: str) -> Iterator[str]:
 
 
 def objects_of(array: ArraySpec, kind: OperationKind, size: int) -> int:
-    """Return how many objects one operation writes or reads at least.
+    """Return the smallest number of objects that an operation writes or reads.
 
-    Each chunk or shard, and one of metadata where the array is made or opened.
+    These are all chunks or shards, plus a metadata object if the array is created or opened.
 
     Parameters
     ----------
     array
-        What the array is like.
+        Specification of the array.
     kind
-        Of the operation.
+        Kind of the operation.
     size
-        Bytes that the key of the array declares.
+        Size in bytes that the array's key declares.
     """
     if kind is OperationKind.APPEND_ARRAY:
         return piece_count(array, array.shape)
     shape = (size // row_bytes(array), *array.shape[1:])
     shapes = _levels(array, shape) if kind is OperationKind.WRITE_ARRAY else [shape]
-    return sum(piece_count(array, each) + 1 for each in shapes)
+    return sum(piece_count(array, level) + 1 for level in shapes)
 
 
 def piece_count(array: ArraySpec, shape: Sequence[int]) -> int:
@@ -113,15 +113,15 @@ def piece_count(array: ArraySpec, shape: Sequence[int]) -> int:
 
 
 def _levels(array: ArraySpec, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the shapes of an array and of the further levels of an OME-Zarr image."""
-    asked = dict(array.library_option).get("pyramid", "no")
-    if array.library != "ome_zarr" or asked.lower() in {"no", "off", "false", "0"}:
+    """Return the shapes of an array and of the additional levels of an OME-Zarr image."""
+    pyramid = dict(array.library_option).get("pyramid", "no")
+    if array.library != "ome_zarr" or pyramid.lower() in {"no", "off", "false", "0"}:
         return [shape]
     return [shape, *(smaller(shape, factor) for factor in PYRAMID)]
 
 
 def smaller(shape: Sequence[int], factor: int) -> tuple[int, ...]:
-    """Return the shape of a further level of an image: only the last two axes shrink."""
+    """Return the shape of an additional image level: only the last two axes shrink."""
     return tuple(
         max(1, length // factor) if axis >= len(shape) - 2 else length
         for axis, length in enumerate(shape)
@@ -129,18 +129,18 @@ def smaller(shape: Sequence[int], factor: int) -> tuple[int, ...]:
 
 
 def array_of(key: str) -> str | None:
-    """Return the key of the array that an object is of; None if it is of none of ours."""
+    """Return the key of the array that an object belongs to; None for other objects."""
     match = _ARRAY.fullmatch(key)
     return match[1] if match else None
 
 
 def is_smaller_level(key: str) -> bool:
-    """Tell whether an object is of a further level of an image: it holds no keystream."""
+    """Return whether an object belongs to an additional image level, which has no keystream."""
     return _LEVEL.match(key, len(array_of(key) or key)) is not None
 
 
 def chunk_names(array: ArraySpec, shape: Sequence[int], dot: str) -> Iterator[str]:
-    """Yield the name of every chunk, or shard, of an array of ``shape``."""
+    """Yield the names of the chunks, or shards, of an array of ``shape``."""
     pieces = array.shards or array.chunks
     counts = [range(-(-length // piece)) for length, piece in zip(shape, pieces, strict=True)]
     head, dot = ("c/", "/") if array.driver == "zarr3" else ("", dot)

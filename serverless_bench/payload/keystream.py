@@ -1,25 +1,25 @@
 """Pseudorandom bytes: a pure function of (object key, generation, offset).
 
-Byte ``i`` of an object is byte ``i`` of an AES-128 keystream in counter mode. The
-cipher key is public and the same for everybody; the counter block of bytes
-``16 n ... 16 n + 15`` is, in network byte order::
+Byte ``i`` of an object is byte ``i`` of an AES-128 keystream in counter mode. The cipher key is
+public and the same for all runs; the counter block of bytes ``16 n ... 16 n + 15`` is, in network
+byte order::
 
      8 bytes   hash of the object's key     BLAKE2b-64 of its UTF-8 bytes
-     2 bytes   generation                   0, and one more each time it is overwritten
+     2 bytes   generation                   0, incremented each time it is overwritten
      6 bytes   n                            16-byte blocks from the start; 4 PiB of them
 
-So a key file alone is enough to regenerate any range of any object on any machine, with
-nothing stored. The bytes are incompressible, no block stands twice in an object, two
-objects share blocks only if their keys' hashes are equal (docs/decisions/0018 says how
-likely that is, and what it would take to matter), and *decrypting* one aligned block of a
-wrong response shows which object, generation and offset it came from: ``identify`` does that.
+A key file is therefore enough to regenerate any range of any object on any machine, without stored
+data. The bytes are incompressible, blocks never repeat within an object, and two objects share
+blocks only if their keys have the same hash (docs/decisions/0018 gives the probability and the
+consequences). *Decrypting* an aligned block of a wrong response shows the object, generation and
+offset it came from: ``identify`` does that.
 
-AES is not here for secrecy. It is the fastest seekable generator that ships with a
-library everybody has: one core makes 11 GB/s, or 23 by way of ``gcm_counter``
-(docs/decisions/0038 has what else was tried).
+AES does not provide secrecy here. It is the fastest seekable generator in a widely installed
+library: a core generates 11 GB/s, or 23 by way of ``gcm_counter`` (docs/decisions/0038 lists the
+alternatives).
 
-The layout is frozen by golden vectors in tests/unit/payload/test_keystream.py. A change would
-be version 2 and would have to read version 1.
+The layout is frozen by golden vectors in tests/unit/payload/test_keystream.py. A change would be
+version 2 and would have to read version 1.
 """
 
 import io
@@ -39,41 +39,41 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 VERSION: Final = "aes-128-ctr/1"
-"""Goes into every run's provenance."""
+"""Version of the layout, recorded in the provenance of each run."""
 
 BLOCK: Final = 16
-"""Bytes of one AES block."""
+"""Bytes of an AES block."""
 
 _CIPHER_KEY: Final = algorithms.AES(b"serverless-bench")
 PIECE: Final = 1 << 18
-"""Bytes generated, and compared, at a time: what a core's own cache holds beside them."""
+"""Bytes generated and compared at a time: they fit into a core's private cache with the data."""
 
 _GCM_FROM: Final = 1 << 16
-"""Bytes from which on GCM saves more than its nonce costs."""
+"""Length from which GCM saves more time than computing the nonce takes."""
 
 ZEROS: Final = memoryview(bytes(PIECE))
 _AGREEMENT: Final = re.compile(bytes(BLOCK - 1) + rb"\x00+")
-"""What ends a run of differing bytes: as many that agree as a cipher block has, or more.
+"""Matches the end of a run of differing bytes: at least as many equal bytes as a cipher block has.
 
-Two unrelated bytes agree once in 256, so a wrong block would otherwise fall apart into
-thousands of ranges. Sixteen agreements in a row by chance are one in 2**128. Zeros in a row,
-and not ``\\x00{16,}``: for a literal the engine has a fast search.
+Two unrelated bytes are equal once in 256, so a wrong block would otherwise be split into thousands
+of ranges. Sixteen equal bytes by chance have a probability of 2**-128. The pattern is a literal of
+zeros instead of ``\\x00{16,}`` because the engine searches literals faster.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where 16 or more bytes of keystream come from."""
+    """Origin of 16 or more bytes of keystream."""
 
     key_hash: int
     generation: int
     offset: int
-    """Offset in that object of the first byte that was looked at."""
+    """Offset in that object of the first byte examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class DifferingRange:
-    """One range that is not what it should be."""
+    """A range that differs from the expected bytes."""
 
     offset: int
     length: int
@@ -82,16 +82,16 @@ class DifferingRange:
 
 
 class Keystream:
-    """The bytes of one object in one generation.
+    """The bytes of an object in a generation.
 
-    Holds no position and no buffer, so threads may share it.
+    It holds no position and no buffer, so threads may share it.
 
     Parameters
     ----------
     key
-        The object's key, with its prefix and without its bucket.
+        The object's key, with prefix and without bucket.
     generation
-        How often the object was overwritten, 0 to 65535.
+        Number of times the object was overwritten, 0 to 65535.
     """
 
     __slots__ = ("_high", "generation", "key_hash")
@@ -108,35 +108,35 @@ class Keystream:
             self._fill(view[start:stop], skip, encryptor)
 
     def read(self, offset: int, length: int) -> bytearray:
-        """Return ``length`` bytes from ``offset`` on; ``numpy.frombuffer`` takes them."""
-        room = bytearray(length)
-        self.readinto_at(offset, room)
-        return room
+        """Return ``length`` bytes from ``offset`` on; ``numpy.frombuffer`` accepts them."""
+        buffer = bytearray(length)
+        self.readinto_at(offset, buffer)
+        return buffer
 
     def agrees(self, offset: int, data: memoryview, scratch: bytearray | None = None) -> bool:
-        """Return whether ``data`` is what belongs at ``offset``.
+        """Return whether ``data`` has the expected bytes for ``offset``.
 
         Parameters
         ----------
         offset
-            Where in the object ``data`` claims to begin.
+            Position in the object where ``data`` should start.
         data
             Contiguous bytes.
         scratch
-            Overwritten; one of ``PIECE`` bytes saves an allocation.
+            Buffer to overwrite; passing one of ``PIECE`` bytes saves an allocation.
         """
-        room = scratch if scratch is not None else bytearray(min(PIECE, len(data)))
+        buffer = scratch if scratch is not None else bytearray(min(PIECE, len(data)))
         for start, stop, skip, encryptor in self._pieces(offset, len(data)):
-            expected = room if len(room) == stop - start else bytearray(stop - start)
+            expected = buffer if len(buffer) == stop - start else bytearray(stop - start)
             self._fill(expected, skip, encryptor)
-            # The bytearray stands on the left: it compares with memcmp, 49 GB/s here. A
-            # memoryview on the left unpacks item by item and costs ten times more.
+            # The bytearray must be on the left: it compares with memcmp, 49 GB/s here. A memoryview
+            # on the left unpacks item by item and takes ten times longer.
             if expected != data[start:stop]:
                 return False
         return True
 
     def _pieces(self, offset: int, length: int) -> "Iterator[tuple[int, int, int, CipherContext]]":
-        """Yield what a range falls into: from, to, where in its block it begins, its cipher."""
+        """Yield the pieces of a range: start, end, offset of the start in a block, and cipher."""
         encryptor = self._from(offset, length)
         for start in range(0, length, PIECE):
             yield start, min(length, start + PIECE), 0, encryptor
@@ -144,16 +144,16 @@ class Keystream:
     def _fill(
         self,
         piece: bytearray | memoryview,
-        skip: int,  # noqa: ARG002 - where zeros are in a shaped object
+        skip: int,  # noqa: ARG002 - used by shaped objects
         encryptor: CipherContext,
     ) -> None:
         """Write the bytes of a piece."""
         encryptor.update_into(ZEROS[: len(piece)], piece)
 
     def _from(self, offset: int, length: int) -> CipherContext:
-        """Return what turns ``length`` zeros into the bytes from ``offset`` on.
+        """Return a cipher that encrypts ``length`` zeros to the bytes from ``offset`` on.
 
-        It is good until the next call in the same thread.
+        It is valid until the next call in the same thread.
         """
         block, skip = divmod(offset, BLOCK)
         counter = self._high | block
@@ -172,14 +172,14 @@ class Keystream:
         return encryptor
 
     def differences(self, offset: int, data: memoryview) -> "Iterator[DifferingRange]":
-        """Yield every range of ``data`` that differs from what belongs at ``offset``."""
-        # XOR of big integers, because the body must not import NumPy.
+        """Yield the ranges of ``data`` that differ from the expected bytes at ``offset``."""
+        # XOR big integers, because the body must not import NumPy.
         wrong_int = int.from_bytes(self.read(offset, len(data))) ^ int.from_bytes(data)
         xor = wrong_int.to_bytes(len(data))
         begin = 0
         for right in (*_AGREEMENT.finditer(xor), None):
             run = xor[begin : len(xor) if right is None else right.start()]
-            # Fewer agreements than a block may stand at the ends of the data.
+            # A few equal bytes, fewer than a block, may be at the ends of the data.
             first = begin + len(run) - len(run.lstrip(b"\0"))
             run = run.strip(b"\0")
             if run:
@@ -188,7 +188,7 @@ class Keystream:
 
 
 class _ThreadCiphers(threading.local):
-    """The cipher of each thread in counter mode: to make one takes as long as 20 KiB."""
+    """The counter-mode cipher of each thread: creating a cipher takes as long as 20 KiB."""
 
     def __init__(self) -> None:
         self.encryptor = Cipher(_CIPHER_KEY, modes.CTR(bytes(BLOCK))).encryptor()
@@ -198,17 +198,17 @@ _kept: Final = _ThreadCiphers()
 
 
 def identify(data: memoryview) -> Origin | None:
-    """Return where ``data`` comes from, if it is a piece of the keystream of any object.
+    """Return the origin of ``data``, if it is a piece of the keystream of any object.
 
-    Two neighbouring cipher blocks decrypt to consecutive counters only if they are
-    keystream: by chance once in 2**80. Every alignment is tried.
+    Two neighbouring cipher blocks that decrypt to consecutive counters are keystream: by chance it
+    happens once in 2**80. All alignments are tried.
 
     Parameters
     ----------
     data
-        The wrong bytes; fewer than 47 may hold no two whole blocks and give None.
+        The wrong bytes. Fewer than 47 may not contain two aligned blocks, which gives None.
     """
-    decryptor = Cipher(_CIPHER_KEY, modes.ECB()).decryptor()  # noqa: S305 - hides nothing
+    decryptor = Cipher(_CIPHER_KEY, modes.ECB()).decryptor()  # noqa: S305 - not for secrecy
     for shift in range(min(BLOCK, len(data) - 2 * BLOCK + 1)):
         plain = decryptor.update(data[shift : shift + 2 * BLOCK])
         first, second = int.from_bytes(plain[:BLOCK]), int.from_bytes(plain[BLOCK:])
@@ -223,19 +223,19 @@ def identify(data: memoryview) -> Origin | None:
 
 
 class ReadableAt(Protocol):
-    """Anything that can fill a buffer from an offset."""
+    """An object that can fill a buffer from an offset."""
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
         """Fill ``buffer`` with the bytes from ``offset`` on."""
 
 
 class KeystreamFile(io.RawIOBase):
-    """A range of an object as a seekable, read-only file, for clients that want one.
+    """A range of an object as a seekable, read-only file, for clients that need a file.
 
     Parameters
     ----------
     source
-        The bytes: anything with ``readinto_at``.
+        Source of the bytes: anything with ``readinto_at``.
     size
         Bytes in the file.
     """
@@ -272,7 +272,7 @@ class KeystreamFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Fill ``buffer`` as far as the file goes and return how many bytes that was."""
+        """Fill ``buffer`` up to the end of the file and return the number of bytes."""
         view = memoryview(buffer).cast("B")
         count = max(0, min(len(view), self._size - self._position))
         if count:

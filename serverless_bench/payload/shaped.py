@@ -1,19 +1,18 @@
-"""The bytes of an object whose key declares how well they compress and deduplicate.
+"""Bytes of objects with a compression and a deduplication ratio declared in the key.
 
-A key that declares nothing has the plain keystream, which does neither. A key that ends
-in ``.z200``, ``.d400`` or ``.z200d400`` (hundredths, see ``keys``) has it in blocks of
-4 KiB, still a pure function of key, generation and offset::
+A key without ratios has the plain keystream, which neither compresses nor deduplicates. A key that
+ends in ``.z200``, ``.d400`` or ``.z200d400`` (hundredths, see ``keys``) uses the keystream in
+blocks of 4 KiB, still a pure function of key, generation and offset::
 
-    compressibility r   of each block the first 4096 / r bytes, less what zstd adds, are
-                        keystream; the others are zeros
-    duplication d       the first 1 / d of the object, in whole blocks, repeats until the
+    compressibility r   the first 4096 / r bytes of each block, less zstd's overhead, are
+                        keystream; the rest is zeros
+    duplication d       the first 1 / d of the object, in full blocks, repeats until the
                         object is full
 
-``r`` is what zstd makes of the distinct blocks, at level 3: within 2 % up to r = 8 as one
-stream and block by block, and as one stream up to 50. ``d`` is the bytes of the object
-for each byte of its distinct 4 KiB blocks: within 2 % from 25 d blocks on, which is 1 MiB
-up to d = 10. tests/unit/payload/test_shaped.py measures both. The layout is frozen by golden
-vectors there.
+``r`` is the ratio that zstd reaches for the distinct blocks at level 3: within 2 % up to r = 8 as
+one stream and block by block, and as one stream up to 50. ``d`` is the number of object bytes per
+byte of distinct 4 KiB blocks: within 2 % from 25 d blocks on, which is 1 MiB up to d = 10.
+tests/unit/payload/test_shaped.py measures both. The layout is frozen by golden vectors there.
 """
 
 from collections.abc import Iterator
@@ -25,20 +24,20 @@ from serverless_bench.job.keys import declared_ratios, declared_size
 from serverless_bench.payload.keystream import PIECE, ZEROS, Keystream
 
 VERSION: Final = "blocks-4096/1"
-"""Of the layout of shaped objects; goes into every run's provenance."""
+"""Version of the layout of shaped objects, recorded in the provenance of each run."""
 
 SHAPE_BLOCK: Final = 4096
-"""Bytes of one block; storage systems that deduplicate use 4 KiB or more."""
+"""Bytes of a block; storage systems that deduplicate use 4 KiB or more."""
 
 _BOTH_UP_TO: Final = 800
 _ADDED_BY_ZSTD: Final = 12
-"""Measured with zstd 1.5 at level 3: to each block of a long stream 4 bytes, to a block
-that is a stream of its own 21. Halfway, both ratios are within 2 % up to r = 8."""
+"""Bytes that zstd adds per block. Measured with zstd 1.5 at level 3: 4 in a long stream, 21 for a
+block that is a separate stream. The middle keeps both ratios within 2 % up to r = 8."""
 _ADDED_IN_STREAMS: Final = 3
 
 
 class Shaped(Keystream):
-    """The bytes of one object that compresses, or repeats itself, as its key declares.
+    """The bytes of an object that compresses, or repeats itself, as its key declares.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ class Shaped(Keystream):
     head
         Bytes of each block that are keystream.
     period
-        Bytes after which the object repeats itself: whole blocks.
+        Bytes after which the object repeats itself, a multiple of the block size.
     """
 
     __slots__ = ("_head", "_period", "_tail")
@@ -63,7 +62,7 @@ class Shaped(Keystream):
     def _pieces(self, offset: int, length: int) -> Iterator[tuple[int, int, int, CipherContext]]:
         """Yield the pieces of a range, as in ``Keystream``.
 
-        All but the first begin a block, and none goes on where the object repeats itself.
+        All but the first start at a block, and no piece crosses the point where the object repeats.
         """
         start = 0
         encryptor = None
@@ -79,8 +78,8 @@ class Shaped(Keystream):
     def _fill(self, piece: bytearray | memoryview, skip: int, encryptor: CipherContext) -> None:
         """Write the keystream into a piece and zeros over the tails of its blocks.
 
-        Making all of the keystream and overwriting some takes less time than a call to
-        the cipher for each block.
+        Generating the full keystream and overwriting parts of it is faster than a call to the
+        cipher per block.
         """
         view, length, tail = memoryview(piece), len(piece), self._tail
         encryptor.update_into(ZEROS[:length], view)
@@ -101,14 +100,14 @@ class Shaped(Keystream):
 
 
 def content_of(key: str, generation: int = 0) -> Keystream:
-    """Return the bytes that belong at a key; plain keystream if it declares no ratio.
+    """Return the bytes of the object at a key; plain keystream if it declares no ratio.
 
     Parameters
     ----------
     key
-        The object's key, with its prefix and without its bucket.
+        The object's key, with prefix and without bucket.
     generation
-        How often the object was overwritten, 0 to 65535.
+        Number of times the object was overwritten, 0 to 65535.
     """
     ratios = declared_ratios(key)
     if ratios is None:
@@ -124,18 +123,18 @@ def content_of(key: str, generation: int = 0) -> Keystream:
 
 
 def distinct_bytes(size: int, duplication: int) -> int:
-    """Return the bytes after which an object repeats itself: whole blocks, at least one.
+    """Return the bytes after which an object repeats itself: one block or more.
 
     Parameters
     ----------
     size
         Bytes of the object.
     duplication
-        What its key declares, in hundredths.
+        Ratio that the key declares, in hundredths.
     """
     if duplication == 100:
         return -(-size // SHAPE_BLOCK) * SHAPE_BLOCK
-    # An incomplete block at the end is like no other: it comes on top.
+    # An incomplete block at the end is always distinct: it comes on top of the ratio.
     rest = size % SHAPE_BLOCK
     distinct = _nearest(size * 100 - rest * duplication, duplication * SHAPE_BLOCK)
     return max(1, distinct) * SHAPE_BLOCK

@@ -1,4 +1,4 @@
-"""Compare what a store delivers with what was written, and say what is there instead."""
+"""Compare the bytes from a store with the bytes written, and identify wrong bytes."""
 
 import threading
 from bisect import bisect_left, bisect_right
@@ -12,17 +12,17 @@ from serverless_bench.payload.keystream import PIECE, Keystream, identify
 from serverless_bench.rundir.record import BadRange, FoundBytes
 
 MAX_BAD_RANGES: Final = 16
-"""Ranges that a record lists of one operation; all are counted."""
+"""Most ranges that a record lists per operation; all are counted."""
 _SAMPLE_EVERY: Final = 16
 _SAMPLE_BYTES: Final = 1 << 20
-"""``Verify.SAMPLE`` decides by megabyte of the object, so that the block size, and the
-way an object is cut into ranges, do not change what is compared."""
+"""``Verify.SAMPLE`` selects megabytes of the object, so that neither the block size nor the split
+into ranges changes the compared bytes."""
 
 
 class Coverage:
-    """Spans of bytes that have come, joined where they touch.
+    """Spans of bytes that have arrived, joined where they touch.
 
-    Blocks in their order, which is how nearly all clients deliver, are one comparison each.
+    Blocks that arrive in order, as with nearly all clients, take a single comparison each.
     """
 
     __slots__ = ("_begins", "_ends")
@@ -30,28 +30,28 @@ class Coverage:
     def __init__(self) -> None:
         self._begins = [0]
         self._ends = [0]
-        """Of spans that are sorted and do not touch; the first begins at 0."""
+        """Bounds of sorted spans that do not touch; the first starts at 0."""
 
     def add(self, begin: int, end: int) -> int:
-        """Take the bytes from ``begin`` to ``end``; return how many had not come before."""
+        """Add the bytes from ``begin`` to ``end``; return how many of them are new."""
         begins, ends = self._begins, self._ends
         if begin == ends[-1] and end > begin:
             ends[-1] = end
             return end - begin
         if end <= begin:
             return 0
-        # All spans from the first that reaches the new one to the last that it reaches.
+        # All spans that touch the new one.
         first, last = bisect_left(ends, begin), bisect_right(begins, end)
-        known = sum(
-            min(end, there_end) - max(begin, there_begin)
-            for there_begin, there_end in zip(begins[first:last], ends[first:last], strict=True)
+        overlap = sum(
+            min(end, span_end) - max(begin, span_begin)
+            for span_begin, span_end in zip(begins[first:last], ends[first:last], strict=True)
         )
         begins[first:last] = [min([begin, *begins[first:last]])]
         ends[first:last] = [max([end, *ends[first:last]])]
-        return end - begin - known
+        return end - begin - overlap
 
     def gaps(self, length: int) -> Iterator[tuple[int, int]]:
-        """Yield from where to where nothing has come, of the first ``length`` bytes."""
+        """Yield start and end of each gap within the first ``length`` bytes."""
         for begin, end in zip(self._ends, [*self._begins[1:], length], strict=True):
             if begin < length:
                 yield begin, min(end, length)
@@ -60,15 +60,15 @@ class Coverage:
 class BadRanges:
     """Bad ranges in order of offset: all counted, the first ``MAX_BAD_RANGES`` kept."""
 
-    # Of the class, because nearly all stay as they are.
+    # Class attributes, because most instances never change them.
     listed: Sequence[BadRange] = ()
     count = 0
     bytes = 0
     _last: BadRange | None = None
-    """The last range, listed or not: the next one may continue it."""
+    """The last range, listed or not: the next range may continue it."""
 
     def add(self, new: BadRange) -> None:
-        """Take the next range; one that continues the last one becomes part of it."""
+        """Add the next range; if it continues the last range, both are joined."""
         self.bytes += new.bad_bytes
         joined = join(self._last, new) if self._last else None
         self._last = joined or new
@@ -81,7 +81,7 @@ class BadRanges:
             self.listed = [*self.listed, new]
 
     def extend(self, other: "BadRanges") -> None:
-        """Take all ranges of a later stretch of the same object."""
+        """Add all ranges of a later part of the same object."""
         if not other.count:
             return
         for bad in other.listed:
@@ -89,26 +89,26 @@ class BadRanges:
         self.bytes += other.bytes - sum(bad.bad_bytes for bad in other.listed)
         self.count += other.count - len(other.listed)
         if other.count > len(other.listed):
-            self._last = other._last  # noqa: SLF001 - of the same class
+            self._last = other._last  # noqa: SLF001 - same class
 
 
 class RangeSink:
-    """Takes one range of one object, once, and keeps what was wrong with it.
+    """Receives one range of one object, once, and records wrong bytes.
 
-    Missing and surplus bytes are found whatever ``verify`` is.
+    Missing and extra bytes are detected for any value of ``verify``.
 
     Parameters
     ----------
     keystream
-        Of the object; None for an object that sbench did not write.
+        Expected bytes of the object; None for an object that sbench did not write.
     size
-        Of the whole object; None as above.
+        Size of the full object; None if unknown.
     offset
-        Where in the object the range begins.
+        Start of the range within the object.
     length
-        Bytes that should arrive; None as above.
+        Bytes that should arrive; None if unknown.
     verify
-        How much to compare.
+        Amount to compare.
     """
 
     def __init__(
@@ -130,14 +130,14 @@ class RangeSink:
 
     _scratch: bytearray | None = None
     _end = 0
-    """Where the last byte that came ends, wanted or not."""
+    """End of the furthest byte that arrived, requested or not."""
     missing = 0
-    """Bytes of the range that never came; known once it is finished."""
+    """Bytes of the range that never arrived; known once ``finish`` has run."""
     verified_bytes = 0
     payload_ns = 0
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """Take ``data``, which stands at ``offset`` of the range, and compare it."""
+        """Compare ``data``, received at ``offset`` of the range."""
         count = len(data)
         if not count:
             return
@@ -162,7 +162,7 @@ class RangeSink:
             self.payload_ns += monotonic_ns() - start_ns
 
     def finish(self) -> None:
-        """All bytes that will come have come: say what is missing or too much."""
+        """Record missing and extra bytes, after the last byte has arrived."""
         length = self._length
         if length is None:
             return
@@ -183,7 +183,7 @@ class RangeSink:
     def _look_closely(
         self, keystream: Keystream, offset: int, data: memoryview, fresh: int
     ) -> None:
-        """Note every range of ``data`` that differs."""
+        """Record the ranges of ``data`` that differ."""
         bad_bytes = 0
         for difference in keystream.differences(offset, data):
             bad_bytes += difference.bad_bytes
@@ -196,16 +196,16 @@ class RangeSink:
                 bad_bytes=difference.bad_bytes,
             )
             self.bad.add(diagnose(blank, wrong, keystream))
-        # What has come before is not verified twice.
+        # Bytes that arrived before are not verified twice.
         self.verified_bytes += max(0, fresh - bad_bytes)
 
 
 def absent(
     found: FoundBytes, offset: int, length: int, *, bad_bytes: int | None = None
 ) -> BadRange:
-    """Return the range of bytes that are missing, or that were never written.
+    """Return a range of bytes that are missing, or that were never written.
 
-    ``bad_bytes`` are those of them that count; None for all.
+    ``bad_bytes`` is the number of them that count; None for all.
     """
     return BadRange(
         operation=0,
@@ -218,16 +218,16 @@ def absent(
 
 
 def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange:
-    """Return ``bad`` with what is there instead of the right bytes.
+    """Return ``bad`` with the origin of the wrong bytes.
 
     Parameters
     ----------
     bad
         The range, not yet diagnosed.
     wrong
-        The bytes that were delivered there.
+        The bytes received for it.
     keystream
-        What should have been delivered.
+        The expected bytes.
     """
     if not any(wrong):
         return replace(bad, found=FoundBytes.ZEROS)
@@ -235,14 +235,14 @@ def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange
     if origin is None:
         return bad
     if origin.key_hash != keystream.key_hash:
-        found = FoundBytes.OTHER_OBJECT
+        kind = FoundBytes.OTHER_OBJECT
     elif origin.generation != keystream.generation:
-        found = FoundBytes.OTHER_GENERATION
+        kind = FoundBytes.OTHER_GENERATION
     else:
-        found = FoundBytes.OTHER_OFFSET
+        kind = FoundBytes.OTHER_OFFSET
     return replace(
         bad,
-        found=found,
+        found=kind,
         found_key_hash=f"{origin.key_hash:016x}",
         found_generation=origin.generation,
         found_offset=origin.offset,
@@ -250,7 +250,7 @@ def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange
 
 
 def join(left: BadRange, right: BadRange) -> BadRange | None:
-    """Return two neighbouring ranges of one origin as one range, else None."""
+    """Return two neighbouring ranges of the same origin as one range, else None."""
     gap = right.offset - (left.offset + left.length)
     if not 0 <= gap < 16 or _shape(left) != _shape(right):
         return None

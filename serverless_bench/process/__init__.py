@@ -1,4 +1,4 @@
-"""The execution environment that this process is: its name, and what it has to work with."""
+"""The execution environment of this process: its name, processors, memory and variables."""
 
 import os
 import re
@@ -14,41 +14,41 @@ from serverless_bench.version import __version__
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
-# By process: a fork inherits both.
+# Both are kept by process id, because a fork inherits them.
 _births: dict[int, tuple[int, int]] = {}
 _forgotten_peaks: dict[int, int] = {}
-"""The largest resident set before the kernel was made to forget it."""
+"""Peak of the resident set before the kernel's counter was reset."""
 
 _pauses: list[Callable[[], AbstractContextManager[object]]] = []
-"""Of what is drawn on the terminal now."""
+"""Pauses for displays that are currently drawn on the terminal."""
 
 
 def note_birth(born_ns: int, import_ns: int) -> None:
-    """Keep when this process began to load its code, and how long that took."""
+    """Record when this process started to load its code, and how long that took."""
     _births[os.getpid()] = (born_ns, import_ns)
 
 
 def birth() -> tuple[int | None, int | None]:
-    """Return what ``note_birth`` was given; nothing in a fork, for which nobody loaded code."""
+    """Return the arguments of ``note_birth``, or None in a fork, which loaded no code itself."""
     return _births.get(os.getpid(), (None, None))
 
 
 def worker_id() -> str:
-    """Return a name that no other execution environment of the run has."""
-    import socket  # noqa: PLC0415 - this room is loaded by who opens no connection, too
+    """Return the name of this execution environment, unique within the run."""
+    import socket  # noqa: PLC0415 - not needed without connections
 
     log_stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")
     return log_stream or f"{socket.gethostname()}/{os.getpid()}"
 
 
 def user_agent() -> str:
-    """Return what clients call themselves, so that a store's log shows which worker it was."""
+    """Return the user agent of clients, so that a store's log shows which worker it was."""
     return f"sbench/{__version__} sbench-worker/{_NO_TOKEN.sub('.', worker_id())}"
 
 
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Have environment variables set, or unset where None, for the length of a block."""
+    """Set environment variables for the duration of a block; None unsets one."""
     before = {name: os.environ.get(name) for name in variables}
     _set_variables(variables)
     try:
@@ -67,7 +67,7 @@ def _set_variables(variables: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def paused_by_prompts(pause: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
-    """Have ``pause`` entered while the user is asked for something, for the length of a block."""
+    """Enter ``pause`` around prompts to the user, for the duration of a block."""
     _pauses.append(pause)
     try:
         yield
@@ -77,7 +77,7 @@ def paused_by_prompts(pause: Callable[[], AbstractContextManager[object]]) -> It
 
 @contextmanager
 def around_prompts() -> Iterator[None]:
-    """Keep what is drawn on the terminal away while the user is asked for something."""
+    """Hide the displays on the terminal during a prompt to the user."""
     with ExitStack() as stack:
         for pause in _pauses:
             stack.enter_context(pause())
@@ -85,9 +85,9 @@ def around_prompts() -> Iterator[None]:
 
 
 def without_credentials() -> dict[str, str]:
-    """Return the environment for a process of ours that signs nothing, and asks nobody far away.
+    """Return an environment for a subprocess that signs no requests and contacts no remote host.
 
-    A store that runs here outlives the command, and needs no more than credentials of its own.
+    A local store outlives the command, and needs only its private credentials.
     """
     return {
         name: value
@@ -97,21 +97,21 @@ def without_credentials() -> dict[str, str]:
 
 
 def past_proxies() -> dict[str, str]:
-    """Return variables with which clients reach servers on this machine without a proxy."""
+    """Return variables that make clients reach servers on this machine without a proxy."""
     hosts = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
-    # Some libraries read the one, and some the other.
+    # Some libraries read the lower-case variable, and some the other.
     return dict.fromkeys(("no_proxy", "NO_PROXY"), f"{hosts},127.0.0.1" if hosts else "127.0.0.1")
 
 
 def cpus() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def memory_mib() -> int | None:
-    """Return what a cloud function was given; None where there is no such limit."""
+    """Return the memory of a cloud function; None where there is no such limit."""
     size = os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     return int(size) if size.isdigit() else None
 
@@ -122,24 +122,24 @@ def allow_open_files(count: int) -> None:
     Raises
     ------
     ExecutorError
-        If it must not be raised that far.
+        If the hard limit is lower.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= count or soft == resource.RLIM_INFINITY:
         return
     if hard != resource.RLIM_INFINITY and hard < count:
         raise ExecutorError(
-            f"{count} open files are needed and {hard} allowed",
+            f"{count} open files are needed, but only {hard} are allowed",
             hint="lower `concurrency`, `threads` or `connections`, or raise `ulimit -Hn`",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def forget_peak_rss() -> bool:
-    """Let the kernel measure the peak of the resident set anew; return whether it does.
+    """Reset the kernel's peak of the resident set; return whether that is supported.
 
-    Linux does so when 5 is written to ``/proc/self/clear_refs`` (proc_pid_clear_refs(5)).
-    ``peak_rss_bytes`` still remembers the peak so far.
+    Linux resets it when 5 is written to ``/proc/self/clear_refs`` (proc_pid_clear_refs(5)).
+    ``peak_rss_bytes`` still includes the earlier peak.
     """
     peak = peak_rss_bytes()
     try:
@@ -151,7 +151,7 @@ def forget_peak_rss() -> bool:
 
 
 def peak_rss_bytes() -> int:
-    """Return the largest resident set that this process has had."""
+    """Return the peak of this process's resident set."""
     return max(_forgotten_peaks.get(os.getpid(), 0), _peak_rss_bytes())
 
 
@@ -161,5 +161,5 @@ def _peak_rss_bytes() -> int:
     except OSError:
         # macOS counts ru_maxrss in bytes (getrusage(2)); Linux has /proc.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # VmHWM, not ru_maxrss: after fork and exec that one still holds the parent's peak.
+    # VmHWM rather than ru_maxrss, which still includes the parent's peak after fork and exec.
     return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) * KIB

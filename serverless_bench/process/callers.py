@@ -1,12 +1,12 @@
-"""Which callers a server on this machine answers: processes of its own user, and no web page.
+"""Access control for servers on this machine: only processes of the same user, and no web page.
 
-Whoever can log in here can connect to a port on loopback, and a browser does so for the page
-that it shows. A Unix socket knows its peer; a TCP connection does not, but the kernel knows
-whose socket the other end is (sock_diag(7), which has no privileges in it), as long as that end
-is open. Every server of ours listens with an ``OwnListener``, which asks when it accepts: a
-connection of another user costs 50 us and no descriptor, whether anything comes over it or not.
+Any user of this machine can connect to a port on loopback, and a browser does so on behalf of the
+page it shows. A Unix socket knows its peer; a TCP connection does not, but the kernel knows the
+owner of the socket at the other end while that is open (sock_diag(7), which needs no privileges).
+All servers of sbench listen with an ``OwnListener``, which checks the owner when it accepts: a
+connection of another user costs 50 us and no descriptor, even if nothing is sent.
 
-Nothing is imported here but the standard library: LocalStack runs this where sbench is not
+This module imports only the standard library, because LocalStack runs it where sbench is not
 installed.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 Address = tuple[str, int] | tuple[str, int, int, int]
-"""A host in digits, and a port; of IPv6 two more, which are no matter here."""
+"""A numeric host, and a port; IPv6 has two more fields, which are ignored here."""
 
 _SOCK_DIAG: Final = 4
 _BY_FAMILY: Final = 20
@@ -38,22 +38,22 @@ _NO_INTERFACE_NO_COOKIE: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 _ANY_STATE: Final = 0xFFFFFFFF
 _LISTENS: Final = 10
 _OWNER_AT: Final = _HEADER.size + 4 + 48 + 12
-"""After the state and the identity of the socket, its expiry and its two queues."""
+"""Offset after the state and the identity of the socket, its expiry and its two queues."""
 _HOST: Final = re.compile(r"\[?(.*?)\]?(:\d+)?")
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _AT_ONCE: Final = 100
-"""Strangers that are turned away before the server looks at anything else: some 5 ms."""
+"""Most connections of other users to reject in one call: about 5 ms."""
 
 
 class Shortage(OSError):
-    """No descriptor or memory is left for a connection: it waits, and accepting pauses."""
+    """No descriptor or memory is left for a connection, so accepting pauses."""
 
 
 class OwnListener(socket.socket):
-    """A listening socket that accepts connections of this user's processes only.
+    """A listening socket that accepts only connections from this user's processes.
 
-    It does not block: ``accept`` raises ``BlockingIOError`` where there is no connection of this
-    user's at the moment. ``socketserver`` and asyncio take it for any other socket.
+    It does not block: ``accept`` raises ``BlockingIOError`` if there is currently no connection
+    from this user. ``socketserver`` and asyncio can use it like any other socket.
     """
 
     _network = False
@@ -69,30 +69,30 @@ class OwnListener(socket.socket):
         bound
             The socket.
         network
-            Whether it was bound to let other machines in: connections to other addresses than
-            loopback are accepted then, whoever makes them.
+            Whether it is bound for use by other machines: then connections to non-loopback
+            addresses are accepted from any user.
         """
         listener = cls(fileno=bound.detach())
         listener.settimeout(0)
         listener._network = network
         if sys.platform == "linux":
-            # Without it, the table of connections has to do.
+            # If this fails, the kernel's table of connections is used instead.
             with suppress(OSError):
                 listener._kernel = _diagnosis()
         return listener
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection of this user's, and its address.
+        """Return the next connection from this user, and its address.
 
         Raises
         ------
         BlockingIOError
-            If there is none, or so many of other users that something else comes first.
+            If there is none, or after too many connections of other users.
         Shortage
             If there is no descriptor for it.
         """
         if self._pauses:
-            # Some versions of asyncio go on asking when they have been told to pause.
+            # Some versions of asyncio keep calling after the error that should make them pause.
             self._pauses = False
             raise BlockingIOError
         for _ in range(_AT_ONCE):
@@ -112,98 +112,98 @@ class OwnListener(socket.socket):
         raise BlockingIOError
 
     def close(self) -> None:
-        """Close it, and what it asks the kernel with."""
+        """Close the socket, and the one for queries to the kernel."""
         super().close()
         if self._kernel is not None:
             self._kernel.close()
 
 
 def report_unless_shortage(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
-    """Handle asyncio's errors as it does itself, but say nothing of a pause in accepting."""
+    """Handle errors like asyncio itself, but without a message when accepting pauses."""
     if not isinstance(context.get("exception"), Shortage):
         loop.default_exception_handler(context)
 
 
 def is_loopback(own: Address) -> bool:
-    """Tell whether a connection came to an address that only this machine reaches."""
+    """Return whether a connection came to an address that only this machine can reach."""
     return ip_address(own[0]).is_loopback
 
 
 def same_user(peer: Address, own: Address, kernel: socket.socket | None = None) -> bool:
-    """Tell whether the other end of a connection within this machine is this user's.
+    """Return whether the other end of a local connection belongs to this user.
 
-    An end that has been closed is nobody's. Where the kernel cannot be asked, which is anywhere
-    but on Linux, nobody is refused.
+    A closed end belongs to no user. Where the kernel cannot be queried, on systems other than
+    Linux, all connections are accepted.
 
     Parameters
     ----------
     peer, own
-        Of the connection, as this end sees them.
+        Addresses of the connection, as this end sees them.
     kernel
-        What it is asked with, for a server that asks often; None opens a socket for it.
+        Socket for queries, for servers that query often; None to open a temporary socket.
     """
     if sys.platform != "linux":
         return True
     try:
-        with nullcontext(kernel) if kernel is not None else _diagnosis() as asked:
-            owner = _owner(peer, own, asked)
+        with nullcontext(kernel) if kernel is not None else _diagnosis() as query_socket:
+            owner = _owner(peer, own, query_socket)
     except OSError:
         owner = _listed_owner(peer, own)
     return owner == os.getuid()
 
 
 def from_a_page(host: str, origin: str | None) -> bool:
-    """Tell whether a request comes from a web page, as its browser lets everybody know.
+    """Return whether a request comes from a web page, according to its browser's headers.
 
-    A page of another origin says which one. One whose own name was led to this machine (DNS
-    rebinding) has that name in its requests, where ours are called by number or ``localhost``.
+    Pages of another origin send that origin. A page whose host name was redirected to this machine
+    (DNS rebinding) sends that name, whereas sbench uses numbers or ``localhost``.
 
     Parameters
     ----------
     host, origin
-        Headers of the request; no host is nobody's name, and None no origin.
+        Headers of the request; an empty host is local, and None means no origin.
     """
     return origin is not None or not _is_local(host)
 
 
-# A store is asked a thousand times a second, and by the same name.
+# A store receives thousands of requests per second with the same host.
 @lru_cache(maxsize=64)
 def _is_local(host: str) -> bool:
-    found = _HOST.fullmatch(host)
-    name = found[1].lower() if found else host
+    match = _HOST.fullmatch(host)
+    name = match[1].lower() if match else host
     try:
         ip_address(name)
     except ValueError:
-        # Clients that are led here sign for AWS' names, which lead no browser to this machine.
+        # Redirected clients sign for AWS' names, which no browser resolves to this machine.
         return name in {"", "localhost"} or name.endswith((".localhost", ".amazonaws.com"))
     return True
 
 
 def _diagnosis() -> socket.socket:
-    """Return a socket to ask the kernel with."""
+    """Return a socket for queries to the kernel."""
     return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
 
 
 def _owner(peer: Address, own: Address, kernel: socket.socket) -> int | None:
-    """Return whose socket the other end is; None if it is nobody's any more."""
+    """Return the owner of the socket at the other end; None if it no longer has any."""
     family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
     ends = [socket.inet_pton(family, end[0]).ljust(16, b"\0") for end in (peer, own)]
     ports = struct.pack("!HH", peer[1], own[1])
-    asked = _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
-    asked += ports + b"".join(ends) + _NO_INTERFACE_NO_COOKIE
-    kernel.send(_HEADER.pack(_HEADER.size + len(asked), _BY_FAMILY, _REQUEST, 0, 0) + asked)
+    query = _ASKED.pack(family, socket.IPPROTO_TCP, 0, 0, _ANY_STATE)
+    query += ports + b"".join(ends) + _NO_INTERFACE_NO_COOKIE
+    kernel.send(_HEADER.pack(_HEADER.size + len(query), _BY_FAMILY, _REQUEST, 0, 0) + query)
     answer = kernel.recv(1 << 12)
     if _HEADER.unpack_from(answer)[1] == _ERROR:
         (number,) = struct.unpack_from("=i", answer, _HEADER.size)
-        if -number == 2:  # ENOENT: it has gone
+        if -number == 2:  # ENOENT: closed
             return None
         raise OSError(-number, os.strerror(-number))
     state = answer[_HEADER.size + 1]
-    # A connection that has gone is not found, but who listens on its port may be.
+    # A closed connection is not found, but a listener on the same port may be.
     if state == _LISTENS or answer[_HEADER.size + 4 : _HEADER.size + 8] != ports:
         return None
     owner, inode = struct.unpack_from("=II", answer, _OWNER_AT)
-    # Of a socket without a process, the kernel says that it is the administrator's.
+    # For a socket without a process, the kernel reports root as the owner.
     return int(owner) if inode else None
 
 

@@ -1,10 +1,10 @@
-"""A parent that processes are forked from: it has imported what they need.
+"""A parent process that forks others after importing everything they need.
 
-It has no threads. A fork shares its memory, so a thousand processes cost what they write
-and not what they import. (The standard library's fork server would also load the user's
-``__main__`` into every process and cannot say why one died.)
+It has no threads. Forks share its memory, so a thousand processes need memory only for the pages
+they write, not for the imports. (The standard library's fork server would also load the user's
+``__main__`` into each process, and cannot report why one died.)
 
-The driver talks to it in JSON lines over a Unix socket::
+The driver communicates with it in JSON lines over a Unix socket::
 
     driver:  {"fork": 3, ...}       a file descriptor may be attached
     server:  {"fork": 3, "pid": 4711}  or  {"fork": 3, "error": "..."}
@@ -12,11 +12,11 @@ The driver talks to it in JSON lines over a Unix socket::
     server:  {"pid": 4711, "status": -9}
     driver:  {"end": true}
 
-The connection ends when the driver dies, however it dies; the server then kills its
-processes and goes. On Linux the kernel kills them if the server is killed itself.
+The connection closes when the driver dies for any reason; the server then kills its processes and
+exits. On Linux the kernel kills them if the server is killed itself.
 
-Nothing is imported here but the standard library: the Lambda host runs it where the code
-of a function is all that can be imported.
+This module imports only the standard library: the Lambda host runs it where only the code of a
+function can be imported.
 """
 
 import ctypes
@@ -86,7 +86,7 @@ class ForkServer:
     control_fd
         Socket to the driver.
     run
-        What a process does, given its order and the descriptor that came with it.
+        Runs in each new process, with the order and the descriptor that came with it.
     ended
         Called in the server with the order of each process that has ended.
     """
@@ -98,7 +98,7 @@ class ForkServer:
         *,
         ended: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> None:
-        # The driver decides what an interrupt means; a terminal sends it to the whole group.
+        # The driver handles interrupts; a terminal sends them to the full process group.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._control = socket.socket(fileno=control_fd)
@@ -107,9 +107,9 @@ class ForkServer:
         self._orders: dict[int, dict[str, Any]] = {}
 
     def serve(self) -> bool:
-        """Fork until the driver has gone or wants no more; return whether it ended the server."""
-        # What exists now is shared with every process; a collector that never looks at it
-        # never writes to it, so its pages stay shared.
+        """Fork until the driver exits or sends the end; return whether it sent the end."""
+        # The objects that exist now are shared with all processes. A collector that skips them
+        # never writes to their pages, so the pages stay shared.
         gc.collect()
         gc.freeze()
         read_end, write_end = os.pipe()
@@ -120,7 +120,7 @@ class ForkServer:
         try:
             return self._serve(read_end)
         except (BrokenPipeError, ConnectionResetError):
-            return False  # the driver has gone while it was sent something
+            return False  # the driver exited during a write
         finally:
             for pid in self._orders:
                 _end_group(pid)
@@ -148,18 +148,19 @@ class ForkServer:
                 if "fork" in order:
                     self._fork(order, fds.pop(0) if fds else None)
                 elif order["kill"] in self._orders:
-                    # Only what was not reaped yet: its number cannot be another process's.
+                    # Kill only processes not reaped yet: their number cannot belong to another
+                    # process.
                     _end_group(order["kill"])
 
     def _reap(self) -> None:
         while self._orders:
             pid = -1
-            if hasattr(os, "waitid"):  # macOS has none
-                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                if found is None:
+            if hasattr(os, "waitid"):  # not on macOS
+                child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if child is None:
                     return
-                # What the process started goes with it, while the number is still its own.
-                pid = found.si_pid
+                # Kill the processes that it started, while its number cannot be reused.
+                pid = child.si_pid
                 _end_group(pid)
             pid, status = os.waitpid(pid, os.WNOHANG)
             if not pid:
@@ -195,14 +196,14 @@ class ForkServer:
         except SystemExit as exc:
             status = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
         except BaseException:  # noqa: BLE001 - never return into the server's loop
-            import traceback  # noqa: PLC0415 - of no use to most
+            import traceback  # noqa: PLC0415 - rarely needed
 
             traceback.print_exc()
         finally:
             with suppress(Exception):
                 sys.stdout.flush()
                 sys.stderr.flush()
-            # Skips the server's exit handlers.
+            # Skip the server's exit handlers.
             os._exit(status & 0xFF)
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -219,17 +220,17 @@ def answer_lines(driver: socket.socket, answer: Callable[[Any], str]) -> None:
 
 
 def _end_group(pid: int) -> None:
-    # One that leads no group of its own, or not yet, is killed by itself.
+    # A process that does not lead a group, or not yet, is killed individually.
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError):
             kill(pid, signal.SIGKILL)
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when process ``parent``, its own, ends; on Linux."""
+    """Make the kernel kill this process when its parent, process ``parent``, ends (Linux only)."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        # It died between fork and prctl.
+        # The parent died between fork and prctl.
         os._exit(1)

@@ -1,7 +1,7 @@
-"""Keys that a process gives to those it starts, over a Unix socket.
+"""Credentials that a process passes to its children over a Unix socket.
 
-A thousand functions on one machine would run a ``credential_process`` a thousand times, and none
-of them can ask for an MFA code.
+Otherwise a thousand functions on a machine would run a ``credential_process`` a thousand times, and
+none of them can prompt for an MFA code.
 """
 
 import json
@@ -21,22 +21,22 @@ from serverless_bench.units import NS_PER_S
 _VARIABLE: Final = "SBENCH_PARENT_KEYS"
 """Environment variable with the path of the parent's socket."""
 _LEASE_NS: Final = 20 * 60 * NS_PER_S
-"""Children ask again after five minutes, 15 before the end (botocore's advisory refresh). The keys
-are good for ten minutes or more when they get them (its mandatory refresh in the parent)."""
+"""Children refresh after five minutes, 15 before the expiry (botocore's advisory refresh). The keys
+are valid for ten minutes or more when children get them (mandatory refresh in the parent)."""
 _ANSWER_S: Final = 120.0
-"""Somebody may have to type an MFA code first."""
+"""Long enough for a user to type an MFA code."""
 Answer = Mapping[str, str | None] | None
 """Keys by their names in botocore's metadata, or an ``error``; None if there are none."""
 
 
 @contextmanager
 def serving_keys(find: Callable[[], Answer]) -> Iterator[Mapping[str, str]]:
-    """Give keys to processes that are started within the block.
+    """Serve keys to the processes started within the block.
 
     Parameters
     ----------
     find
-        Returns the keys of the moment, in a thread for each process that asks.
+        Returns the current keys; called in a thread for each request.
 
     Yields
     ------
@@ -48,7 +48,7 @@ def serving_keys(find: Callable[[], Answer]) -> Iterator[Mapping[str, str]]:
         def handle(self) -> None:
             self.wfile.write(json.dumps(find()).encode())
 
-    # Only this user may open what is in it.
+    # Only this user can access the directory.
     with TemporaryDirectory(prefix="sbench-keys-") as directory:
         path = str(Path(directory) / "socket")
         with _KeyServer(path, Handler) as server:
@@ -62,22 +62,22 @@ def serving_keys(find: Callable[[], Answer]) -> Iterator[Mapping[str, str]]:
 class _KeyServer(ThreadingUnixStreamServer):
     daemon_threads = True
     block_on_close = False
-    # A thousand functions may ask at once.
+    # A thousand functions may connect at the same time.
     request_queue_size = 4096
 
 
 def has_parent() -> bool:
-    """Tell whether the process that started this one gives it keys."""
+    """Return whether the parent process provides keys."""
     return _VARIABLE in os.environ
 
 
 def ask_parent() -> dict[str, str] | None:
-    """Return credentials as botocore's ``create_from_metadata`` takes them; None if there are none.
+    """Return the parent's keys for botocore's ``create_from_metadata``; None if it has none.
 
     Raises
     ------
     OSError
-        If the parent has not answered, or could not get them.
+        If the parent does not answer, or could not get them.
     """
     with socket.socket(socket.AF_UNIX) as parent:
         parent.settimeout(_ANSWER_S)

@@ -1,4 +1,4 @@
-"""Directories and files that no other user of this machine can read, or has made for us."""
+"""Private directories and files, which other users of this machine can neither read nor prepare."""
 
 import os
 import secrets
@@ -13,30 +13,31 @@ from serverless_bench.errors import StoreError
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _MOST_BYTES: Final = 80
-"""Of a directory and a prefix; a socket's path has at most 103 (macOS) or 107 (Linux, unix(7))."""
+"""Longest directory plus prefix; a socket's path has at most 103 (macOS) or 107 bytes (Linux,
+unix(7))."""
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def own_directory(path: Path) -> Path:
-    """Return a directory of this user's, made for this user alone if there is none.
+    """Return a directory that belongs to this user, creating it for this user only if necessary.
 
-    One that is there may be read by others if its owner wants that, but never written: who can
-    write to it can put a link, a socket or a program of theirs in the place of ours.
+    An existing directory may be readable by others if its owner wants that, but not writable: with
+    write access, others could replace a file of sbench with their link, socket or program.
 
     Raises
     ------
     StoreError
-        If it, or the link that leads to it, is another user's, or others may write to it.
+        If it, or the link that leads to it, belongs to another user, or others may write to it.
     OSError
-        If it cannot be made.
+        If it cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     own = os.getuid()
-    # The link itself first: where it leads is its owner's choice.
+    # Check the link itself as well: its owner chooses the destination.
     if path.lstat().st_uid != own or path.stat().st_uid != own:
         raise StoreError(
-            f"{path} belongs to another user", hint="name a directory of your own, or remove it"
+            f"{path} belongs to another user", hint="choose another directory, or remove it"
         )
     if path.stat().st_mode & _OTHERS_WRITE:
         raise StoreError(f"other users may write to {path}", hint=f"chmod go-w {path}")
@@ -44,18 +45,18 @@ def own_directory(path: Path) -> Path:
 
 
 def read_private(path: Path, most_bytes: int) -> bytes | None:
-    """Return what a file holds; None unless it is a file that this user alone can read and write.
+    """Return the content of a file; None unless only this user can read and write it.
 
-    A link is not followed, and no more than ``most_bytes`` are read.
+    Links are not followed, and at most ``most_bytes`` are read.
     """
     with suppress(OSError):
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(file, "rb") as reading:
-            about = os.fstat(file)
+            status = os.fstat(file)
             if (
-                stat.S_ISREG(about.st_mode)
-                and not about.st_mode & _OTHERS
-                and about.st_uid == os.geteuid()
+                stat.S_ISREG(status.st_mode)
+                and not status.st_mode & _OTHERS
+                and status.st_uid == os.geteuid()
             ):
                 return reading.read(most_bytes)
     return None
@@ -63,9 +64,9 @@ def read_private(path: Path, most_bytes: int) -> bytes | None:
 
 @contextmanager
 def private_draft(path: Path, data: bytes) -> Iterator[Path]:
-    """Yield a new file beside another one, to be renamed or linked to it, with all of ``data``.
+    """Yield a new file with ``data`` next to ``path``, to be renamed or linked to it.
 
-    This user alone can read and write it. Unless the block renames it, it is deleted.
+    Only this user can read and write it. Unless the block renames it, it is deleted.
 
     Raises
     ------
@@ -85,25 +86,25 @@ def private_draft(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def make_private_directory(prefix: str) -> Path:
-    """Return a new directory under a name that nobody could foresee, for this user alone.
+    """Return a new directory with an unpredictable name, for this user only.
 
-    It lies in ``XDG_RUNTIME_DIR``, in memory, where that is this user's own, else among the
-    temporary directories; and in ``/tmp`` where paths in those would be too long for a socket's.
+    It is in ``XDG_RUNTIME_DIR``, in memory, if that is private to this user, else among the
+    temporary directories, or in ``/tmp`` if paths there would be too long for a socket.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     wanted = (*([runtime] if _is_private(runtime) else []), tempfile.gettempdir())
-    short = (one for one in wanted if len(os.fsencode(one)) + len(prefix) <= _MOST_BYTES)
+    short = (name for name in wanted if len(os.fsencode(name)) + len(prefix) <= _MOST_BYTES)
     return Path(tempfile.mkdtemp(prefix=prefix, dir=next(short, "/tmp")))  # noqa: S108 - see above
 
 
 def _is_private(directory: str) -> bool:
     try:
-        found = os.lstat(directory)
+        status = os.lstat(directory)
     except OSError:
         return False
     return (
         Path(directory).is_absolute()
-        and stat.S_ISDIR(found.st_mode)
-        and found.st_uid == os.getuid()
-        and not found.st_mode & _OTHERS
+        and stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.getuid()
+        and not status.st_mode & _OTHERS
     )

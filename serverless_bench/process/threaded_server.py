@@ -1,4 +1,4 @@
-"""A server with one thread per connection that other users of this machine cannot exhaust."""
+"""A server with a thread per connection that other users of this machine cannot exhaust."""
 
 import socket
 import socketserver
@@ -12,24 +12,24 @@ from serverless_bench.clock import sleep
 from serverless_bench.process.callers import OwnListener, is_loopback
 
 FIRST_REQUEST_S: Final = 30.0
-"""A connection that has been silent for so long since it was opened is closed."""
+"""Time after which a connection is closed if it has sent no request."""
 _SHORTAGE_S: Final = 0.1
 
 
 class ThreadedServer(socketserver.ThreadingTCPServer):
-    """A server for processes of this user; where it listens to the network, for others too.
+    """A server for processes of this user; if it listens on the network, for others as well.
 
     Parameters
     ----------
     address
         Host and port.
     handler
-        What a connection is given to, as ``socketserver`` has it.
+        Handler class for connections, as in ``socketserver``.
     connections
-        The most at once; further ones wait until one of them ends.
+        Most concurrent connections; further ones wait until a connection closes.
     rest_s
-        Pause after connections of other users were turned away, for a server whose process has
-        more important things to do.
+        Pause after rejecting connections of other users, for a server whose process has more
+        important work.
 
     Raises
     ------
@@ -40,7 +40,7 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
     block_on_close = False
-    # A thousand workers may connect at once.
+    # A thousand workers may connect at the same time.
     request_queue_size = 4096
 
     def __init__(
@@ -63,7 +63,7 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
         super().server_activate()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Return a connection; OSError says that there is none for now."""
+        """Return a connection; raise OSError if there is none at the moment."""
         if not self._places.acquire(timeout=_SHORTAGE_S):
             raise BlockingIOError
         try:
@@ -74,18 +74,18 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
             raise
 
     def close_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
-        """Close a connection, and give its place to the next one."""
+        """Close a connection, and free its place for the next."""
         super().close_request(request)
         self._places.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
-        """Show what a bug is; clients that go away are none."""
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in stdlib
+        """Show errors that are bugs; disconnected clients are not."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Serve in a thread for the length of a block, and close in the end."""
+        """Serve in a thread for the duration of a block, then close."""
         with self:
             thread = threading.Thread(
                 target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True

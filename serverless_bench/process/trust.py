@@ -1,8 +1,8 @@
-"""Files of the current folder that the user has said to trust, as direnv keeps them.
+"""Files of the current folder that the user has declared trustworthy, as in direnv.
 
-A file is known by its path and the digest of its text: another one, or the same file once it has
-changed, is not trusted. Its text is kept, too, but for values whose names say that they are
-secret, so that the user can be shown what changed.
+A file is identified by its path and the digest of its text: other files, and the same file after a
+change, are not trusted. The text is stored too, except values whose names suggest a secret, so that
+the user can see the changes later.
 """
 
 import fcntl
@@ -29,14 +29,14 @@ _HIDDEN: Final = (
     r"(?:secret|password|token|credential|(?:access|api|private)[_-]?key)"
     r"[\w\"'-]{0,40}[ \t]{0,40}[:=]).*$"
 )
-"""Line of a secret; one that says something else besides is not, or it could hide that."""
+"""Matches a line with only a secret; a line with other content must stay visible."""
 
 Trusted = dict[str, dict[str, str]]
 """``digest`` and ``text`` of each file, by its path."""
 
 
 def trusted() -> Trusted:
-    """Return the files that the user trusts; none if somebody else may have written the list."""
+    """Return the files that the user trusts; none if another user may have written the list."""
     try:
         files = json.loads(read_private(_folder() / _LIST, _MOST_BYTES) or "{}")
         return {str(path): {"digest": f["digest"], "text": f["text"]} for path, f in files.items()}
@@ -45,18 +45,18 @@ def trusted() -> Trusted:
 
 
 def doubt(path: Path, text: str) -> str:
-    """Return why a file with this text is not trusted; empty if it is."""
-    known = trusted().get(_name(path))
-    if known is None:
+    """Return the reason for not trusting a file with this text; empty if it is trusted."""
+    entry = trusted().get(_name(path))
+    if entry is None:
         return "it is not trusted"
-    return "" if known["digest"] == _digest(text) else "it has changed since it was trusted"
+    return "" if entry["digest"] == _digest(text) else "it has changed since it was trusted"
 
 
 def changes(path: Path, text: str) -> list[str]:
-    """Return the lines that differ from the text that was trusted, with ``+`` or ``-`` before."""
+    """Return the lines that differ from the trusted text, with ``+`` or ``-`` in front."""
     before = trusted().get(_name(path), {"text": ""})["text"]
     lines = unified_diff(before.splitlines(), _shown(text).splitlines(), n=0, lineterm="")
-    # The first two name the files.
+    # The first two lines name the files.
     return [line for line in islice(lines, 2, None) if not line.startswith("@@")]
 
 
@@ -66,14 +66,14 @@ def trust(path: Path, text: str) -> None:
     Raises
     ------
     ArchiveError, StoreError
-        If the list cannot be kept, or others may write to its directory.
+        If the list cannot be stored, or others may write to its directory.
     """
     with _changing() as files:
         files[_name(path)] = {"digest": _digest(text), "text": _shown(text)}
 
 
 def forget(path: Path) -> bool:
-    """Trust a file no more; return whether it was trusted.
+    """Stop trusting a file; return whether it was trusted.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def forget(path: Path) -> bool:
 
 @contextmanager
 def _changing() -> Iterator[Trusted]:
-    """Yield the list, and replace it when the block ends; one process does so at a time."""
+    """Yield the list, and store it when the block ends; a lock excludes other processes."""
     folder = _folder()
     try:
         with (own_directory(folder) / f"{_LIST}.lock").open("w") as lock:
@@ -96,7 +96,9 @@ def _changing() -> Iterator[Trusted]:
             with private_draft(folder / _LIST, json.dumps(files).encode()) as draft:
                 draft.replace(folder / _LIST)
     except OSError as exc:
-        raise ArchiveError(f"cannot keep what you trust in {folder}: {exc.strerror}") from exc
+        raise ArchiveError(
+            f"cannot store the list of trusted files in {folder}: {exc.strerror}"
+        ) from exc
 
 
 def _folder() -> Path:
@@ -104,7 +106,7 @@ def _folder() -> Path:
 
 
 def _name(path: Path) -> str:
-    # A link is not followed: the file that it leads to was trusted where that one lies.
+    # Links are not followed: the destination is trusted under its real path only.
     return str(path.parent.resolve() / path.name)
 
 

@@ -1,7 +1,7 @@
 """Job files: stages that run one after the other, as TOML.
 
-This module knows how a job file is built, and nothing of what may be set in it: that is
-what the commands' flags are, and ``cli`` knows those.
+This module handles the structure of a job file. It does not know the settings in it: they are the
+flags of the commands, which are defined in ``cli``.
 """
 
 import re
@@ -17,72 +17,72 @@ from serverless_bench.settings.schema import checked, converted, located
 from serverless_bench.user_files import read_toml
 
 Setting = str | int | float | bool | tuple[str, ...]
-"""What a flag can be set to in a job file."""
+"""Possible values of a flag in a job file."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_STAGES: Final = 200
-"""A stage is a run; each is planned before the first begins."""
+"""Most stages; each is a run, and all are planned before the first starts."""
 _TOP: Final = ("name", "target", "run", "stages")
 _OWN: Final = ("name", "kind", "workload", "keys")
-"""Keys of a stage that are no flags."""
+"""Keys of a stage that are not flags."""
 
 
 class Kind(StrEnum):
-    """What a stage is for."""
+    """Purpose of a stage."""
 
     PREPARE = "prepare"
-    """Makes what later stages need: without it they do not run."""
+    """Creates objects that later stages need: if it fails, they do not run."""
     EXECUTE = "execute"
     CLEANUP = "cleanup"
-    """Deletes what the stages before it wrote; it runs whatever happened to them."""
+    """Deletes the objects of earlier stages; it runs even if they failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One run, or one deletion of what earlier runs wrote."""
+    """One run, or one deletion of objects that earlier runs wrote."""
 
     name: str
     kind: Kind
     workload: str | None = None
-    """What the functions do; None for a cleanup."""
+    """Workload of the functions; None for a cleanup."""
     keys: str | None = None
-    """Name of the earlier stage whose objects this one reads."""
+    """Name of the earlier stage that wrote the objects to read."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    """Flags of this stage, as the file spells them."""
+    """Flags of this stage, as spelled in the file."""
 
     @property
     def where(self) -> str:
-        """The stage as a message names it."""
+        """The stage as named in messages."""
         return f"stage {self.name!r}"
 
     @property
     def title(self) -> str:
-        """The stage, and what it is."""
+        """The stage with its kind and workload."""
         kind = f"{self.kind}, {self.workload}" if self.workload else self.kind
         return f"{self.name} ({kind})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
-    """Stages, and what holds for all of them."""
+    """Stages, and the settings common to all of them."""
 
     name: str
     target: Mapping[str, Setting] = field(default_factory=dict)
-    """Flags that say where objects are, for every stage that has them."""
+    """Flags for the location of objects, for all stages that have them."""
     run: Mapping[str, Setting] = field(default_factory=dict)
-    """All other flags, the same way."""
+    """All other flags, likewise."""
     stages: tuple[Stage, ...]
     path: Path = field(default=Path(), compare=False)
     """The file, for messages."""
 
 
 def load_job_file(path: Path) -> JobFile:
-    """Return what a job file says.
+    """Return the contents of a job file.
 
     Raises
     ------
     UsageError
-        If the file cannot be read, lacks something, or has a key that means nothing.
+        If the file cannot be read, lacks something, or has an unknown key.
     """
     data = read_toml(path, "the job file", hint="docs/job-files.md has an example")
     with located(f"{path}: the top of the file"):
@@ -91,7 +91,7 @@ def load_job_file(path: Path) -> JobFile:
         if not tables or not isinstance(tables, list) or {*map(type, tables)} != {dict}:
             raise UsageError("there are no [[stages]]", hint="docs/job-files.md has an example")
         if len(tables) > MAX_STAGES:
-            raise UsageError(f"there are {len(tables)} [[stages]], at most {MAX_STAGES} go")
+            raise UsageError(f"there are {len(tables)} [[stages]], at most {MAX_STAGES} allowed")
         name = _plain_name(data)
     stages = tuple(_stage(path, number, table) for number, table in enumerate(tables, start=1))
     _check_order(path, stages)
@@ -105,16 +105,16 @@ def load_job_file(path: Path) -> JobFile:
 
 
 def dump_job_file(job: JobFile, remarks: Iterable[str] = ()) -> str:
-    """Return the text that ``load_job_file`` reads ``job`` from, below remarks.
+    """Return the text of a job file that ``load_job_file`` reads back, below remarks.
 
     Parameters
     ----------
     job
-        What to write.
+        Job file to write.
     remarks
         Lines of comment for the top.
     """
-    # A remark may quote something with line breaks, and must not become a setting.
+    # A remark may quote a text with line breaks, which must not become settings.
     lines = [f"# {_printable(remark)}".rstrip() for remark in remarks]
     lines += [""] if lines else []
     lines.append(f"name = {_value(job.name)}")
@@ -143,23 +143,25 @@ def _stage(path: Path, number: int, table: Mapping[str, Any]) -> Stage:
 
 
 def _check_order(path: Path, stages: Iterable[Stage]) -> None:
-    """Refuse names that stand twice, and keys of a stage that is not there by then."""
-    # By name, whether what a stage wrote is there still.
-    there: dict[str, bool] = {}
+    """Check that names are unique, and that ``keys`` names an earlier stage with objects."""
+    # By name of a stage, whether its objects still exist.
+    has_objects: dict[str, bool] = {}
     for stage in stages:
         with located(f"{path}: {stage.where}"):
-            if stage.name in there:
-                raise UsageError("this name stands twice")
-            if stage.keys is not None and not there.get(stage.keys):
-                gone = stage.keys in there
-                why = "whose objects are deleted by then" if gone else "which is no earlier stage"
+            if stage.name in has_objects:
+                raise UsageError("another stage already has this name")
+            if stage.keys is not None and not has_objects.get(stage.keys):
+                gone = stage.keys in has_objects
+                reason = (
+                    "whose objects are deleted by then" if gone else "which is not an earlier stage"
+                )
                 raise UsageError(
-                    f"keys names {stage.keys!r}, {why}",
+                    f"keys names {stage.keys!r}, {reason}",
                     hint='keys = "NAME" reads the objects of an earlier stage',
                 )
         if stage.kind is Kind.CLEANUP:
-            there = dict.fromkeys(there, False)
-        there[stage.name] = stage.kind is not Kind.CLEANUP
+            has_objects = dict.fromkeys(has_objects, False)
+        has_objects[stage.name] = stage.kind is not Kind.CLEANUP
 
 
 def _plain_name(table: Mapping[str, Any]) -> str:
@@ -167,7 +169,7 @@ def _plain_name(table: Mapping[str, Any]) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"name is {name!r}" if "name" in table else "name is missing",
-            hint="letters, digits, dots, hyphens and underscores: it names a directory",
+            hint="use letters, digits, dots, hyphens and underscores: it names a directory",
         )
     return name
 
@@ -179,10 +181,10 @@ def _settings(path: Path, where: str, table: object) -> dict[str, Setting]:
         return {key: converted(Setting, key, value) for key, value in table.items()}
 
 
-def _refuse_others(table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _refuse_others(table: Mapping[str, Any], valid_keys: tuple[str, ...]) -> None:
     for key in table:
-        if key not in known:
-            raise UsageError(f"unknown key {key!r}", hint=f"known: {', '.join(known)}")
+        if key not in valid_keys:
+            raise UsageError(f"unknown key {key!r}", hint=f"use one of {', '.join(valid_keys)}")
 
 
 def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
@@ -199,4 +201,4 @@ def _value(value: Setting) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(each if each.isprintable() else " " for each in text)
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -1,4 +1,4 @@
-"""What is said of a setting where it is declared."""
+"""Metadata of a setting, given with its declaration."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -9,27 +9,27 @@ from serverless_bench.job.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a setting is, besides its name, its type and its default."""
+    """Description of a setting, besides its name, type and default."""
 
     what: str
-    """Its help text."""
+    """Help text."""
     _: KW_ONLY
     own: bool = False
-    """Whether only jobs of workloads that declare it have it."""
+    """Whether only workloads that declare the setting have it."""
     read: Callable[[str, Any], Any] | None = None
-    """Makes the value in a specification, of the setting's name and what is given."""
+    """Converts the setting's name and given value to the value in a specification."""
     section: str = "Functions"
-    """Of help, for a flag that has no place of its own there; of an ``own`` one, Workload."""
+    """Section of the help for a flag without a specific place; Workload for an ``own`` flag."""
     otherwise: Callable[[Workload], object] = lambda _: None
-    """What holds for a workload if it is None; None if nothing does."""
+    """Effective value for a workload if the setting is None; None if there is none."""
 
 
 class Harmless(Meaning):
-    """Meaning of a setting that counts from a file which the user does not trust.
+    """Description of a setting that is accepted from a file which the user does not trust.
 
-    Whatever its value, it runs no program, names no file, and says neither where requests or
-    credentials go nor who sends them: a number, a size, a duration, a choice, a name. A setting
-    that does not say so counts only from the user's own hand (docs/configuration.md).
+    Its values run no program, name no file, and determine neither the destination of requests or
+    credentials nor their sender: it is a number, a size, a duration, a choice or a name. Any other
+    setting is only accepted directly from the user (docs/configuration.md).
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Settings by name, as ``job`` declares them, and the parts of a specification that they make."""
+"""Settings by name, as declared in ``job``, and the parts of a specification made from them."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -17,24 +17,24 @@ from serverless_bench.units import MIB
 
 @cache
 def meanings() -> Mapping[str, Meaning]:
-    """Return what each setting is, by name, in their order."""
+    """Return the description of each setting by name, in order of declaration."""
     hints = get_type_hints(JobSettings, include_extras=True)
-    return {one.name: hints[one.name].__metadata__[0] for one in fields(JobSettings)}
+    return {field.name: hints[field.name].__metadata__[0] for field in fields(JobSettings)}
 
 
 def setting_names(workload: str | None = None) -> tuple[str, ...]:
-    """Return the names of the settings that a workload has, or of all, in their order.
+    """Return the names of a workload's settings, or of all settings, in order of declaration.
 
     Raises
     ------
     PluginError
-        If nobody has the workload.
+        If no package provides the workload.
     """
-    every = tuple(name for name in meanings() if name != "workload")
+    names = tuple(name for name in meanings() if name != "workload")
     if workload is None:
-        return every
+        return names
     own = open_workload(workload).settings
-    return tuple(name for name in every if name in own or not meanings()[name].own)
+    return tuple(name for name in names if name in own or not meanings()[name].own)
 
 
 def make_settings(given: Mapping[str, Any]) -> JobSettings:
@@ -43,26 +43,26 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
     Parameters
     ----------
     given
-        Values by name, ``workload`` among them. Hyphens stand for underscores.
+        Values by name, including ``workload``. Hyphens are accepted for underscores.
 
     Raises
     ------
     UsageError
-        If a name is unknown or given twice, or a value is of another type.
+        If a name is unknown or given twice, or a value has the wrong type.
     PluginError
-        If nobody has the workload.
+        If no package provides the workload.
     """
     workload = given.get("workload")
     if not isinstance(workload, str):
         raise wrong("workload", "is missing", hint='as in workload = "write"')
-    known = {"workload", *setting_names(workload)}
+    valid_names = {"workload", *setting_names(workload)}
     values: dict[str, Any] = {}
     for spelled, value in given.items():
         name = spelled.replace("-", "_")
-        if name not in known:
+        if name not in valid_names:
             raise UsageError(
                 f"the workload {workload} has no setting {spelled!r}",
-                hint=f"known: {', '.join(sorted(known))}",
+                hint=f"use one of {', '.join(sorted(valid_names))}",
                 field=spelled,
             )
         if name in values:
@@ -72,31 +72,31 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
 
 
 def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
-    """Return what settings say of the fields of a class, by name, with their texts read.
+    """Return the values of settings that are fields of a class, by name, with texts converted.
 
     Raises
     ------
     UsageError
-        If a text cannot be read.
+        If a text is invalid.
     """
-    names = [one.name for one in fields(kind) if one.name in meanings()]
+    names = [field.name for field in fields(kind) if field.name in meanings()]
     return {name: _value(settings, name) for name in names}
 
 
 def load_of(settings: JobSettings) -> Load:
-    """Return what the settings say of a function's operations."""
+    """Return the load of a function according to the settings."""
     own = open_workload(settings.workload).load
     values = {name: value for name, value in values_of(Load, settings).items() if name in own}
     return Load(**values, array=_array(settings) if "array" in own else None)
 
 
 def size_of(settings: JobSettings) -> int | None:
-    """Return the bytes of a new object; None if they are drawn, or if none is made.
+    """Return the size of a new object in bytes; None if sizes are drawn, or no object is created.
 
     Raises
     ------
     UsageError
-        If several settings give the size of an object, or one names no size.
+        If several settings give the size of an object, or a size is invalid.
     """
     given = [name for name in ("mb", "size", "sizes") if getattr(settings, name) is not None]
     workload = open_workload(settings.workload)
@@ -111,7 +111,7 @@ def size_of(settings: JobSettings) -> int | None:
         return int(_value(settings, "size"))
     mb = DEFAULT_MB if settings.mb is None else settings.mb
     if mb < 1:
-        raise wrong("mb", f"must be at least 1, got {mb}", hint="`size` takes smaller ones")
+        raise wrong("mb", f"must be at least 1, got {mb}", hint="for smaller objects, use `size`")
     return mb * MIB
 
 

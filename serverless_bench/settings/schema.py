@@ -1,4 +1,4 @@
-"""What users write, checked against declared types."""
+"""Conversion of user input to declared types."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +11,7 @@ from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.job.types import check_text, words, wrong
 
 _MAX_NAME: Final = 200
-"""Characters; a file system takes 255 bytes."""
+"""Most characters of a name; a file system accepts 255 bytes."""
 _types: Final = cache(get_type_hints)
 _NAME: Final = re.compile(r"`(\w+)`")
 
@@ -22,24 +22,33 @@ def checked(kind: type, name: str, value: object) -> Any:  # noqa: ANN401 - of t
     Raises
     ------
     UsageError
-        If it cannot be.
+        If it cannot be converted.
     """
     return converted(_types(kind)[name], name, value)
 
 
 def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401 - of that type
-    """Return a value as one of a type.
+    """Return a value converted to a type.
+
+    Parameters
+    ----------
+    annotation
+        The type.
+    name
+        Name of the value in messages.
+    value
+        The value.
 
     Raises
     ------
     UsageError
-        If it is none; ``name`` is what it is called.
+        If it cannot be converted.
     """
     if get_origin(annotation) is Mapping and isinstance(value, Mapping):
-        # Its keys are the user's, and say best which value is wrong.
+        # The keys come from the user, and identify the wrong value best.
         (_, kind) = get_args(annotation)
-        return {key: converted(kind, key, one) for key, one in value.items()}
-    import msgspec  # noqa: PLC0415 - only what makes a job waits for it
+        return {key: converted(kind, key, item) for key, item in value.items()}
+    import msgspec  # noqa: PLC0415 - needed only to create a job
 
     try:
         return msgspec.convert(value, annotation, dec_hook=lambda other, given: other(given))
@@ -50,30 +59,30 @@ def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name of a directory.
+    """Check that a text can be the name of a directory.
 
     Raises
     ------
     UsageError
-        If it leads elsewhere, or cannot be printed.
+        If it is a path, or cannot be printed.
     """
     check_text("name", name, most=_MAX_NAME)
     if Path(name).name != name or name == "..":
-        raise wrong("name", f"{name!r} is not a plain name", hint="`run_dir` takes a path")
+        raise wrong("name", f"{name!r} is not a plain name", hint="use `run_dir` for a path")
 
 
 @contextmanager
 def located(place: str, spelling: Callable[[str], str] = str, *, hint: str = "") -> Iterator[None]:
-    """Put a place in a file before what is wrong there.
+    """Prefix errors in the block with their place in a file.
 
     Parameters
     ----------
     place
-        Begins the message.
+        Start of the message.
     spelling
-        How the file calls settings.
+        Returns the name of a setting as the file spells it.
     hint
-        For errors that have none.
+        Hint for errors that have none.
     """
     try:
         yield
@@ -84,5 +93,5 @@ def located(place: str, spelling: Callable[[str], str] = str, *, hint: str = "")
 
 
 def renamed(text: str, spell: Callable[[str], str]) -> str:
-    """Return a message with the names in backquotes as ``spell`` writes them."""
-    return _NAME.sub(lambda found: spell(found[1]), text)
+    """Return a message with the names in backquotes replaced by ``spell`` of them."""
+    return _NAME.sub(lambda match: spell(match[1]), text)

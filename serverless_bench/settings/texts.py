@@ -1,4 +1,4 @@
-"""Texts of settings, read: each function takes the name of a setting and what is given for it."""
+"""Conversion of texts: each function takes the name of a setting and the given value."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,16 +14,16 @@ Options = str | Sequence[str] | Mapping[str, str | int | float | bool]
 """Several ``NAME=VALUE``, or a table."""
 
 _MAX_DIGITS: Final = 18
-"""Of a length of an array: 64 bits hold it."""
+"""Most digits of a length of an array, so that it fits into 64 bits."""
 
 
 def read_size(name: str, size: str | int) -> int:
-    """Return the bytes of a size: a whole number, or a text, which may lack a unit from 1 KiB on.
+    """Return a size in bytes from a number or a text; below 1 KiB, a text needs a unit.
 
     Raises
     ------
     UsageError
-        If a smaller one has no unit, or a text is no size.
+        If the unit is missing, or the text is not a size.
     """
     if isinstance(size, int):
         return size
@@ -49,16 +49,16 @@ def read_duration(name: str, duration: float | str) -> float:
 
 
 def read_sizes(_: str, sizes: str) -> str:
-    """Return a distribution of sizes as functions get it: without a file."""
-    from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - help does without
+    """Return a distribution of sizes in the form that functions get, without a file."""
+    from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - not needed for help
 
     return str(parse_sizes(sizes))
 
 
 def read_pairs(name: str, given: Options) -> tuple[tuple[str, str], ...]:
-    """Return the values of a setting of several ``NAME=VALUE``, in the order given."""
+    """Return the pairs of a setting with several ``NAME=VALUE``, in the order given."""
     if isinstance(given, Mapping):
-        # TOML and Python have true, where the libraries' options are texts.
+        # TOML and Python have booleans, but options of the libraries are texts.
         return tuple(
             (key, str(value).lower() if isinstance(value, bool) else str(value))
             for key, value in given.items()
@@ -71,7 +71,7 @@ def read_pairs(name: str, given: Options) -> tuple[tuple[str, str], ...]:
             raise wrong(
                 name,
                 f"{text!r} is not NAME=VALUE: it has no {missing}",
-                hint=f"as in `{name}` NAME=VALUE",
+                hint=f"write `{name}` NAME=VALUE",
             )
         if key in pairs:
             raise wrong(name, f"gives {key} twice", hint="give it once")
@@ -80,7 +80,7 @@ def read_pairs(name: str, given: Options) -> tuple[tuple[str, str], ...]:
 
 
 def read_options(name: str, given: Options) -> tuple[tuple[str, str], ...]:
-    """Return options of a library, which are called as in Python."""
+    """Return options of a library, with names as in Python."""
     return tuple((key.replace("-", "_"), value) for key, value in read_pairs(name, given))
 
 
@@ -98,8 +98,8 @@ def read_mix(name: str, mix: str | Mapping[str, float]) -> tuple[tuple[str, floa
         if kind not in kinds or kind in weights or not 0 <= value < float("inf"):
             raise wrong(
                 name,
-                f"{text!r}: {piece!r} is no kind and its weight",
-                hint=f"as in {DEFAULT_MIX}; kinds: {', '.join(sorted(kinds))}, each once",
+                f"{text!r}: {piece!r} is not KIND=WEIGHT",
+                hint=f"write it as in {DEFAULT_MIX}; kinds: {', '.join(sorted(kinds))}, each once",
             )
         weights[kind] = value
     if not sum(weights.values()):
@@ -113,7 +113,7 @@ def read_lengths(name: str, lengths: str | tuple[int, ...]) -> tuple[int, ...]:
         return lengths
     parts = [part.strip() for part in lengths.split(",")]
     if not all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
-        raise wrong(name, f"{lengths!r} is no shape", hint="write it as in 4096,4096")
+        raise wrong(name, f"{lengths!r} is not a shape", hint="write it as in 4096,4096")
     return tuple(map(int, parts))
 
 

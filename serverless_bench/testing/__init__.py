@@ -1,4 +1,4 @@
-"""Test suites that every plugin passes; inherit them for your own.
+"""Test suites that all plugins have to pass; inherit them to test another plugin.
 
-They need pytest, which is no dependency of this package.
+They need pytest, which is not a dependency of this package.
 """

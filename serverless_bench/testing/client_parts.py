@@ -1,4 +1,4 @@
-"""What the contract of the storage clients is made of: bodies, sinks, stopwatches, fixtures."""
+"""Parts of the contract of storage clients: bodies, sinks, stopwatches, fixtures."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class RangeOf(MemorySource):
 
 
 class Collector:
-    """A sink that keeps what it is given, where it was given."""
+    """A sink that keeps the bytes it receives, by offset."""
 
     def __init__(self) -> None:
         self.pieces: dict[int, bytes] = {}
@@ -47,12 +47,12 @@ class Collector:
 
 
 class Listening(Meter):
-    """A meter without a deadline, which keeps the headers of the answer.
+    """A meter without a deadline that keeps the headers of the response.
 
     Parameters
     ----------
     on_moved
-        Called at every point with the bytes that moved since the last one.
+        Called at each point with the bytes transferred since the last point.
     """
 
     def __init__(self, on_moved: Callable[[int, int], None] = unseen) -> None:
@@ -67,12 +67,12 @@ class Listening(Meter):
 
 
 class EndedMeter(Listening):
-    """The meter of a function whose time is over as soon as ``at`` bytes have moved.
+    """The meter of a function that reaches its deadline once ``at`` bytes have moved.
 
     Parameters
     ----------
     at
-        0 ends it at the first call of the client.
+        Number of bytes; 0 stops the first call of the client.
     """
 
     def __init__(self, at: int = 1) -> None:
@@ -82,7 +82,7 @@ class EndedMeter(Listening):
     def moved(self, count: int) -> None:
         self.bytes += count
         if self.bytes >= self._at:
-            raise DeadlineExceeded("the function's own deadline passed")
+            raise DeadlineExceeded("the function's deadline has passed")
 
 
 def new_meter(on_moved: Callable[[int, int], None] = unseen) -> Listening:
@@ -91,14 +91,14 @@ def new_meter(on_moved: Callable[[int, int], None] = unseen) -> Listening:
 
 
 def fetched(client: Client, key: str, **extent: int) -> bytes:
-    """Return what a client gets, whole or from ``offset`` on ``length`` bytes."""
+    """Return the bytes that a client gets, of the full object or of a range."""
     sink = Collector()
     client.get(key, sink, new_meter(), **extent)
     return sink.joined()
 
 
 def check_not_found(client: Client, request: Callable[[Meter], object]) -> None:
-    """Check that a request finds nothing."""
+    """Check that a request raises NotFound."""
     meter = new_meter()
     with pytest.raises(NotFound) as caught:
         request(meter)
@@ -106,14 +106,14 @@ def check_not_found(client: Client, request: Callable[[Meter], object]) -> None:
 
 
 def content(key: str, size: int = SIZE, offset: int = 0) -> bytes:
-    """Return what belongs into an object."""
+    """Return the expected content of an object."""
     data = bytearray(size)
     Keystream(key).readinto_at(offset, data)
     return bytes(data)
 
 
 def needs(*operations: str) -> Callable[[F], F]:
-    """Return a decorator for tests that are skipped unless client and store do ``operations``."""
+    """Return a decorator that skips a test unless client and store support ``operations``."""
 
     def declare(test: F) -> F:
         vars(test)["operations"] = operations
@@ -123,7 +123,7 @@ def needs(*operations: str) -> Callable[[F], F]:
 
 
 def check_status(client: Client, status: int | None, *expected: int) -> None:
-    """Check an HTTP status, if the client sees every one of its requests."""
+    """Check an HTTP status, if the client reports all of its requests."""
     if client.info.attempts == "exact":
         assert status in expected
 
@@ -132,25 +132,25 @@ class ClientFixtures:
     """The fixtures of the contract; inherit ``testing.clients.ClientContract``."""
 
     store_checks_credentials = True
-    """False for a store that lets everybody in."""
+    """False for a store that accepts any credentials."""
     wrong_credentials: ClassVar[Mapping[str, str]] = {"AWS_SECRET_ACCESS_KEY": "wrong"}
-    """What to have in the environment in place of what lets us in."""
+    """Environment variables that make the credentials invalid."""
     needed_credentials: ClassVar[Sequence[str]] = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-    """Variables without which nobody gets in; none for a store that wants none."""
+    """Variables required for access; none for a store without credentials."""
 
     def lacks(self, client: str) -> frozenset[str]:
-        """Return the operations that the store does not do, or not for this client."""
+        """Return the operations that the store does not support, or not with this client."""
         return frozenset()
 
     def deviations(self, client: str) -> Mapping[str, str]:
-        """Return tests that fail because the store does otherwise than S3, and what it does."""
+        """Return tests that fail because the store differs from S3, with the difference."""
         return {}
 
     @pytest.fixture(autouse=True)
     def declared_deviation(self, request: pytest.FixtureRequest, target: Target) -> None:
-        """Run a test all the same that is declared to fail, and have the report say why.
+        """Run a test that is declared to fail, and add the reason to the report.
 
-        It may pass, too: what the store should not show may appear after the test has looked.
+        It may also pass: an object may become visible only after the test has looked.
         """
         name = request.node.originalname
         if reason := self.deviations(target.client).get(name):
@@ -158,7 +158,7 @@ class ClientFixtures:
 
     @pytest.fixture(autouse=True)
     def needed_operations(self, request: pytest.FixtureRequest, target: Target) -> None:
-        """Skip a test unless client and store do all operations that it ``needs``."""
+        """Skip a test unless client and store support all operations that it ``needs``."""
         offered = CLIENTS.load(target.client).info.operations - self.lacks(target.client)
         if missing := sorted({*getattr(request.function, "operations", ())} - offered):
             pytest.skip(f"no {', '.join(missing)} with the client {target.client!r} here")
@@ -170,7 +170,7 @@ class ClientFixtures:
 
     @pytest.fixture
     def declared(self, target: Target) -> ClientInfo:
-        """Return what the client under test declares."""
+        """Return the declaration of the client under test."""
         return CLIENTS.load(target.client).info
 
     @pytest.fixture

@@ -1,16 +1,16 @@
-"""What every storage client does, against any store.
+"""Contract of storage clients, against any store.
 
-Inherit ``ClientContract``, say where an empty prefix is, and get the tests::
+Inherit ``ClientContract``, provide an empty prefix, and get the tests::
 
     class TestMyClient(ClientContract):
         @pytest.fixture
         def target(self) -> Target:
             return Target(client="mine", bucket="test", endpoint_url=..., prefix=...)
 
-Tests of what a client does not declare (``ClientInfo.operations``) are skipped. Statuses are
-checked where ``attempts`` is exact; what a client ``shows`` has to be shown, and nothing else;
-bytes are counted always. The environment has to hold the store's credentials. What is stored is
-looked at with the cloud's own library (``testing.reference``), not with the client under test.
+Tests of operations that a client does not declare (``ClientInfo.operations``) are skipped. Statuses
+are checked where ``attempts`` is exact; a client has to show exactly the features in ``shows``;
+bytes are always counted. The store's credentials must be in the environment. Stored objects are
+inspected with the cloud's official library (``testing.reference``), not with the client under test.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -62,7 +62,7 @@ def store(target: Target, *names: str, size: int = 10) -> list[str]:
 
 
 def bytes_of(target: Target, key: str) -> bytes:
-    """Return what is stored at a key."""
+    """Return the bytes stored at a key."""
     return open_reference(target).get(key)
 
 
@@ -72,7 +72,7 @@ def stored(target: Target) -> list[str]:
 
 
 class ClientContract(ClientFixtures):
-    """The tests; see the module."""
+    """Tests of a storage client; the module docstring describes them."""
 
     def test_it_says_what_it_is(self, declared: ClientInfo) -> None:
         assert declared.operations <= ALL_OPERATIONS
@@ -81,10 +81,10 @@ class ClientContract(ClientFixtures):
         assert declared.progress in {"wire", "body", "none"}
         assert declared.shows <= frozenset(Shown)
         assert all((declared.signing, declared.checksum))
-        for name, about in options.documented(declared.options).items():
+        for name, description in options.documented(declared.options).items():
             assert name.isidentifier()
-            assert about.strip()
-            assert "\n" not in about
+            assert description.strip()
+            assert "\n" not in description
 
     def test_an_unknown_option_is_refused(self, declared: ClientInfo, target: Target) -> None:
         with pytest.raises(UsageError) as caught:
@@ -97,7 +97,7 @@ class ClientContract(ClientFixtures):
         assert bytes_of(target, key) == content(key)
         assert meter.bytes == SIZE
         check_status(client, meter.status, 200)
-        # Handed over is not yet acknowledged.
+        # A body that was handed over need not be acknowledged yet.
         assert meter.last_byte_sent_ns is None or Shown.ACKNOWLEDGED in client.info.shows
 
     def test_an_empty_object_is_an_object(self, client: Client, target: Target, key: str) -> None:
@@ -128,7 +128,7 @@ class ClientContract(ClientFixtures):
         where = f"bytes {offset}-{offset + length - 1}/{SIZE}"
         is_shown = Shown.CONTENT_RANGE in client.info.shows
         assert meter.headers.get("content-range") == (where if is_shown else None)
-        # 206 by the book; rclone answers 200, with the right header and the right bytes.
+        # S3 responds with 206; rclone with 200, but with the right header and bytes.
         check_status(client, meter.status, 200, 206)
         assert meter.bytes == length
 
@@ -175,7 +175,7 @@ class ClientContract(ClientFixtures):
         self, target: Target, key: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if not self.store_checks_credentials:
-            pytest.skip("this store lets everybody in")
+            pytest.skip("this store accepts any credentials")
         for name, value in self.wrong_credentials.items():
             monkeypatch.setenv(name, value)
         with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):
@@ -209,7 +209,8 @@ class ClientContract(ClientFixtures):
             client.put(key, RangeOf(key, 0, SIZE), new_meter())
             return fetched(client, key)
 
-        # Alone once: rclone fails if several requests make one directory at a time.
+        # Run once alone first: rclone fails if several requests create a directory at the same
+        # time.
         there_and_back(f"{target.prefix}first")
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(there_and_back, keys)) == [content(key) for key in keys]
@@ -239,13 +240,13 @@ class ClientContract(ClientFixtures):
     def test_a_put_that_is_stopped_leaves_no_object(
         self, client: Client, target: Target, key: str, declared: ClientInfo, at: int
     ) -> None:
-        """At its first word, and halfway."""
+        """Stop the put at the start, and halfway."""
         if at and declared.progress == "none":
-            pytest.skip("without progress nothing stops it once its body is made")
+            pytest.skip("without progress, a put cannot be stopped after its body is made")
         with pytest.raises(DeadlineExceeded):
             client.put(key, RangeOf(key, 0, SIZE), EndedMeter(at))
         for _ in range(5):
-            # A store may be slow to see that no more is coming.
+            # A store may notice late that no more bytes are coming.
             sleep(0.1)
             assert stored(target) == []
 
@@ -323,7 +324,7 @@ class ClientContract(ClientFixtures):
         if not declared.conditional or "conditions" in self.lacks(target.client):
             pytest.skip("no conditional writes here")
         conditional = cast("ConditionalClient", client)
-        # Its end declares no size: what stands there is the test's own.
+        # The key declares no size, so the content is up to the test.
         key = f"{target.prefix}register"
 
         def put(name: str, etag: str | None) -> None:

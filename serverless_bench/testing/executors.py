@@ -1,11 +1,11 @@
-"""What every executor does.
+"""Contract of executors.
 
-Inherit ``ExecutorContract`` and name your executor::
+Inherit ``ExecutorContract`` and name the executor::
 
     class TestMyExecutor(ExecutorContract):
         executor = "mine"
 
-Give a remote one a ``control`` target, in a store that its functions reach too.
+A remote executor also needs a ``control`` target, in a store that its functions can reach.
 """
 
 import sys
@@ -25,14 +25,14 @@ COUNT = 4
 
 
 class ExecutorContract:
-    """The tests; see the module."""
+    """Tests of an executor; the module docstring describes them."""
 
     executor: str
     """Name in ``executors.EXECUTORS``, or of an entry point."""
     control: Target | None = None
-    """Where functions of a remote executor leave their records; a fixture of yours may set it."""
+    """Target for the records of a remote executor; subclasses may set it in a fixture."""
     timeout_s = 1.0
-    """A deadline that a healthy invocation without operations keeps."""
+    """A deadline that a healthy invocation without operations meets."""
 
     def job(self, workload: str, *, number: int = COUNT) -> JobSpec:
         """Return a job that needs no store."""
@@ -50,9 +50,9 @@ class ExecutorContract:
     def outcomes(self, workload: str, *, number: int = COUNT) -> list[Outcome]:
         """Run a job and return its outcomes by index."""
         job = self.job(workload, number=number)
-        found = list(open_executor(job).map(specs(job), RunProgress()))
-        assert [type(outcome) for outcome in found] == [Outcome] * number
-        return sorted(found, key=lambda outcome: outcome.result.index)
+        outcomes = list(open_executor(job).map(specs(job), RunProgress()))
+        assert [type(outcome) for outcome in outcomes] == [Outcome] * number
+        return sorted(outcomes, key=lambda outcome: outcome.result.index)
 
     def test_it_declares_itself(self) -> None:
         info = info_of(self.executor)
@@ -85,7 +85,7 @@ class ExecutorContract:
         self.only_one_is_bad(fault, Lost, "")
 
     def only_one_is_bad(self, workload: str, kind: type, words: str) -> None:
-        """Check that invocation 1 is a ``kind`` that says ``words``, and all others are ok."""
+        """Check that invocation 1 is a ``kind`` with ``words``, and all others are ok."""
         for outcome in self.outcomes(workload):
             result = outcome.result
             if result.index == FAULTY_INDEX:
@@ -105,5 +105,5 @@ class ExecutorContract:
 
 
 def specs(job: JobSpec) -> Iterator[InvocationSpec]:
-    """Return the plan of a job that may start at any time."""
+    """Return the invocations of a job, without an expiry."""
     return invocation_specs(job, run_id="contract", created_ns=sys.maxsize // 2)

@@ -1,7 +1,7 @@
-"""Workloads that do what an executor has to survive; every fourth invocation does it.
+"""Workloads with faults that an executor has to survive, in each fourth invocation.
 
 They are registered as ``fault-raise``, ``fault-exit``, ``fault-kill``, ``fault-oom`` and
-``fault-hang`` through entry points, like any plugin of another package.
+``fault-hang`` through entry points, like plugins of other packages.
 """
 
 import os
@@ -17,22 +17,22 @@ from serverless_bench.job.workload import Stream, Workload
 from serverless_bench.workloads.write import Write
 
 FAULTY_EVERY, FAULTY_INDEX = 4, 1
-"""Invocations 1, 5, 9, ...: of four, the second."""
+"""Faulty invocations are 1, 5, 9, ...: the second of each four."""
 _OOM_BYTES: Final = 1 << 30
-"""Where nothing limits memory, the fault ends here as the kernel would end it."""
+"""Amount after which the fault kills the process itself, if memory is not limited."""
 _STEP_BYTES: Final = 1 << 24
 
 
 class FaultWorkload(Workload):
     """A workload whose invocations 1, 5, 9, ... misbehave at their first launch.
 
-    With a size for objects it writes them, and what misbehaves has written all of its own
-    but the last; without one it moves nothing.
+    If objects have a size, it writes them, and a faulty invocation writes all but the last of its
+    objects first; otherwise there are no operations.
 
     Parameters
     ----------
     misbehave
-        What happens there; it does not return.
+        The fault; it does not return.
     """
 
     settings = Write.settings
@@ -43,12 +43,12 @@ class FaultWorkload(Workload):
         self._misbehave = misbehave
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
-        """Yield the puts, all of them: the driver asks for them, too, to know their keys."""
+        """Yield all puts: the driver also calls this, to determine the keys."""
         if invocation.size is not None:
             yield from Write().operations(invocation, thread)
 
     def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:
-        """Yield the rounds that the body performs; a faulty one never gets to its last put."""
+        """Yield the rounds to perform; a faulty invocation never reaches the last put."""
         faulty = invocation.index % FAULTY_EVERY == FAULTY_INDEX and not invocation.launch
         while True:
             puts = list(self.operations(invocation, thread))

@@ -1,4 +1,4 @@
-"""What is in a store, by the library of whoever made its protocol: botocore, azure-storage-blob."""
+"""Content of a store, by the official library of its protocol: botocore, azure-storage-blob."""
 
 import os
 from dataclasses import replace
@@ -19,7 +19,7 @@ _CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *_AZURE)
 
 
 class _S3:
-    """Through botocore."""
+    """Access through botocore."""
 
     def __init__(self, target: Target) -> None:
         self._bucket = target.bucket
@@ -51,7 +51,7 @@ class _S3:
 
 
 class _AzureReference:
-    """Through azure-storage-blob, with the key of an account."""
+    """Access through azure-storage-blob, with the key of an account."""
 
     def __init__(self, target: Target) -> None:
         from azure.storage.blob import ContainerClient  # noqa: PLC0415 - an extra
@@ -73,16 +73,16 @@ class _AzureReference:
         return list(self._container.list_blob_names(name_starts_with=prefix))
 
     def open_uploads(self, prefix: str) -> list[str]:
-        found = self._container.list_blobs(name_starts_with=prefix, include=["uncommittedblobs"])
-        return sorted({blob.name for blob in found} - {*self.keys(prefix)})
+        blobs = self._container.list_blobs(name_starts_with=prefix, include=["uncommittedblobs"])
+        return sorted({blob.name for blob in blobs} - {*self.keys(prefix)})
 
 
 Reference = _S3 | _AzureReference
-"""A bucket as the library of its protocol's author sees it."""
+"""A bucket as seen by the official library of its protocol."""
 
 
 def open_reference(target: Target) -> Reference:
-    """Return the reference of a target, one for all tests: making it takes long."""
+    """Return the reference of a target, shared by all tests because it is slow to create."""
     credentials = tuple(map(os.environ.get, _CREDENTIALS))
     return _open_reference(replace(target, client="", prefix="", client_option=()), credentials)
 
@@ -93,6 +93,6 @@ def _open_reference(target: Target, credentials: tuple[str | None, ...]) -> Refe
     if target.protocol is StoreProtocol.AZ:
         return _AzureReference(target)
     if target.protocol is StoreProtocol.GS:
-        # Of a store that speaks S3's protocol, too, as the loopback store does.
+        # This store must also support S3's protocol, as the loopback store does.
         target = replace(target, region="us-east-1")
     return _S3(target)

@@ -1,4 +1,4 @@
-"""What runs inside a function: an invocation, its operations, and the record of what happened.
+"""Code that runs inside a function: an invocation, its operations and the record of the run.
 
-This package imports nothing: a worker pays for every import in each cold start.
+This package imports nothing itself: a worker pays for each import in every cold start.
 """

@@ -1,10 +1,10 @@
-"""The start barrier: every invocation announces itself and waits for one object.
+"""The start barrier: each invocation announces itself and waits for an object to appear.
 
-Both sides use nothing but the store under test: an invocation writes
-``PREFIX RUN/gate/INDEX`` and polls ``PREFIX RUN/gate/start`` until it is there; the
-driver lists the announcements and writes that object. What waiting costs is in the
-record. Invocations begin within one poll of each other. Where more are asked for than may
-be alive at once, each batch has a start of its own: ``start-INDEX``, after its first.
+Both sides use only the store under test: an invocation writes ``PREFIX RUN/gate/INDEX`` and polls
+``PREFIX RUN/gate/start`` until it exists; the driver lists the announcements and then writes that
+object. The cost of waiting is recorded. Invocations start within one poll of each other. If a job
+has more functions than may run at once, each later batch has a separate start object:
+``start-INDEX``, with the index of its first function.
 """
 
 import random
@@ -23,21 +23,21 @@ from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
 _TIMEOUT_S: Final = 5.0
-"""An invocation waits this much longer than the driver does: its clock began later."""
+"""Extra seconds that an invocation waits beyond the driver's timeout: its clock started later."""
 
 
 def folder(prefix: str, run_id: str) -> str:
-    """Return what the keys of a run's start barrier begin with."""
+    """Return the common prefix of the keys of a run's start barrier."""
     return f"{prefix}{run_id}/gate/"
 
 
 def start_key(prefix: str, run_id: str, first: int = 0) -> str:
-    """Return the key whose object opens the barrier of the batch that begins with an index."""
+    """Return the key of the object that opens the barrier for the batch starting at ``first``."""
     return folder(prefix, run_id) + (f"start-{first}" if first else "start")
 
 
 def is_gate_key(key: str) -> bool:
-    """Return whether a key is of a start barrier; no other key of a run ends like one."""
+    """Return whether a key belongs to a start barrier; no other key of a run has this form."""
     return _GATE_KEY.fullmatch(key) is not None
 
 
@@ -51,15 +51,15 @@ def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
 
 
 def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random) -> dict[str, int]:
-    """Announce this invocation and return when the start is there.
+    """Announce this invocation and return when the start object exists.
 
-    After its timeout it begins without the start. It is late if the start was there before it
-    was, or never came.
+    After the timeout the invocation starts anyway. It is late if the start object existed before
+    the invocation first looked for it, or never appeared.
 
     Returns
     -------
     dict
-        How it passed the barrier: fields of its record.
+        Fields of the invocation's record: the wait, whether it was late, and the billed requests.
 
     Raises
     ------
@@ -68,9 +68,9 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
     """
     if invocation.gate_poll_s is None:
         raise ValueError("this invocation has no start barrier")
-    began_ns = monotonic_ns()
+    start_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
-    deadline_ns = began_ns + round((invocation.gate_timeout + _TIMEOUT_S) * NS_PER_S)
+    deadline_ns = start_ns + round((invocation.gate_timeout + _TIMEOUT_S) * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(b"+")))
@@ -81,11 +81,11 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
             late = not polls
             break
         polls += 1
-        # Jittered, so that a thousand functions do not poll at one instant.
+        # Add jitter, so that a thousand functions do not poll at the same instant.
         sleep(invocation.gate_poll_s * rng.uniform(0.8, 1.2))
     billed = retrier.billed()
     return {
-        "gate_wait_ns": monotonic_ns() - began_ns,
+        "gate_wait_ns": monotonic_ns() - start_ns,
         "gate_late": late,
         "gate_puts": billed["put"],
         "gate_gets": billed["get"],
@@ -96,7 +96,7 @@ def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
         retrier.run("get", partial(client.get, key, MemorySink()))
     except OperationError as exc:
-        # Who may not list is told 403 as long as it is not there (Amazon S3 API, "GetObject").
+        # Without permission to list, a missing object gives 403 (Amazon S3 API, "GetObject").
         if not exc.retryable and not isinstance(exc, AccessDenied | NotFound):
             raise
         return False

@@ -1,18 +1,18 @@
-"""The control prefix: where workers claim their work and leave their records.
+"""The control prefix: where workers claim launches and store their records.
 
-A cloud queue delivers an event at least once, late, or not at all, so nothing but the
-store is believed. Below ``PREFIX RUN/`` stand::
+A cloud queue delivers an event at least once, late, or not at all, so only the store is trusted.
+These keys are below ``PREFIX RUN/``::
 
-    claims/INDEX/LAUNCH             which worker runs this launch; written only if absent
-    records/INDEX/LAUNCH/DELIVERY   what one delivery of the event measured, or why it may not claim
+    claims/INDEX/LAUNCH             the worker that runs this launch; written only if absent
+    records/INDEX/LAUNCH/DELIVERY   result of one delivery of the event, or why it could not claim
 
-The claim is made before the first byte, by a worker that begins or by the driver that
-takes the launch back: one of them is first, so a launch runs once or never. Indexes
-have eight digits, so that a listing is in their order.
+The claim is made before the first byte moves, either by a worker that starts or by the driver that
+cancels the launch. Only the first of them succeeds, so a launch runs once or never. Indexes have
+eight digits, so that listings are sorted by index.
 
-Workers that nobody invokes find their work below the same prefix, of all runs in one folder::
+Polling workers find their work below the same prefix, in one folder for all runs::
 
-    events/RUN/INDEX/LAUNCH         an event; deleted by whoever knows of its claim
+    events/RUN/INDEX/LAUNCH         an event; deleted by any worker that sees its claim
 """
 
 import json
@@ -30,10 +30,10 @@ from serverless_bench.worker.in_memory import TooLong
 from serverless_bench.worker.object_io import ObjectIO
 
 PROBE: Final = "probe"
-"""What an event of the probe has in place of an invocation."""
+"""Key of a probe's event; it takes the place of an invocation."""
 PROBE_CLAIM: Final = "claims/probe-"
 PROBE_RECORD: Final = "records/probe-"
-"""How the names begin that ``worker.probe`` writes: no claim and no record of any launch."""
+"""Prefixes of the names that ``worker.probe`` writes: not a claim or record of any launch."""
 _DIGITS: Final = 8
 _DELIVERY: Final = re.compile(r"[0-9a-f]{32}")
 _RECORD: Final = re.compile(r"([0-9]{8,12})/([0-9]{1,9})/([0-9a-f]{32})")
@@ -47,7 +47,7 @@ _CONFLICT: Final = 412
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordKey:
-    """What stands in the key of a record."""
+    """Parts of a record's key."""
 
     index: int
     launch: int
@@ -55,7 +55,7 @@ class RecordKey:
 
 
 def for_run(control: Target, run_id: str) -> Target:
-    """Return the control target of one run; its prefix is the run's own."""
+    """Return the control target of one run, with the run's prefix."""
     return replace(control, client="", prefix=f"{control.prefix}{run_id}/")
 
 
@@ -80,46 +80,46 @@ def event_name(run_id: str, index: int, launch: int) -> str:
 
 
 def parse_record(name: str) -> RecordKey | None:
-    """Return what stands in a key after ``records/``; None if no worker wrote it."""
+    """Parse a key after ``records/``; return None if no worker wrote it."""
     match = _RECORD.fullmatch(name)
     return RecordKey(int(match[1]), int(match[2]), match[3]) if match else None
 
 
 def before(index: int) -> str:
-    """Return the name in ``records/`` after which the records of an index begin.
+    """Return the name in ``records/`` to list after, to get the records from an index on.
 
-    Not the index itself: SeaweedFS takes that for a folder, and skips what is in it.
+    The index itself does not work: SeaweedFS takes it for a folder and skips its contents.
     """
     return f"{index - 1:0{_DIGITS}}/~" if index else ""
 
 
 def parse_claim(name: str) -> tuple[int, int] | None:
-    """Return index and launch of a claim's key after ``claims/``, or an event's; else None."""
+    """Return index and launch from a claim's key after ``claims/`` or an event's, or None."""
     match = _CLAIM.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def is_of_probe(name: str) -> bool:
-    """Tell whether ``worker.probe`` wrote what has a name."""
+    """Return whether ``worker.probe`` wrote the object with this name."""
     return name.startswith((PROBE_CLAIM, PROBE_RECORD))
 
 
 def claim(
     store: ObjectIO, name: str, data: Mapping[str, Any], *, timeout_s: float
 ) -> Mapping[str, Any]:
-    """Write a claim unless it is there, and return the one that is there then.
+    """Write a claim unless it exists, and return the claim that is then in the store.
 
     Raises
     ------
     OperationError
-        If the store did neither accept nor refuse it within ``timeout_s``.
+        If the store neither accepted nor rejected it within ``timeout_s``.
     """
     try:
         store.put(name, json.dumps(data).encode(), if_absent=True, timeout_s=timeout_s)
     except OperationError as exc:
         if exc.status != _CONFLICT:
             raise
-        # It may be our own, from an attempt whose response was lost.
+        # It may be from an earlier attempt of this worker that got no response.
         return _read(store, name, timeout_s)
     return data
 
@@ -127,7 +127,7 @@ def claim(
 def get_claim(
     store: ObjectIO, index: int, launch: int, *, timeout_s: float
 ) -> Mapping[str, Any] | None:
-    """Return a claim; None if there is none."""
+    """Return a claim; None if it does not exist."""
     try:
         return _read(store, claim_name(index, launch), timeout_s)
     except NotFound:
@@ -135,24 +135,24 @@ def get_claim(
 
 
 def leave_refusal(store: ObjectIO, run_id: str, key: RecordKey, reason: str) -> None:
-    """Write in place of a record why its launch could not be claimed, if that is allowed."""
-    left = json.dumps({"run_id": run_id, "refused": reason}).encode()
+    """If permitted, write a reason for not claiming a launch in place of its record."""
+    refusal = json.dumps({"run_id": run_id, "refused": reason}).encode()
     with suppress(OperationError):
-        store.put(record_name(key), left, timeout_s=_REFUSAL_S)
+        store.put(record_name(key), refusal, timeout_s=_REFUSAL_S)
 
 
 def read_refusal(data: bytes) -> str:
-    """Return what ``leave_refusal`` wrote; empty if it did not."""
+    """Return the reason written by ``leave_refusal``; empty if there is none."""
     try:
-        left = json.loads(data)
+        refusal = json.loads(data)
     except (RecursionError, ValueError):
         return ""
-    reason = left.get("refused") if isinstance(left, dict) else None
+    reason = refusal.get("refused") if isinstance(refusal, dict) else None
     return one_line(reason) if isinstance(reason, str) else ""
 
 
 def _read(store: ObjectIO, name: str, timeout_s: float) -> Mapping[str, Any]:
-    """Return an object that is a claim; empty if it is anything else."""
+    """Return a claim as a mapping; empty if the object is not a valid claim."""
     try:
         data = json.loads(store.get(name, most=_CLAIM_BYTES, timeout_s=timeout_s))
     except (RecursionError, TooLong, ValueError):
@@ -161,7 +161,7 @@ def _read(store: ObjectIO, name: str, timeout_s: float) -> Mapping[str, Any]:
 
 
 def _is_claim(data: Mapping[str, Any]) -> bool:
-    """Tell whether what a claim says of its holder can be: others write there, too."""
+    """Return whether the holder in a claim is plausible: others may write to this prefix too."""
     delivery, held_s, until_ns = (data.get(n) for n in ("delivery", "held_s", "until_ns"))
     if delivery is None:
         return True

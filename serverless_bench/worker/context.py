@@ -1,7 +1,7 @@
-"""What a user function is given: the client, the keystream and the recorder.
+"""The argument of a user function: the client, the keystream and the recorder.
 
-What it does through ``FunctionContext`` is measured, verified and reported like the built-in
-workloads. What it does with a library of its own it measures with ``FunctionContext.measure``.
+Operations made through ``FunctionContext`` are measured, verified and reported like those of the
+built-in workloads. For work with another library the function calls ``FunctionContext.measure``.
 """
 
 import random
@@ -31,31 +31,31 @@ _ERRORS: Final[Mapping[str, type[OperationError]]] = {
 
 
 class FunctionContext:
-    """The one argument of a user function. Threads may share it.
+    """The only argument of a user function. Threads may share it.
 
     Parameters
     ----------
     runner
         Performs operations and keeps the records.
     warmup
-        Whether the call is one of the warm-up.
+        Whether the call is part of the warm-up.
 
     Attributes
     ----------
     index
         Number of the function, from 0.
     launch
-        0, and one more each time that the driver launches this index again.
+        0 for the first launch of this index, incremented each time the driver launches it again.
     run_id
-        Of the run.
+        Identifier of the run.
     keys
-        Existing objects, this function's share of those that the job was given.
+        Existing objects: this function's part of those given to the job.
     target
-        Endpoint, bucket and region, for a library of the function's own. Credentials are
-        not here: such a library finds them where ours does, in the environment or role.
+        Endpoint, bucket and region, for another library. It has no credentials: the library finds
+        them where sbench does, in the environment or role.
     prefix
-        Below it a library of its own may write: no other function has it. What is written
-        there is not in the run's ledger: the function has to delete it itself.
+        Prefix for objects of another library; no other function uses it. The run's ledger does not
+        list them: the function has to delete them itself.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class FunctionContext:
         self.prefix = f"{self.target.prefix}{self.run_id}/{self.index}/{self.launch}/"
         self._runner = runner
         self._warmup = warmup
-        # Once, here: threads of the function would each make one.
+        # Open the client here: otherwise each thread of the function would open another.
         self._client = runner.client()
         self._rng = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
         self._numbers = count()
@@ -88,56 +88,56 @@ class FunctionContext:
 
     @property
     def remaining_s(self) -> float:
-        """Seconds until the function has to be through; below 0 nothing is begun any more."""
+        """Seconds left before the deadline; below 0 no further operation is started."""
         return (self._runner.deadline_ns - monotonic_ns()) / NS_PER_S
 
     def new_key(self, number: int | None = None) -> str:
-        """Return the key of a new object; it declares the size, which the job decides.
+        """Return the key of a new object; the key declares the size, which the job decides.
 
         Parameters
         ----------
         number
-            Which of the job's ``objects``, from 0; None for the next one.
+            Index among the job's ``objects``, from 0; None for the next unused index.
 
         Raises
         ------
         UsageError
-            If the job lets a function make no such object.
+            If the job does not let a function create this object.
         """
         invocation = self._runner.invocation
         number = next(self._numbers) if number is None else number
         if invocation.size is None and invocation.load.sizes is None:
             raise UsageError(
-                "the job lets its functions make no objects",
-                hint="say how large they are: `size`",
+                "the job does not let its functions create objects",
+                hint="set their size: `size`",
             )
         if not 0 <= number < invocation.objects:
             raise UsageError(
-                f"object {number} is not one of the {invocation.objects} that the job lets a"
-                " function make",
-                hint="say how many there are: `objects`",
+                f"object {number} is out of range: the job lets a function create"
+                f" {invocation.objects}, numbered from 0",
+                hint="set the number of objects: `objects`",
             )
         key = planned_object(invocation, number).key
         self._made.add(key)
         return key
 
     def size(self, key: str) -> int | None:
-        """Return the size that a key declares; None if sbench did not make it."""
+        """Return the size that a key declares; None if sbench did not create the key."""
         return declared_size(key)
 
     def content(self, key: str) -> Keystream:
-        """Return the bytes that belong to ``key``, an object's or any other name."""
+        """Return the expected bytes of ``key``, an object's key or any other name."""
         return content_of(key)
 
     def put(self, key: str) -> None:
-        """Write the object of a key of ``new_key``.
+        """Write the object with a key from ``new_key``.
 
         Raises
         ------
         UsageError
-            If the key is another one: it would not stand in the run's ledger.
+            If the key is from elsewhere: the run's ledger would not list the object.
         OperationError
-            If it could not be written, after all attempts; the record has it already.
+            If all attempts to write it failed; the failure is already recorded.
         """
         _check_mine(key, mine=key in self._made)
         self._perform(OperationKind.PUT, key)
@@ -148,64 +148,64 @@ class FunctionContext:
         Parameters
         ----------
         key
-            Of an existing object.
+            Key of an existing object.
         offset, length
-            The range; None for all from ``offset`` on.
+            The range; a length of None reads everything from ``offset`` on.
 
         Raises
         ------
         UsageError
             If the object has no such range.
         OperationError
-            If it could not be read; ``Corrupt`` if it is not what was written.
+            If it could not be read; ``Corrupt`` if its bytes differ from those written.
         """
         return self._read(key, offset, length, keep_data=True).data or bytearray()
 
     def check(self, key: str, offset: int = 0, length: int | None = None) -> None:
-        """Read and compare as ``get`` does, and keep nothing in memory."""
+        """Read and compare as ``get`` does, without keeping the bytes in memory."""
         self._read(key, offset, length, keep_data=False)
 
     def head(self, key: str) -> int:
-        """Return the size that the store gives of an object; raises as ``get``."""
+        """Return the size that the store reports for an object; raises as ``get``."""
         return self._perform(OperationKind.HEAD, key).size
 
     def list(self, prefix: str | None = None) -> list[str]:
-        """Return the keys below a prefix, the target's if none is given; raises as ``get``.
+        """Return the keys below a prefix, by default the target's prefix; raises as ``get``.
 
-        Each thousand is a request, and an operation, of its own.
+        Each thousand keys take a request, recorded as a separate operation.
         """
         prefix = self.target.prefix if prefix is None else prefix
-        found: list[str] = []
+        keys: list[str] = []
         while True:
-            page = self._perform(OperationKind.LIST, prefix, list_after=found[-1] if found else "")
-            found += page.keys
+            page = self._perform(OperationKind.LIST, prefix, list_after=keys[-1] if keys else "")
+            keys += page.keys
             if not page.more:
-                return found
+                return keys
 
     def delete(self, key: str) -> None:
-        """Delete an object that this function has made, with ``new_key`` or below ``prefix``.
+        """Delete an object that this function created, with ``new_key`` or below ``prefix``.
 
         Raises
         ------
         UsageError
-            If the key is another one.
+            If the key is any other key.
         OperationError
-            If the store refuses.
+            If the delete fails.
         """
         _check_mine(key, mine=key in self._made or key.startswith(self.prefix))
         self._perform(OperationKind.DELETE, key)
 
     @contextmanager
     def measure(self, name: str, *, bytes: int = 0) -> Iterator[Span]:  # noqa: A002 - as in records
-        """Measure a block, for what the function does with a library of its own.
+        """Measure a block that works with another library.
 
         Parameters
         ----------
         name
-            What stands in the records; the same for what is to be one line of a report.
+            Name in the records; blocks with the same name share a line in a report.
         bytes
-            What moves in it. Leave it out for a block around operations of this context:
-            they count by themselves.
+            Bytes that the block transfers. Leave it out for operations of this context: they are
+            counted separately.
         """
         block = Span(" ".join(plain(name).split()), bytes)
         self._mine.block = block
@@ -219,44 +219,46 @@ class FunctionContext:
             block.end_ns = monotonic_ns()
 
     def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - NumPy has buffers
-        """Compare what the last block of this thread has read with what was written.
+        """Compare the bytes that this thread's last block read with those that were written.
 
-        Outside of the block it costs the block nothing. Each byte counts: compare it once.
+        Call it outside the block to keep the comparison out of the block's time. All bytes passed
+        are counted, so compare each byte once.
 
         Parameters
         ----------
         key
-            Of the bytes, as in ``content``.
+            Key of the bytes, as in ``content``.
         offset
-            Where in them ``data`` begins.
+            Position of ``data`` within them.
         data
             Anything contiguous with a buffer, an array for instance.
 
         Returns
         -------
         int
-            Bytes that are wrong. The block has failed if there are any.
+            Number of wrong bytes. If it is not zero, the block has failed.
 
         Raises
         ------
         UsageError
-            If there was no block.
+            If this thread has not measured a block.
         """
         block: Span | None = getattr(self._mine, "block", None)
         if block is not None and key in block.read:
             raise UsageError(
-                f"{key} was read, and verified, by the context in this block: it would count twice",
-                hint="verify what a library of your own has read",
+                f"{key} was already read and verified by the context in this block:"
+                " its bytes would count twice",
+                hint="call verify only for bytes that another library has read",
             )
         if block is None:
             raise UsageError(
-                "no block has read what is to be verified",
-                hint="with context.measure(NAME): ...; what context.get reads is verified there",
+                "verify was called before any measured block",
+                hint="read inside `with context.measure(NAME):`; context.get verifies by itself",
             )
         return block.verify(key, offset, data)
 
     def finish(self) -> None:
-        """Put the blocks into the records: nothing is verified any more."""
+        """Add the blocks to the records; they cannot be verified afterwards."""
         runner = self._runner
         for block in self._blocks:
             runner.measured.append(block.measured(runner.clock.origin_ns, warmup=self._warmup))
@@ -271,14 +273,14 @@ class FunctionContext:
         elif size is not None:
             length = size - offset
         if offset < 0 or (length is not None and length < 1):
-            raise UsageError(f"no range of an object begins at {offset} with {length} bytes")
+            raise UsageError(f"not a range of an object: offset {offset}, length {length} bytes")
         block: Span | None = getattr(self._mine, "block", None)
         if block is not None and block.end_ns is None:
             block.read.add(key)
         if offset == 0 and length == size:
             return self._perform(OperationKind.GET, key, keep_data=keep_data)
         if length is None:
-            raise UsageError(f"a range of {key} needs a length: its key declares no size")
+            raise UsageError(f"a range of {key} needs a length: the key declares no size")
         return self._perform(
             OperationKind.GET_RANGE, key, offset=offset, length=length, keep_data=keep_data
         )
@@ -294,9 +296,9 @@ class FunctionContext:
         list_after: str = "",
     ) -> OperationResult:
         if needs(kind) not in self._client.info.operations:
-            raise UsageError(f"client {self.target.client!r} has no {kind}")
+            raise UsageError(f"client {self.target.client!r} does not support {kind}")
         if self.remaining_s < 0:
-            raise DeadlineExceeded("the function's own deadline passed")
+            raise DeadlineExceeded("the function's deadline has passed")
         spec = OperationSpec(
             kind=kind, key=key, size=declared_size(key), offset=offset, length=length
         )
@@ -310,19 +312,19 @@ class FunctionContext:
 def _check_mine(key: str, *, mine: bool) -> None:
     if not mine:
         raise UsageError(
-            f"{key} is not an object that this function made",
-            hint="new_key() gives the keys that stand in the run's ledger",
+            f"{key} was not created by this function",
+            hint="use a key from new_key(): the run's ledger lists those",
         )
 
 
 def _raise_if_failed(done: MeasuredOperation) -> None:
-    """Raise what the records have already."""
+    """Raise the error that is already recorded."""
     if done.bug:
         raise RuntimeError(done.bug)
     if not done.error:
         return
     operation = done.operation
-    why = next((a.detail for a in reversed(done.attempts) if a.detail), operation.error)
+    reason = next((a.detail for a in reversed(done.attempts) if a.detail), operation.error)
     if operation.bad_bytes:
-        why = f"{operation.bad_bytes} bytes are wrong"
-    raise _ERRORS.get(done.error, OperationError)(f"{operation.kind}: {why}")
+        reason = f"{operation.bad_bytes} bytes are wrong"
+    raise _ERRORS.get(done.error, OperationError)(f"{operation.kind}: {reason}")

@@ -1,8 +1,8 @@
 """Processor time that this process used, waited for, and spent queueing for the interpreter.
 
-A function with several threads can be its own bottleneck in three ways: its threads
-compute or wait for a processor, all processors that it may use are busy, or its threads
-queue for CPython's global lock. ``analysis.bottleneck`` needs all three.
+A function with several threads can be the bottleneck in three ways: its threads compute or wait for
+a processor, all processors available to it are busy, or its threads queue for CPython's global
+lock. ``analysis.bottleneck`` needs all three.
 """
 
 import random
@@ -20,13 +20,13 @@ _TASKS: Final = Path("/proc/self/task")
 _THREAD: Final = Path("/proc/thread-self/schedstat")
 _PROBES_PER_S: Final = 50
 _DELAYED_NS: Final = 1_000_000
-"""A thread that slept is later than this only if something kept it from the interpreter:
-timers of Linux fire 50 microseconds late (prctl(2), PR_SET_TIMERSLACK), and an idle virtual
-processor takes some hundreds to wake."""
+"""A thread that wakes later than this was kept from the interpreter: Linux timers fire 50
+microseconds late (prctl(2), PR_SET_TIMERSLACK), and an idle virtual processor takes some hundreds
+to wake."""
 
 
 class _Ended:
-    """What threads used that are gone: the system forgets it with them."""
+    """Usage of threads that have ended: the system drops their counters."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -39,7 +39,7 @@ _ended = _Ended()
 
 @contextmanager
 def thread_counted() -> Iterator[None]:
-    """Count what the calling thread uses, which ends with the block."""
+    """Count the usage of the calling thread, which ends with the block."""
     try:
         yield
     finally:
@@ -50,7 +50,7 @@ def thread_counted() -> Iterator[None]:
 
 
 class CpuTimer:
-    """Measures from when it is made until ``stop``.
+    """Measures from its creation until ``stop``.
 
     Threads that end in between are counted if they ran inside ``thread_counted``.
     """
@@ -62,10 +62,10 @@ class CpuTimer:
         self._ended_wait_ns, self._ended_user_s = _ended.wait_ns, _ended.user_s
 
     def stop(self) -> dict[str, Any]:
-        """Return what was used since, as fields of a record.
+        """Return the usage since the start, as fields of a record.
 
-        The calling thread is the one that began. The user time of the threads that run Python is
-        an upper bound of how long the interpreter's lock was held, as system calls release it.
+        Call it in the thread that created the timer. The user time of the threads that run Python
+        is an upper bound for the time the interpreter's lock was held, as system calls release it.
         """
         used, waits, own_s = resource.getrusage(resource.RUSAGE_SELF), _waits_ns(), _own_user_s()
         wait_ns = interpreter_ns = None
@@ -84,11 +84,11 @@ class CpuTimer:
 
 
 class LockProbe:
-    """A thread that needs the interpreter again and again, and counts when it waits.
+    """A thread that repeatedly needs the interpreter's lock and counts its waits.
 
-    It sleeps for a random time, then needs the lock to go on: the share of its turns in
-    which it was late is how often the lock was taken. What it waits for a processor is
-    subtracted, where the system reports it.
+    It sleeps for a random time, then needs the lock to continue: the fraction of late wake-ups
+    estimates the fraction of time the lock was held. Waits for a processor are subtracted, where
+    the system reports them.
     """
 
     def __init__(self) -> None:
@@ -119,42 +119,42 @@ class LockProbe:
 
 
 def cpu_ns() -> int:
-    """Return the user and system time that this process has used."""
+    """Return the user and system time used by this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return round((used.ru_utime + used.ru_stime) * NS_PER_S)
 
 
 def awake_ns() -> int:
-    """Return the processor time of this process, and what its threads have waited for one.
+    """Return the processor time of this process plus the time its threads waited for a processor.
 
-    The waits of threads that ended outside of ``thread_counted`` are left out, and all of them
-    where the system does not count them.
+    Waits of threads that ended outside ``thread_counted`` are left out, as are all waits where the
+    system does not count them.
     """
     return cpu_ns() + sum((_waits_ns() or {}).values()) + _ended.wait_ns
 
 
 def _own_user_s() -> float | None:
     """Return the user time of the calling thread; None if unknown (macOS)."""
-    who = getattr(resource, "RUSAGE_THREAD", None)
-    return None if who is None else resource.getrusage(who).ru_utime
+    thread_usage = getattr(resource, "RUSAGE_THREAD", None)
+    return None if thread_usage is None else resource.getrusage(thread_usage).ru_utime
 
 
 def _waits_ns() -> dict[str, int] | None:
-    """Return what every thread of this process has waited so far, by its number."""
+    """Return the wait of each thread of this process so far, by thread number."""
     try:
         tasks = [path.name for path in _TASKS.iterdir()]
     except OSError:
         return None
     waits = {task: _wait_ns(_TASKS / task / "schedstat") for task in tasks}
-    # A thread may end between the two looks.
-    known = {task: wait for task, wait in waits.items() if wait is not None}
-    return known or None
+    # A thread may end between the listing and the read.
+    known_waits = {task: wait for task, wait in waits.items() if wait is not None}
+    return known_waits or None
 
 
 def _wait_ns(path: Path) -> int | None:
-    """Return how long a thread could have run and had no processor, so far; None off Linux."""
+    """Return how long a runnable thread has waited for a processor so far; None off Linux."""
     try:
-        # The second figure of ``schedstat``: scheduler statistics.
+        # Second field of ``schedstat``: time spent on the run queue.
         return int(path.read_bytes().split()[1])
     except (OSError, IndexError, ValueError):
         return None

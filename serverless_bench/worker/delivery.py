@@ -1,7 +1,7 @@
-"""The worker's side of a queue: one delivery of one event.
+"""The worker's side of a queue: a delivery of an event.
 
-Whatever the queue does, a launch moves its bytes at most once, and a delivery that
-comes after its time touches nothing.
+However the queue behaves, a launch transfers its bytes at most once, and a delivery that arrives
+too late does nothing.
 """
 
 import json
@@ -36,7 +36,7 @@ from serverless_bench.worker.kept import Kept, rest
 from serverless_bench.worker.object_io import ObjectIO
 
 RECORD_S: Final = 5.0
-"""What an invocation keeps of its time for writing its record."""
+"""Time that an invocation reserves for writing its record."""
 _CLAIM_S: Final = 30.0
 
 _stores: Final = Kept()
@@ -48,36 +48,37 @@ def deliver(
     remaining_s: float | None = None,
     withdraw: Callable[[], object] | None = None,
 ) -> tuple[InvocationRecord | None, str]:
-    """Run one delivery of an event: claim the launch, run it, write the record.
+    """Run a delivery of an event: claim the launch, run it, write the record.
 
     Parameters
     ----------
     event
         ``asdict`` of an ``InvocationSpec`` that has a control target.
     remaining_s
-        How long this process may still live; None for as long as it likes.
+        Time before this process is ended; None for no limit.
     withdraw
-        Takes the event from where other workers find it, too; called once its launch is
-        claimed, by whomever. One that another worker was quicker to claim is no duplicate
-        then, because nobody sent it twice.
+        Removes the event, so that other workers do not find it; called once the launch is claimed,
+        by any worker. With it, a launch claimed by another worker is not a duplicate, because the
+        event was sent only once.
 
     Returns
     -------
     InvocationRecord or None, str
-        What was written, or None and why nothing was done.
+        The record written and an empty text, or a reason; without a record, the reason why the
+        launch did not run.
 
     Raises
     ------
     OperationError
-        If the launch could not be claimed, or the record not be written.
+        If the launch could not be claimed, or the record could not be written.
     """
-    began_ns = monotonic_ns()
+    start_ns = monotonic_ns()
     invocation = InvocationSpec.from_json(event)
     control = invocation.control
     if control is None:
         raise ValueError("this invocation has no control target")
     if wall_ns() > invocation.not_after_ns:
-        return None, "expired: delivered after the run had given it up"
+        return None, "expired: delivered after the run had stopped waiting"
     if remaining_s is not None:
         invocation = _within(invocation, remaining_s - RECORD_S)
     delivery = os.urandom(16).hex()
@@ -94,35 +95,35 @@ def deliver(
     if withdraw is not None:
         withdraw()
     if "delivery" not in holder:
-        return None, "taken back: the driver has given this launch up"
+        return None, "taken back: the driver has cancelled this launch"
     if withdraw is not None and holder["delivery"] != delivery:
-        return None, "taken: another worker was quicker"
-    # What the claim took is of the invocation's time: it is paid for, too.
-    invocation = _within(invocation, invocation.deadline - _since_s(began_ns))
+        return None, "taken: another worker claimed it first"
+    # The time of the claim is part of the invocation's time: it is billed too.
+    invocation = _within(invocation, invocation.deadline - _since_s(start_ns))
     other = holder["delivery"]
-    refused = None if other == delivery else f"duplicate: delivery {other} has this launch"
+    refused = None if other == delivery else f"duplicate: delivery {other} already runs this launch"
     record = _run(invocation, delivery, refused, store.requests - before)
-    # Not for longer than the claim says: the driver and `sbench clean` rely on that.
+    # Stop when the claim expires: the driver and `sbench clean` rely on that.
     limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
     name = record_name(RecordKey(record.index, record.launch, delivery))
     data = json.dumps(record.to_json(), separators=(",", ":")).encode()
-    store.put(name, data, timeout_s=max(1.0, limit_s - _since_s(began_ns)))
+    store.put(name, data, timeout_s=max(1.0, limit_s - _since_s(start_ns)))
     return record, refused or ""
 
 
-def _since_s(began_ns: int) -> float:
-    return (monotonic_ns() - began_ns) / NS_PER_S
+def _since_s(start_ns: int) -> float:
+    return (monotonic_ns() - start_ns) / NS_PER_S
 
 
-def _within(invocation: InvocationSpec, left_s: float) -> InvocationSpec:
-    """Return an invocation that ends in the time that is left."""
-    return replace(invocation, deadline=min(invocation.deadline, max(0.1, left_s)))
+def _within(invocation: InvocationSpec, remaining_s: float) -> InvocationSpec:
+    """Return an invocation limited to the remaining time."""
+    return replace(invocation, deadline=min(invocation.deadline, max(0.1, remaining_s)))
 
 
 def _run(
     invocation: InvocationSpec, delivery: str, refused: str | None, requests: Counter[str]
 ) -> InvocationRecord:
-    """Run an invocation, and return its record with what its delivery took."""
+    """Run an invocation, and return its record with the requests of its delivery."""
     return replace(
         run_invocation(invocation, refused=refused),
         delivery=delivery,
@@ -135,7 +136,7 @@ def _run(
 def _claim(
     store: ObjectIO, invocation: InvocationSpec, delivery: str, held_s: float
 ) -> Mapping[str, Any]:
-    """Claim a launch for a delivery, and return the claim that is there then."""
+    """Claim a launch for a delivery, and return the claim that is then in the store."""
     return claim(
         store,
         claim_name(invocation.index, invocation.launch),
@@ -150,12 +151,12 @@ def _claim(
 
 
 def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:
-    """Run one delivery as ``deliver`` does, and return a short summary for its caller.
+    """Run a delivery as ``deliver`` does, and return a short summary for its caller.
 
-    An event of the probe is answered with what ``worker.probe`` finds.
+    For a probe's event, return the findings of ``worker.probe``.
     """
     if PROBE in event:
-        # No other cold start is to pay for it.
+        # Import it here, so that other cold starts do not pay for it.
         from serverless_bench.worker.probe import run_probe  # noqa: PLC0415
 
         return run_probe(event)
@@ -169,20 +170,20 @@ def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) 
 
 
 def answer_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> str:
-    """Run one delivery as ``handle_delivery`` does, and return its answer as JSON, errors too.
+    """Run a delivery as ``handle_delivery`` does, and return its answer or error as JSON.
 
-    An event that was not run has ``refused``, the reason, and ``permanent``: whether the next
-    launch would be refused, too.
+    For an event that was not run, the answer has ``refused``, the reason, and ``permanent``:
+    whether the next launch would fail in the same way.
     """
     try:
         return json.dumps(handle_delivery(event, remaining_s=remaining_s))
-    except Exception as exc:  # noqa: BLE001 - it is what becomes of this event
+    except Exception as exc:  # noqa: BLE001 - any error is the event's answer
         reason, permanent = why_refused(exc)
         return json.dumps({"refused": reason, "permanent": permanent})
 
 
 def why_refused(error: Exception) -> tuple[str, bool]:
-    """Return why an event was not run, and whether the next launch would be refused, too."""
+    """Return the reason for not running an event, and whether the next launch would fail too."""
     failure = last_failure(error)
     name, text = type(failure).__name__, str(failure)
     reason = one_line(without_secrets(text if text.startswith(name) else f"{name}: {text}"))
@@ -190,4 +191,4 @@ def why_refused(error: Exception) -> tuple[str, bool]:
 
 
 forget_stores: Final = _stores.forget
-"""Closes every connection that this process keeps for its next delivery."""
+"""Close each connection that this process keeps for its next delivery."""

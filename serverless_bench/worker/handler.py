@@ -1,15 +1,15 @@
-"""The entry point of a deployed function: an event comes in, a record goes to the store.
+"""The entry point of a deployed function: it receives an event and stores a record.
 
-Everything is imported here, outside the handler, because a cold environment has its
-initialisation for that; when it began and how long it took goes into the record.
+All imports are made here, outside the handler, because a cold environment has a separate
+initialisation phase; the start and duration of that phase are recorded.
 """
 
-import time  # noqa: TID251 - read before anything of ours is loaded, clock.py included
+import time  # noqa: TID251 - read before sbench is loaded, clock.py included
 
 _BORN_NS = time.time_ns()
 _BEGAN_NS = time.perf_counter_ns()
 
-from collections.abc import Mapping  # noqa: E402 - what follows is what is timed
+from collections.abc import Mapping  # noqa: E402 - the imports below are timed
 from typing import Any  # noqa: E402
 
 from serverless_bench import process  # noqa: E402
@@ -18,20 +18,19 @@ from serverless_bench.worker.delivery import handle_delivery  # noqa: E402
 process.note_birth(_BORN_NS, time.perf_counter_ns() - _BEGAN_NS)
 
 
-def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - AWS's own
-    """Run one delivery; what AWS Lambda calls.
+def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - defined by AWS
+    """Run a delivery; AWS Lambda calls this.
 
     Parameters
     ----------
     event
-        ``asdict`` of an ``InvocationSpec`` with a control target, or a probe's.
+        ``asdict`` of an ``InvocationSpec`` with a control target, or a probe's event.
     context
-        Lambda's own; its remaining time bounds the invocation.
+        Lambda's context; its remaining time limits the invocation.
 
     Returns
     -------
     dict
-        A short summary for a caller that waits; the record is in the store. Of a probe, what it
-        has found.
+        A short summary for a waiting caller; the record is in the store. For a probe, its findings.
     """
     return handle_delivery(event, remaining_s=context.get_remaining_time_in_millis() / 1000)

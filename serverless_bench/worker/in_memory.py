@@ -7,7 +7,7 @@ from serverless_bench.units import format_size
 
 
 class TooLong(BadResponse):
-    """The store sends more than what was asked for can be."""
+    """The store sends more bytes than the caller allows."""
 
     retryable = False
 
@@ -25,12 +25,12 @@ class MemorySource:
 
 
 class MemorySink:
-    """Keeps the body of a response; threads may write ranges of it at once.
+    """Keeps the body of a response; threads may write ranges of it at the same time.
 
     Parameters
     ----------
     most
-        Bytes that it may have; None for as many as there are.
+        Most bytes accepted; None for no limit.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -39,16 +39,16 @@ class MemorySink:
         self._lock = threading.Lock()
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """Keep ``data``, which stands at ``offset``.
+        """Keep ``data`` at ``offset``.
 
         Raises
         ------
         TooLong
-            If there is more than there may be.
+            If the body exceeds the limit.
         """
         end = offset + len(data)
         if self._most is not None and end > self._most:
-            raise TooLong(f"the store sends more than {format_size(self._most)}")
+            raise TooLong(f"the response has more than {format_size(self._most)}")
         with self._lock:
             if end > len(self.data):
                 self.data.extend(bytes(end - len(self.data)))

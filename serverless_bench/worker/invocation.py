@@ -1,7 +1,7 @@
 """The function body: the code that runs on the worker.
 
-The body stays light: it and what it imports never load NumPy, pandas, vl_convert,
-Lithops or cloudpickle, because a cold start is billed time.
+The body stays light: neither it nor its imports load NumPy, pandas, vl_convert, Lithops or
+cloudpickle, because a cold start is billed time.
 """
 
 import os
@@ -29,12 +29,12 @@ from serverless_bench.worker.runner import InvocationRunner, seldom_collected
 from serverless_bench.worker.runner import forget_clients as forget_clients
 
 _generators: dict[int, int] = {}
-"""How fast this process, by its id, makes bytes; a fork begins cold."""
+"""Speed at which a process generates bytes, by process id; a forked process starts cold."""
 _SPEED_BYTES: Final = 4 * MIB
 
 
 def handle(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one invocation, JSON in and JSON out: what executors call far away.
+    """Run an invocation, JSON in and JSON out: the call that remote executors make.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def handle(event: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``InvocationRecord.to_json()``. Whatever fails inside is in the record.
+        ``InvocationRecord.to_json()``. Failures inside the invocation are part of the record.
     """
     return run_invocation(InvocationSpec.from_json(event)).to_json()
 
@@ -55,16 +55,16 @@ def run_invocation(
     board: BoardWriter | None = None,
     refused: str | None = None,
 ) -> InvocationRecord:
-    """Perform every operation of one invocation and return what was measured.
+    """Perform all operations of an invocation and return the measurements.
 
     Parameters
     ----------
     invocation
-        What to do.
+        The operations to perform.
     board
-        Where the driver reads what is going on, if they share memory.
+        Shows progress to the driver, if they share memory.
     refused
-        Why nothing is to be done; None to do it.
+        Reason for not running the operations; None to run them.
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()
@@ -90,7 +90,7 @@ def run_invocation(
 
 
 def take_for_warm() -> bool:
-    """Return whether this environment is new; from now on it is not."""
+    """Return whether this environment is new, and mark it as used."""
     pid = os.getpid()
     is_new = pid not in _generators
     if is_new:
@@ -101,24 +101,24 @@ def take_for_warm() -> bool:
 def _measure(
     runner: InvocationRunner, wall_start_ns: int, refused: str | None
 ) -> tuple[str | None, dict[str, Any]]:
-    """Perform the operations; return why they stopped early, and the record's processor times."""
+    """Perform the operations; return why they stopped early, and processor times for the record."""
     timer = CpuTimer()
     if refused:
         return refused, timer.stop()
     if wall_start_ns > runner.invocation.not_after_ns:
-        return "expired: this invocation was delivered after the run had ended", timer.stop()
+        return "expired: delivered after the run had ended", timer.stop()
     try:
         runner.client()
-        # What a library takes to be loaded is no work on an object.
+        # Loading a client's library is not work on an object.
         timer = CpuTimer()
         error = runner.measure_all()
-    except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
+    except Exception as exc:  # noqa: BLE001 - existing records must reach the driver
         error = describe(exc)
     return error, timer.stop()
 
 
 def _measurements(runner: InvocationRunner) -> dict[str, Any]:
-    """Return the fields of a record that the runner has."""
+    """Return the fields of a record that the runner knows."""
     measured_cpu_ns = runner.measured_cpu_ns()
     probe = runner.probe
     with seldom_collected():
@@ -152,9 +152,9 @@ def _environment(*, cold_start: bool) -> dict[str, Any]:
 
 
 def generator_bytes_per_s() -> int:
-    """Return how fast this worker makes the bytes of an object: no client can be faster."""
-    room = bytearray(MIB)
+    """Return the speed at which this worker generates bytes of an object: no client is faster."""
+    buffer = bytearray(MIB)
     start_ns = monotonic_ns()
-    for offset in range(0, _SPEED_BYTES, len(room)):
-        Keystream("speed").readinto_at(offset, room)
+    for offset in range(0, _SPEED_BYTES, len(buffer)):
+        Keystream("speed").readinto_at(offset, buffer)
     return _SPEED_BYTES * NS_PER_S // max(monotonic_ns() - start_ns, 1)

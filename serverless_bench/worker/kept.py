@@ -1,4 +1,4 @@
-"""What a process keeps open for its next invocation: connections, as on Lambda, or a library."""
+"""Resources that a process keeps open for its next invocation, such as connections."""
 
 import os
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from serverless_bench.units import NS_PER_S
 
 T = TypeVar("T")
 _MOST_NS: Final = 3 * NS_PER_S
-"""AWS freezes an environment between two events, and purges idle connections over time (AWS
-Lambda developer guide, "Best practices"). Nothing arrives to show that: the next request would
-wait for its timeout."""
+"""AWS freezes an environment between two events, and purges idle connections over time (AWS Lambda
+developer guide, "Best practices"). A purged connection gives no sign: the next request would wait
+for its timeout."""
 
 _rests: dict[int, int] = {}
-"""When a process, by its id, was through with its latest event."""
+"""Time when a process, by its id, finished its latest event."""
 
 
 def rest(now_ns: int | None = None) -> None:
@@ -23,25 +23,25 @@ def rest(now_ns: int | None = None) -> None:
     Parameters
     ----------
     now_ns
-        By the wall clock, the only one that goes on then; None reads it.
+        Time by the wall clock, the only clock that runs while frozen; None to read it.
     """
     _rests[os.getpid()] = wall_ns() if now_ns is None else now_ns
 
 
 class Kept:
-    """The latest of what was opened: the next invocation as a rule wants the same again.
+    """The most recently opened resource: the next invocation usually needs the same.
 
-    By process: what a parent had open is not its forks' to use. And not after a rest of more
-    than a few seconds: what was open then may lead nowhere.
+    It is kept per process, because a fork must not use its parent's connections. It is dropped
+    after a rest of more than a few seconds: the connections may be dead by then.
     """
 
     def __init__(self) -> None:
         self._kept: dict[object, Any] = {}
         self._rested_ns: int | None = None
-        """The latest rest when it was last opened: one that came later is not over yet."""
+        """The latest rest as of the last ``open``; a rest noted since has not been checked yet."""
 
     def open(self, make: Callable[..., T], *settings: object) -> T:
-        """Return what ``make`` makes of ``settings``, which is closed when others are wanted."""
+        """Return ``make(*settings)``, kept until other settings are requested."""
         wanted = (os.getpid(), *settings)
         rested_ns = _rests.get(os.getpid())
         has_rested = rested_ns is not None and rested_ns != self._rested_ns
@@ -53,6 +53,6 @@ class Kept:
         return kept
 
     def forget(self) -> None:
-        """Close what is kept."""
+        """Close the kept resource."""
         while self._kept:
             self._kept.popitem()[1].close()

@@ -1,4 +1,4 @@
-"""Where each counter of a live board stands, and the buckets of its latencies."""
+"""Position of each counter of a live board, and the buckets of its latency histogram."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from serverless_bench.job.operations import OperationKind
 
 WARM_UP: Final = "warmup"
-"""Stands for the kind of whatever a report leaves out: preparations and warm-ups."""
+"""Kind used for operations that reports leave out: preparations and warm-ups."""
 KINDS: Final = (*map(str, OperationKind), WARM_UP)
 KIND_NUMBER: Final[Mapping[str, int]] = {kind: n for n, kind in enumerate(KINDS)}
 FAILURES: Final = (
@@ -14,8 +14,8 @@ FAILURES: Final = (
     "other",
 )
 """Classes of failed attempts. ``throttled`` is 503 or 429, ``5xx`` any other; ``reset`` is a
-connection refused, reset or closed before the end; ``corrupt`` are operations that got other
-bytes than were written, by attempts that succeeded as a rule."""
+connection refused, reset or closed too early; ``corrupt`` counts operations that got wrong bytes,
+usually from attempts that succeeded."""
 FAILURE_NUMBER: Final[Mapping[str, int]] = {
     "throttled": 0,
     "server_fault": 1,
@@ -27,20 +27,20 @@ FAILURE_NUMBER: Final[Mapping[str, int]] = {
     "corrupt": 5,
     "deadline": 6,
 }
-"""By ``OperationError.code``; codes that are not there are ``other``."""
+"""Class by ``OperationError.code``; codes not listed are ``other``."""
 OTHER_FAILURE: Final = len(FAILURES) - 1
 
 HEADER_WORDS: Final = 8
-"""What the driver writes stands before the first slot, in a cache line of its own."""
+"""Words before the first slot: the driver writes them, so they have a separate cache line."""
 STOP: Final = 0
-"""The word of the header that has functions with a duration end."""
+"""Word of the header that tells functions with a duration to stop."""
 
-# The words of a slot, by their distance from its beginning: three by kind, one by class of failure,
-# single words, and the histogram.
+# Offsets of a slot's words: three words per kind, one per class of failure, single words, and the
+# histogram.
 BYTES, OPERATIONS, FAILED, FAILURE = range(0, 4 * len(KINDS), len(KINDS))
 (
     RETRIES,
-    # Every attempt is in one of three: what Amazon S3 charges for as for GET, for PUT, not at all.
+    # Each attempt counts in one of three: billed like GET, billed like PUT, or free (Amazon S3).
     GETS,
     PUTS,
     FREE,
@@ -58,14 +58,14 @@ SUB_BITS: Final = 3
 LOWEST_BITS: Final = 13
 OCTAVES: Final = 28
 BUCKETS: Final = OCTAVES << SUB_BITS
-"""Of the histogram of latencies: eight of equal width between one power of two and the next,
-from 2**12 ns to 2**40 ns (18 minutes). The first and the last also hold what lies beyond."""
-# Whole cache lines: workers do not write into each other's.
+"""Buckets of the latency histogram: eight of equal width per power of two, from 2**12 ns to 2**40
+ns (18 minutes). The first and the last also hold the values beyond."""
+# Rounded up to full cache lines, so that workers never write to the same line.
 SLOT_WORDS: Final = -(-(HISTOGRAM + BUCKETS) // 8) * 8
 
 
 def bucket_of(latency_ns: int) -> int:
-    """Return the bucket of the histogram that a latency belongs to."""
+    """Return the histogram bucket of a latency."""
     bits = latency_ns.bit_length()
     if bits < LOWEST_BITS:
         return 0
@@ -74,27 +74,27 @@ def bucket_of(latency_ns: int) -> int:
 
 
 def bucket_bounds_ns(bucket: int) -> tuple[int, int]:
-    """Return where a bucket begins, and where the next one does."""
+    """Return the lower and the upper bound of a bucket."""
     octave, sub = bucket >> SUB_BITS, bucket & 7
     step = 1 << (octave + LOWEST_BITS - 1 - SUB_BITS)
     return (8 + sub) * step, (9 + sub) * step
 
 
 def percentile_ns(histogram: Sequence[int], share: float) -> int | None:
-    """Return a percentile of the latencies in a histogram, within 6 %; None if there are none.
+    """Return a percentile of the latencies in a histogram, within 6 %; None if it is empty.
 
     Parameters
     ----------
     histogram
         Counts by bucket.
     share
-        Of the latencies that are no longer than that; above 0, at most 1.
+        Fraction of latencies at or below the result; above 0, at most 1.
     """
     rank, seen = share * sum(histogram), 0
     for bucket, count in enumerate(histogram):
         seen += count
         if count and seen >= rank:
             low, high = bucket_bounds_ns(bucket)
-            # The value whose distance from both ends is the same share of each.
+            # The value with the same relative distance from both bounds.
             return 2 * low * high // (low + high)
     return None

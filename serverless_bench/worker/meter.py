@@ -1,9 +1,9 @@
-"""Stopwatches of one attempt.
+"""Stopwatches of an attempt.
 
-``Meter`` is the other side of ``clients.base.Exchange``: the client reports what happens,
-the meter reads the clock. Together with ``operation`` this is all code that reads a clock
-around I/O. Instants here are of the monotonic clock; ``EpochClock.origin_ns`` makes
-them nanoseconds since the epoch when a record is built.
+``Meter`` is the counterpart of ``clients.base.Exchange``: the client reports events, the meter
+reads the clock. Together with ``operation`` this is all code that reads a clock around I/O.
+Instants here are monotonic; ``EpochClock.origin_ns`` converts them to nanoseconds since the epoch
+when a record is built.
 """
 
 import re
@@ -19,30 +19,30 @@ STEP_NS: Final = 200_000_000
 """Distance of the points of a progress curve; Lambda refills its network every 100 ms."""
 
 _LOOK_NS: Final = 50_000_000
-"""Distance of the points of an upload whose socket is asked: in between its rate is not known."""
+"""Distance of the points of an upload with a polled socket: between them its rate is unknown."""
 _FIRST_LOOK_NS: Final = 2_000_000
-"""After the last byte was sent; each look is twice as far from the one before."""
+"""First look after the last byte was sent; each later look is twice as far from the previous."""
 
 Point = tuple[int, int]
-"""An instant and the bytes moved until then."""
+"""An instant and the bytes transferred until then."""
 
 _WITH_ANSWER_NS: Final = 1_000_000
-"""An acknowledgement this close to the answer came with it, and says nothing of its own."""
+"""An acknowledgement this close to the response arrived with it, and adds no information."""
 _AT_ONCE_NS: Final = 100_000
-"""An answer this soon after a small body was sent waited when the send returned: nobody knows for
-how long. No store that keeps an object answers sooner."""
+"""A response this soon after sending a small body had arrived before the send returned, at an
+unknown time: no store that keeps an object responds faster."""
 _MOST_CHARACTERS: Final = 128
-"""Of an identifier; Amazon S3's have 16 and 76."""
+"""Longest identifier kept; those of Amazon S3 have 16 and 76 characters."""
 _CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]{1,18})-([0-9]{1,18})|\*)/(?:([0-9]{1,18})|\*)")
-"""RFC 9110, section 14.4."""
+"""Syntax of ``Content-Range``: RFC 9110, section 14.4."""
 
 
 def unseen(moved: int, took_ns: int) -> None:
-    """Show nobody that bytes have moved."""
+    """Ignore progress: no board is attached."""
 
 
 class Meter:
-    """One attempt of one request.
+    """An attempt of a request.
 
     Parameters
     ----------
@@ -51,11 +51,12 @@ class Meter:
     deadline_ns
         ``moved`` raises ``DeadlineExceeded`` after this instant.
     on_moved
-        Live progress of an attempt that takes long: called at points of its curve with the bytes
-        and the time since the last call. What it has not been told is in the record in the end.
+        Live progress of a long attempt: called at points of its curve with the bytes and the time
+        since the last call. The record has the rest in the end.
     """
 
-    # What a request may leave as it is stands in the class: to make a meter is cheap then.
+    # Defaults of fields that a request may not set are class attributes: this makes meters cheap to
+    # create.
     status: int | None = None
     answered_ns: int | None = None
     date: str | None = None
@@ -64,21 +65,21 @@ class Meter:
     remote: str | None = None
     reused = False
     content_range: tuple[int, int] | None = None
-    """First and last byte of the response, by its header; None without one."""
+    """First and last byte of the response, from its header; None without the header."""
     total_bytes: int | None = None
-    """Size of the whole object, by the same header; None if it is not there."""
+    """Size of the full object, from the same header; None if absent."""
     bytes = 0
-    """Moved so far; of an upload whose socket is asked, taken by the kernel until it is over."""
+    """Bytes transferred so far; while the socket is polled, the bytes that the kernel accepted."""
     first_byte_ns: int | None = None
     last_byte_sent_ns: int | None = None
     end_ns = 0
     shown_bytes = 0
-    """What ``on_moved`` has been told."""
+    """Bytes already passed to ``on_moved``."""
     shown_ns = 0
-    """The time until then, since the start; 0 of most attempts."""
+    """Time already passed to ``on_moved``; 0 for most attempts."""
     _look_ns = _LOOK_NS
     _waiting: Callable[[], int] | None = None
-    """Returns how much of an upload is not acknowledged; None if nobody has to be asked."""
+    """Returns the unacknowledged bytes of an upload; None if the socket is not polled."""
 
     def __init__(
         self,
@@ -124,12 +125,12 @@ class Meter:
             self._point(now_ns)
             self._show(now_ns - self.start_ns)
             if now_ns > self._deadline_ns:
-                raise DeadlineExceeded("the function's own deadline passed")
+                raise DeadlineExceeded("the function's deadline has passed")
 
     def sending(self, waiting: Callable[[], int]) -> None:
-        """Count bytes of an upload from now on when ``waiting`` says that they have arrived."""
+        """Count bytes of an upload from now on when ``waiting`` reports their arrival."""
         self._waiting = waiting
-        # Nothing has moved while the library prepared the body.
+        # No bytes moved while the library prepared the body.
         self._point(monotonic_ns())
 
     def sent(self) -> None:
@@ -140,12 +141,12 @@ class Meter:
         if self.bytes:
             if now_ns - self._moved_ns >= STEP_NS:
                 self._rested(now_ns)
-            # From now on nothing but the clock says when to look.
+            # From here on only the clock triggers looks.
             self._look_ns = _FIRST_LOOK_NS
             self._point(now_ns)
 
     def acknowledged(self, at_ns: int) -> None:
-        """Note when the last byte was acknowledged, unless that came with the answer."""
+        """Note when the last byte was acknowledged, unless the response carried that."""
         ago_ns, now_ns = wall_ns() - at_ns, monotonic_ns()
         if ago_ns >= _WITH_ANSWER_NS:
             self.last_byte_sent_ns = instant_ns = now_ns - ago_ns
@@ -153,7 +154,7 @@ class Meter:
                 self.curve.append((instant_ns, self.bytes))
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """Note when the head of the response came, and what it holds."""
+        """Note when the head of the response came, and its contents."""
         self.answered_ns = now_ns = monotonic_ns()
         self.status = status
         if self.last_byte_sent_ns is not None and now_ns - self.last_byte_sent_ns < _AT_ONCE_NS:
@@ -173,7 +174,7 @@ class Meter:
         self._point(self.first_byte_ns)
 
     def stop(self) -> None:
-        """Note that the call into the client is over; nothing moves after this."""
+        """Note that the call into the client has returned; no byte moves after this."""
         self.end_ns = now_ns = monotonic_ns()
         if self._waiting is not None:
             self._end_upload(now_ns, is_whole=False)
@@ -182,14 +183,14 @@ class Meter:
             self._point(now_ns)
 
     def _end_upload(self, now_ns: int, *, is_whole: bool) -> None:
-        """Note what of an upload has arrived when no more of it will: all, if it succeeded."""
+        """Note the final count of an upload: all bytes if it succeeded, else those acknowledged."""
         if is_whole:
             self._waiting = None
         self._point(now_ns)
         self.bytes, self._waiting = self.curve[-1][1], None
 
     def _rested(self, now_ns: int) -> None:
-        """Note when a stall began: what moved shortly before would be spread over it."""
+        """Note the start of a stall, so that the bytes before it are not spread over it."""
         if (
             self._waiting is None
             and now_ns - self._moved_ns >= STEP_NS
@@ -213,7 +214,7 @@ class Meter:
 
 
 def _identifier(text: str | None) -> str | None:
-    """Return an identifier of the store, short and in characters that can be shown."""
+    """Return an identifier from the store, shortened and with printable characters only."""
     if text is None or (len(text) <= _MOST_CHARACTERS and text.isprintable()):
         return text
     return "".join(filter(str.isprintable, text))[:_MOST_CHARACTERS]
@@ -234,16 +235,16 @@ def join_curves(curves: Sequence[list[Point]], start_ns: int) -> list[tuple[int,
     Parameters
     ----------
     curves
-        Of the attempts that succeeded. One curve is kept point by point; several, which run
+        Curves of the successful attempts. A single curve is kept point by point; several, which run
         side by side, are added up on a common grid of ``STEP_NS``.
     start_ns
-        Where the first step begins.
+        Start of the first step.
 
     Returns
     -------
     list of (int, int)
-        Their bytes add up to the curves' last values, exactly: every stretch is split at
-        grid lines by differences of a running total.
+        The bytes add up to the curves' last values exactly: stretches are split at grid lines by
+        differences of a running total.
     """
     if not curves:
         return []
@@ -259,7 +260,7 @@ def join_curves(curves: Sequence[list[Point]], start_ns: int) -> list[tuple[int,
 
 
 def _steps(curve: Sequence[Point], start_ns: int) -> list[tuple[int, int]]:
-    """Return the stretches of one curve; a time in which nothing moved is one of them."""
+    """Return the stretches of a curve, including those in which no byte moved."""
     steps = []
     rest_ns = last_ns = start_ns
     moved = 0
@@ -279,9 +280,9 @@ def _spread(cells: list[int], begin_ns: int, end_ns: int, moved: int) -> None:
     # An instant at the very end belongs to the last cell.
     last = min(max(begin_ns, end_ns - 1) // STEP_NS, len(cells) - 1)
     first = min(begin_ns // STEP_NS, last)
-    given = 0
+    assigned = 0
     for cell in range(first, last):
         until = moved * ((cell + 1) * STEP_NS - begin_ns) // (end_ns - begin_ns)
-        cells[cell] += until - given
-        given = until
-    cells[last] += moved - given
+        cells[cell] += until - assigned
+        assigned = until
+    cells[last] += moved - assigned

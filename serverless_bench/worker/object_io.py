@@ -1,7 +1,7 @@
 """Small objects that are not measured: claims, records, heads of objects to delete.
 
-Requests go through the client for control (``clients.control``) whatever client is measured, and
-are retried until the caller's timeout.
+Requests use the control client (``clients.control``), whichever client is measured, and are retried
+until the caller's timeout.
 """
 
 import random
@@ -23,55 +23,55 @@ from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
 
 _TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=30.0, retries=20)
-"""Retries end with the timeout of the caller, not with a count."""
+"""The caller's timeout limits the retries, not their number."""
 
 GIVE_UP_S: Final = 40.0
-"""Longer than all attempts of a request take, of a store that sends nothing."""
+"""Longer than all attempts of a request to a store that sends no response."""
 MOST_PAGES: Final = 3000
-"""Of a listing of ours: claims and records of a million functions are fewer."""
+"""Upper limit for listings by sbench: claims and records of a million functions need fewer."""
 
 T = TypeVar("T")
 
 
 def pages(list_after: Callable[[str], tuple[list[str], bool]]) -> Iterator[list[str]]:
-    """Yield every page of a listing.
+    """Yield the pages of a listing.
 
     Parameters
     ----------
     list_after
-        Returns the page behind a key, and whether there are more.
+        Returns the page after a key, and whether there are further pages.
 
     Raises
     ------
     BadResponse
-        If the store goes round in a circle, or on without end.
+        If the store repeats a page, or never reaches the last page.
     """
-    after, ends = "", set[str]()
+    after, last_names = "", set[str]()
     for _ in range(MOST_PAGES):
-        names, more = list_after(after)
+        names, has_more = list_after(after)
         yield names
-        if not more:
+        if not has_more:
             return
         after = names[-1]
-        if after in ends:
-            raise BadResponse("the store lists the same keys again and again", status=200)
-        ends.add(after)
+        if after in last_names:
+            raise BadResponse("the store lists the same keys repeatedly", status=200)
+        last_names.add(after)
     raise BadResponse(f"the store lists more than {MOST_PAGES} pages", status=200)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How an object begins."""
+    """The first bytes of an object."""
 
     data: bytes
     etag: str
-    """Empty if the store sends none."""
+    """Entity tag; empty if the store sends none."""
     size: int
-    """Of the whole object."""
+    """Size of the full object."""
 
     @classmethod
     def of(cls, data: bytes, etag: str, content_range: str) -> Self:
-        """Return how an object begins, by what ``ControlClient.get_head`` returns."""
+        """Return a head from the values that ``ControlClient.get_head`` returns."""
         size = whole_number(content_range.rpartition("/")[2])
         return cls(data, etag, len(data) if size is None else size)
 
@@ -84,11 +84,11 @@ class ObjectIO:
     target
         Bucket and prefix; names are keys without the prefix.
     transfer
-        Attempts, and how long each may take.
+        Number of attempts, and the timeout of each.
     opener
         Returns the client.
     give_up_s
-        How long one request may take with all of its attempts, if it does not say so itself.
+        Default timeout of a request, with all its attempts.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ObjectIO:
     def put(
         self, name: str, data: bytes, *, timeout_s: float | None = None, if_absent: bool = False
     ) -> None:
-        """Write one object; with ``if_absent``, one that is there is refused with 412.
+        """Write an object; with ``if_absent``, an existing object gives an error with status 412.
 
         Raises
         ------
@@ -126,12 +126,12 @@ class ObjectIO:
         self._run("put", put, timeout_s)
 
     def get(self, name: str, *, most: int = MIB, timeout_s: float) -> bytes:
-        """Return one object of at most so many bytes.
+        """Return an object of at most ``most`` bytes.
 
         Raises
         ------
         NotFound
-            If it is not there.
+            If it does not exist.
         TooLong
             If it is longer.
         OperationError
@@ -146,7 +146,7 @@ class ObjectIO:
         return self._run("get", get, timeout_s)
 
     def head(self, name: str, length: int, *, timeout_s: float) -> Head:
-        """Return the first ``length`` bytes of an object (0 for all), and what identifies it.
+        """Return the first ``length`` bytes of an object (0 for all), its entity tag and its size.
 
         Raises
         ------
@@ -157,17 +157,17 @@ class ObjectIO:
         return Head.of(*self._run("get", call, timeout_s))
 
     def delete(self, name: str, *, etag: str, timeout_s: float | None = None) -> bool:
-        """Delete an object if it still is the one with this entity tag.
+        """Delete an object if it still has this entity tag.
 
         Returns
         -------
         bool
-            Whether the bucket keeps it as an older version, which goes on costing.
+            Whether the bucket keeps it as an older version, which is still billed.
 
         Raises
         ------
         OperationError
-            With status 412 if it is another one, where the store has conditional deletes.
+            With status 412 if the tag differs, in stores with conditional deletes.
         """
         call = partial(self._client.delete, self._prefix + name, etag=etag)
         return self._run("delete", call, timeout_s)
@@ -178,20 +178,20 @@ class ObjectIO:
         Returns
         -------
         list of str, bool
-            The names, and whether there are more.
+            The names, and whether there are further names.
         """
         prefix = self._prefix + folder
         call = partial(self._client.list_keys, prefix, prefix + after)
-        keys, more = self._run("list", call, timeout_s)
-        return [key.removeprefix(prefix) for key in keys], more
+        keys, has_more = self._run("list", call, timeout_s)
+        return [key.removeprefix(prefix) for key in keys], has_more
 
     def list_pages(self, folder: str, *, timeout_s: float) -> Iterator[list[str]]:
-        """Yield every name in ``folder``, a page at a time."""
+        """Yield the names in ``folder``, page by page."""
         return pages(lambda after: self.list_page(folder, after, timeout_s=timeout_s))
 
     def renew(self) -> None:
-        """Look for credentials again: those of a profile may have been renewed."""
-        # It loads botocore, which most processes never need.
+        """Reload the credentials: those of a profile may have been renewed."""
+        # This loads botocore, which most processes never need.
         from serverless_bench.clients.aws_credentials import forget_credentials  # noqa: PLC0415
 
         forget_credentials()

@@ -1,8 +1,8 @@
-"""Perform one operation of any kind, and measure it: its time, its attempts and its bytes.
+"""Perform an operation of any kind and measure its time, attempts and bytes.
 
-Everything an operation needs is made before its first clock read, so that a latency
-holds the storage library and the network and nothing of ours; what cannot be made
-before, bytes and their comparison, is counted in ``payload_ns``.
+All preparation happens before the first clock read, so that a latency covers the storage library
+and the network but no work of sbench. Generating and comparing bytes cannot be moved out;
+``payload_ns`` counts their time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,10 +38,10 @@ from serverless_bench.worker.transfer import get_object, put_object
 N = TypeVar("N", BadRange, Usage)
 
 
-# Not frozen: one is made of every operation, and frozen ones take longer to make.
+# Not frozen: each operation makes an instance, and frozen ones take longer to create.
 @dataclass(slots=True)
 class MeasuredOperation:
-    """One operation and what belongs to it, as the tuples that become rows of a record."""
+    """One operation and its related rows, as the tuples that become rows of a record."""
 
     row: OperationRow
     attempt_rows: Sequence[AttemptRow]
@@ -50,33 +50,33 @@ class MeasuredOperation:
     usages: Sequence[Usage] = ()
     accesses: Sequence[AccessRow] = ()
     bug: str | None = None
-    """An exception that no client may raise; None as a rule."""
+    """An exception that a client must not raise; None if there was none."""
     shown: tuple[int, int] | None = None
-    """Bytes and nanoseconds of its attempts that have been shown while they ran; None of most."""
+    """Bytes and nanoseconds of its attempts already shown live; None for most operations."""
 
     @property
     def start_ns(self) -> int:
-        """When it began."""
+        """Start of the operation."""
         return self.row[START_NS]
 
     @property
     def end_ns(self) -> int:
-        """When it ended."""
+        """End of the operation."""
         return self.row[END_NS]
 
     @property
     def error(self) -> str | None:
-        """As in ``OperationRecord``."""
+        """Error code, as in ``OperationRecord``."""
         return self.row[ERROR]
 
     @property
     def operation(self) -> OperationRecord:
-        """The operation, with number 0."""
+        """The operation as a record, with number 0."""
         return Rows.numbered(OperationRecord, [(self.row,)])[0]
 
     @property
     def attempts(self) -> Sequence[Attempt]:
-        """Its attempts."""
+        """The attempts of the operation."""
         return Rows.numbered(Attempt, [self.attempt_rows])
 
 
@@ -93,39 +93,39 @@ def to_tables(measured: Sequence[MeasuredOperation]) -> dict[str, Sequence[Any]]
 
 
 def _numbered(groups: Sequence[Sequence[N]]) -> tuple[N, ...]:
-    """Return rows of which there are few, each with the number of its group."""
+    """Return the rows of all groups, with the number of their group; only for short tables."""
     return tuple(replace(row, operation=n) for n, rows in enumerate(groups) for row in rows)
 
 
 def measure(
     context: OperationContext, clock: EpochClock
 ) -> tuple[MeasuredOperation, OperationResult]:
-    """Perform one operation; a failure is a measurement too.
+    """Perform an operation; a failure is a measurement too.
 
     Parameters
     ----------
     context
-        What to do, and with what.
+        The operation, and everything it needs.
     clock
-        Places monotonic instants.
+        Converts monotonic instants to time since the epoch.
 
     Returns
     -------
     MeasuredOperation, OperationResult
-        What is kept of it, and what it returned; if it failed, ``DONE``.
+        The measurement, and the operation's result; ``DONE`` if it failed.
     """
     result = DONE
     error: str | None = None
     bug: str | None = None
     if (performer := context.invocation.performer) is not None:
         performer.prepare(context)
-    # Timing: nothing but the transfer between these two clock reads.
+    # Timing: only the transfer runs between these two clock reads.
     start_ns = monotonic_ns()
     try:
         result = perform(context)
     except OperationError as exc:
         error = exc.code
-    except Exception as exc:  # noqa: BLE001 - the attempts made so far must reach the driver
+    except Exception as exc:  # noqa: BLE001 - existing attempts must reach the driver
         error, bug = "bug", describe(exc)
     end_ns = monotonic_ns()
     if performer is not None and error is None:
@@ -134,12 +134,12 @@ def measure(
         except OperationError as exc:
             error = exc.code
     origin_ns, spec, bad, usage = clock.origin_ns, context.spec, context.bad, context.usage
-    attempts, done, curves, shown = [], [], [], None
+    attempts, done, curves, live_totals = [], [], [], None
     for meter, failure in context.retrier.done:
         attempts.append(_attempt(meter, failure, origin_ns))
         if meter.shown_ns:
-            sooner_bytes, sooner_ns = shown or (0, 0)
-            shown = sooner_bytes + meter.shown_bytes, sooner_ns + meter.shown_ns
+            sooner_bytes, sooner_ns = live_totals or (0, 0)
+            live_totals = sooner_bytes + meter.shown_bytes, sooner_ns + meter.shown_ns
         if failure is None and meter.request in MOVING:
             done.append(meter)
             curves.append(meter.curve)
@@ -151,7 +151,7 @@ def measure(
         () if usage is None else (usage,),
         [_placed(row, origin_ns) for row in context.accesses] if context.accesses else (),
         bug,
-        shown,
+        live_totals,
     )
     return measured, result
 
@@ -172,7 +172,7 @@ def _operation(
         moved += meter.bytes
         instant_ns = meter.last_byte_sent_ns if put else meter.first_byte_ns
         if instant_ns is None:
-            # Of a part that is not known, nobody can say whether it was the last one.
+            # If a part's time is unknown, that part may have been the last.
             is_known = is_known and not put
         elif edge_ns is None or (instant_ns > edge_ns) is put:
             edge_ns = instant_ns
@@ -201,7 +201,7 @@ def _operation(
 
 
 def _placed(row: AccessRow, origin_ns: int) -> AccessRow:
-    """Return a row whose instants are since the epoch."""
+    """Return a row with instants since the epoch."""
     key, act, version, base, start_ns, end_ns, ending = row
     return key, act, version, base, origin_ns + start_ns, origin_ns + end_ns, ending
 
@@ -234,12 +234,12 @@ def describe(exc: Exception) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text that is valid UTF-8 and short; names of files need not be."""
+    """Return text as short, valid UTF-8; names of files may contain anything."""
     return text[:500].encode(errors="replace").decode()
 
 
 def perform(context: OperationContext) -> OperationResult:
-    """Do what the context's operation says.
+    """Perform the context's operation.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def perform(context: OperationContext) -> OperationResult:
 
 
 def needs(kind: OperationKind) -> str:
-    """Return what a client has to offer for an operation, of ``ALL_OPERATIONS``."""
+    """Return the member of ``ALL_OPERATIONS`` that a client has to support for an operation."""
     return "range" if kind is OperationKind.GET_RANGE else kind.value
 
 
@@ -266,15 +266,17 @@ def _head(context: OperationContext) -> OperationResult:
     context.invocation.sizes[key] = size
     declared = declared_size(key)
     if declared is not None and declared != size:
-        raise BadResponse(f"the store reports {size} bytes for {key}, its key declares {declared}")
+        raise BadResponse(
+            f"the store reports {size} bytes for {key}, but the key declares {declared}"
+        )
     return OperationResult(size=size)
 
 
 def _list(context: OperationContext) -> OperationResult:
     retrier = context.retrier
     call = partial(retrier.client.list_keys, context.spec.key, context.list_after)
-    keys, more = retrier.run("list", call)
-    return OperationResult(count=len(keys), keys=keys, more=more)
+    keys, has_more = retrier.run("list", call)
+    return OperationResult(count=len(keys), keys=keys, more=has_more)
 
 
 def _delete(context: OperationContext) -> OperationResult:
@@ -299,7 +301,7 @@ def _copy(context: OperationContext) -> OperationResult:
 def _special(context: OperationContext) -> OperationResult:
     performer = context.invocation.performer
     if performer is None:
-        raise ValueError(f"the workload of this job performs no {context.spec.kind}")
+        raise ValueError(f"the workload of this job cannot perform {context.spec.kind}")
     return performer.perform(context)
 
 

@@ -1,4 +1,4 @@
-"""What an operation is given, and what it gives back."""
+"""Input and result of an operation."""
 
 import threading
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from serverless_bench.worker.retry import Retrier
 
 
 class Performer:
-    """Performs the operations of a workload that are no single request of a client."""
+    """Performs the operations of a workload that need more than a single request of a client."""
 
     def prepare(self, context: "OperationContext") -> None:
-        """Make what an operation needs and what is not to be measured; before its clock starts."""
+        """Prepare the unmeasured data of an operation, before its clock starts."""
 
     def perform(self, context: "OperationContext") -> "OperationResult":
-        """Do what the context's operation says.
+        """Perform the context's operation.
 
         Raises
         ------
@@ -30,7 +30,7 @@ class Performer:
         raise NotImplementedError
 
     def compare(self, context: "OperationContext") -> None:
-        """Compare what was read, after the clock has stopped.
+        """Compare the bytes read, after the clock has stopped.
 
         Raises
         ------
@@ -41,66 +41,66 @@ class Performer:
 
 @dataclass(slots=True)
 class InvocationContext:
-    """What the operations of one invocation share."""
+    """State shared by the operations of an invocation."""
 
     sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes by key, as heads returned them: the size cache of a pre-stat."""
+    """Size in bytes by key, from head requests: the size cache of a pre-stat."""
     performer: Performer | None = None
-    """Of its workload, if that has one."""
+    """Performer of the workload; None if the workload needs none."""
 
 
 @dataclass(slots=True)
 class OperationContext:
-    """One operation: what it is given, and what making and comparing its bytes takes.
+    """One operation: its input, and the time and results of generating and comparing bytes.
 
-    The second half is filled in while the operation runs, so that it is there too when the
-    operation fails.
+    The second half is filled in while the operation runs, so that it is available if the operation
+    fails.
     """
 
     spec: OperationSpec
     transfer: Transfer
     retrier: Retrier
-    """Makes the requests, and records them; of this operation alone."""
+    """Makes the requests of this operation, and records them."""
     invocation: InvocationContext = field(default_factory=InvocationContext)
     warmup: bool = False
-    """Whether it comes before what reports count."""
+    """Whether the operation is a warm-up, which reports leave out."""
     intended_ns: int | None = None
-    """Monotonic instant at which it should have begun, in an open loop."""
+    """Monotonic instant at which it was due, in an open loop."""
     keep_data: bool = False
     """Whether a get returns the bytes that it read."""
     list_after: str = ""
-    """Key after which a listing begins."""
+    """Key after which a listing starts."""
     payload_ns: int = 0
     verified_bytes: int = 0
     bad: BadRanges = field(default_factory=BadRanges)
     usage: Usage | None = None
-    """What a library used, where that was measured."""
+    """Usage of a library, where that was measured."""
     accesses: Sequence[AccessRow] = ()
     """Reads and writes of shared keys, at monotonic instants."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add_payload(self, duration_ns: int) -> None:
-        """Count time that went into bytes; threads may call it at once."""
+        """Count time spent on bytes; threads may call it at the same time."""
         with self._lock:
             self.payload_ns += duration_ns
 
 
-# Not frozen: of operations that take 100 us each, a frozen one would cost half a percent.
+# Not frozen: for operations of 100 us, a frozen class would add half a percent.
 @dataclass(slots=True)
 class OperationResult:
-    """What an operation returns, if it succeeds."""
+    """The result of a successful operation."""
 
     count: int = 1
-    """Keys that it concerned."""
+    """Number of keys concerned."""
     size: int = 0
-    """Bytes of the object, from a head."""
+    """Size of the object in bytes, from a head."""
     keys: Sequence[str] = ()
-    """From a listing."""
+    """Keys from a listing."""
     more: bool = False
-    """Whether a listing goes on after its last key."""
+    """Whether a listing continues after its last key."""
     data: bytearray | None = None
-    """From a get with ``keep_data``."""
+    """Bytes from a get with ``keep_data``."""
 
 
 DONE: Final = OperationResult()
-"""Of every operation that returns nothing but success: one for all costs none of them."""
+"""Result of operations that return only success: a shared instance, which costs no time."""

@@ -1,8 +1,8 @@
-"""When the operations of one function are due, in an open loop. Reads no clock.
+"""Due times of the operations of a function, in an open loop. Reads no clock.
 
-All threads of a function share one schedule: whichever is free takes the next instant. So
-threads that have no operations lose none of them, and what is not taken when the time
-is over is known: it was due, and never begun.
+All threads of a function share one schedule: any free thread takes the next instant. A busy thread
+therefore loses no instant, and instants not taken by the end are known: those operations were due
+and never started.
 """
 
 import math
@@ -16,11 +16,11 @@ from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 
 _ROWS: Final = 128
-"""About how many rows stand for random instants that were never begun, however many."""
+"""Approximate number of rows for random instants that were never started."""
 
 
 class _Even:
-    """At even distances."""
+    """Instants at even distances."""
 
     def __init__(self, begin_ns: int, distance_ns: float, phase: float) -> None:
         self._begin_ns = begin_ns
@@ -31,16 +31,16 @@ class _Even:
         """The first instant that is not taken yet."""
 
     def _at(self, number: int) -> int:
-        # Rounded down: what is due before the end stays before it.
+        # Rounded down: an instant due before the end stays before it.
         return self._begin_ns + int((number + self._phase) * self._distance_ns)
 
     def advance(self) -> None:
-        """Take it."""
+        """Take the instant."""
         self._number += 1
         self.next_ns = self._at(self._number)
 
     def rest(self, end_ns: int) -> list[tuple[int, int, int]]:
-        """Return those before the end as first, last and count of runs; the last call."""
+        """Return the instants before the end as runs of (first, last, count); call it last."""
         last = max(self._number, int((end_ns - self._begin_ns) / self._distance_ns))
         while last >= self._number and self._at(last) >= end_ns:
             last -= 1
@@ -62,34 +62,34 @@ class _Poisson:
         self.next_ns = int(self._at_ns)
 
     def rest(self, end_ns: int) -> list[tuple[int, int, int]]:
-        found: list[tuple[int, int, int]] = []
+        runs: list[tuple[int, int, int]] = []
         expected = max(0, end_ns - self.next_ns) / self._distance_ns
-        more = max(0, math.ceil(expected / _ROWS) - 1)
+        further = max(0, math.ceil(expected / _ROWS) - 1)
         while (first := self.next_ns) < end_ns:
-            if more > 0:
-                # Together so many distances are a sample of the gamma distribution.
-                length = self._rng.gammavariate(more, self._distance_ns)
+            if further > 0:
+                # The sum of so many exponential gaps follows the gamma distribution.
+                length = self._rng.gammavariate(further, self._distance_ns)
                 if first + length >= end_ns:
-                    gaps = int(more * (end_ns - 1 - first) / length)
-                    found.append((first, first + int(length * gaps / more), gaps + 1))
+                    gaps = int(further * (end_ns - 1 - first) / length)
+                    runs.append((first, first + int(length * gaps / further), gaps + 1))
                     break
                 self._at_ns += length
-            found.append((first, int(self._at_ns), 1 + more))
+            runs.append((first, int(self._at_ns), 1 + further))
             self.advance()
-        return found
+        return runs
 
 
 class Schedule:
-    """The instants of one function; its threads may take them at once.
+    """The instants of a function; its threads may take them concurrently.
 
     Parameters
     ----------
     invocation
         Has the rate, the arrivals and the seed.
     begin_ns
-        When the measurement begins, on the monotonic clock.
+        Start of the measurement, on the monotonic clock.
     end_ns
-        When it is over; None if it ends with the operations.
+        End of the measurement; None if it ends with the operations.
     """
 
     def __init__(self, invocation: InvocationSpec, begin_ns: int, end_ns: int | None) -> None:
@@ -101,15 +101,15 @@ class Schedule:
         if load.arrivals == "poisson":
             self._arrivals = _Poisson(begin_ns, distance_ns, rng)
         else:
-            # Functions know nothing of each other: a phase of its own keeps them from bursts.
+            # Functions do not coordinate: a random phase for each avoids bursts.
             self._arrivals = _Even(begin_ns, distance_ns, rng.random())
         self._end_ns = end_ns
         self._lock = threading.Lock()
 
     def take(self) -> int | None:
-        """Return the next instant, which no other thread gets then; None if all are taken.
+        """Return the next instant, for this thread only; None if all are taken.
 
-        It may be past: what is due does not wait for what is late.
+        The instant may be past: late operations do not postpone the ones due after them.
         """
         with self._lock:
             instant_ns = self._arrivals.next_ns
@@ -119,19 +119,19 @@ class Schedule:
             return instant_ns
 
     def end(self, end_ns: int) -> None:
-        """End it at this instant, if it does not end before."""
+        """End the schedule at this instant, unless it ends earlier."""
         with self._lock:
             self._end_ns = end_ns if self._end_ns is None else min(self._end_ns, end_ns)
 
     def untaken(self, stopped_ns: int | None, free_ns: int | None) -> list[Overdue]:
-        """Return what was due and was not taken; nothing can be taken after this.
+        """Return the instants that were due and not taken; call it after the last ``take``.
 
         Parameters
         ----------
         stopped_ns
-            When the function gave up, if it did; it may have done so before the end.
+            When the function gave up, possibly before the end; None if it did not.
         free_ns
-            When the first of its threads was free after that, or after the end.
+            When its first thread became free after that, or after the end.
         """
         ends = [end for end in (self._end_ns, stopped_ns) if end is not None]
         if not ends:
@@ -151,7 +151,7 @@ def at_most(rows: list[Overdue], count: int) -> list[Overdue]:
             break
         if row.count > count:
             length = (row.last_ns - row.first_ns) * (count - 1) // (row.count - 1)
-            row = replace(row, last_ns=row.first_ns + length, count=count)  # noqa: PLW2901 - a part
+            row = replace(row, last_ns=row.first_ns + length, count=count)  # noqa: PLW2901 - shortened
         kept.append(row)
         count -= row.count
     return kept

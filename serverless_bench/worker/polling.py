@@ -1,7 +1,7 @@
-"""A worker that nobody invokes: it looks for events below the control prefix, and runs them.
+"""A worker that polls: it looks for events below the control prefix and runs them.
 
-It runs what a deployed function would run of the same event, one at a time. Which worker has
-an event its claim decides, as everywhere.
+It runs an event exactly as a deployed function would, one at a time. As with other executors, the
+claim decides which worker runs it.
 """
 
 import faulthandler
@@ -33,28 +33,28 @@ from serverless_bench.worker.kept import rest
 from serverless_bench.worker.object_io import ObjectIO
 
 _POLL_S: Final = 0.2
-"""After a look that found nothing; twice as long each time, because each look costs a LIST."""
+"""Pause after a look without an event; it doubles each time, because each look costs a LIST."""
 _SLOWEST_POLL_S: Final = 2.0
 _EVENT_BYTES: Final = 64 * MIB
-"""It may hold the keys of a million objects to read."""
+"""Size limit of an event, which may hold the keys of a million objects to read."""
 _MOST_S: Final = 10.0**7
 _REQUEST_S: Final = 30.0
 _DELETE_S: Final = 5.0
 _TIMEOUT_S: Final = 300.0
-"""How long the control prefix may be out of reach before a worker gives up."""
+"""Time that the control prefix may be unreachable before a worker gives up."""
 _GRACE_S: Final = 5.0
-"""So long after its deadline an invocation that did not stop is ended with its process."""
+"""Extra time for an invocation to stop after its deadline; then the process is ended."""
 
 
 class Poller:
-    """Takes events, one after the other.
+    """Runs events, one after the other.
 
     Parameters
     ----------
     control
-        Where workers and driver meet: its prefix is above the folder of the events.
+        Target shared by workers and driver: its prefix is above the folder of the events.
     on_problem
-        Called with a line about what could not be run.
+        Called with a line about each event that could not be run.
     """
 
     def __init__(self, control: Target, on_problem: Callable[[str], object]) -> None:
@@ -62,45 +62,46 @@ class Poller:
         self._on_problem = on_problem
         self._events = ObjectIO(for_events(control))
         self._known: set[str] = set()
-        """Names of events that are not for this worker any more, as long as they are there."""
+        """Names of existing events that this worker must not try again."""
         self._where = f"{control.bucket}/{control.prefix}"
         self._reached = self._has_claimed = False
         self._refused_ns: int | None = None
-        """Since when the store refuses; None while it does not."""
+        """Start of the store's current errors; None while requests succeed."""
         self.stopping = False
         self.ran = self.failed = 0
 
     def stop(self) -> None:
-        """End after the present event; a signal handler may call it."""
+        """Stop after the current event; a signal handler may call it."""
         self.stopping = True
 
     def run(self, idle_s: float | None) -> None:
-        """Take events until it is stopped, or has found none for ``idle_s``.
+        """Run events until ``stop`` is called, or until there was none for ``idle_s``.
 
         Raises
         ------
         StoreError
-            If the events cannot be read, at first or for minutes, or the first not be claimed.
+            If the events cannot be read, on the first try or for minutes, or the first event cannot
+            be claimed.
         """
-        found_ns, pause_s = monotonic_ns(), _POLL_S
+        last_event_ns, pause_s = monotonic_ns(), _POLL_S
         while not self.stopping:
             if self._look():
-                found_ns, pause_s = monotonic_ns(), _POLL_S
+                last_event_ns, pause_s = monotonic_ns(), _POLL_S
                 continue
-            if idle_s is not None and monotonic_ns() - found_ns >= idle_s * NS_PER_S:
+            if idle_s is not None and monotonic_ns() - last_event_ns >= idle_s * NS_PER_S:
                 return
-            # Jittered, so that a thousand workers do not ask at one instant.
+            # Add jitter, so that a thousand workers do not poll at the same instant.
             sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter is no secret
             pause_s = min(_SLOWEST_POLL_S, 2 * pause_s)
 
     def close(self) -> None:
-        """Close every connection, also those that are kept for the next event."""
+        """Close all connections, including those kept for the next event."""
         self._events.close()
         forget_stores()
         forget_clients()
 
     def _look(self) -> bool:
-        """Run an event if there is one; return whether there was."""
+        """Run an event if there is any; return whether one was run."""
         try:
             ran = self._take_any()
         except OperationError as exc:
@@ -110,18 +111,18 @@ class Poller:
         return ran
 
     def _take_any(self) -> bool:
-        there: set[str] = set()
+        present: set[str] = set()
         for page in self._events.list_pages("", timeout_s=_REQUEST_S):
-            there.update(page)
+            present.update(page)
             names = [name for name in page if name not in self._known]
-            # Workers that look at the same time begin at different ones.
+            # Shuffle, so that workers looking at the same time try different events first.
             random.shuffle(names)
             for name in names:
                 if self.stopping:
                     return False
                 if self._take(name):
                     return True
-        self._known &= there
+        self._known &= present
         return False
 
     def _take(self, name: str) -> bool:
@@ -148,15 +149,15 @@ class Poller:
 
     def _refuse(self, name: str, exc: Exception) -> bool:
         self._known.add(name)
-        self._on_problem(one_line(f"not run: {name[:200]} is no event for a worker: {exc}"))
+        self._on_problem(one_line(f"not run: {name[:200]} is not an event for a worker: {exc}"))
         return False
 
     def _read(self, data: bytes) -> Mapping[str, Any]:
         """Return an event that this worker may run."""
-        # Claimed here, wherever the driver thinks that this is: endpoints have many names.
+        # Claim with this worker's target, whichever the event names: endpoints have many names.
         event = {**json.loads(data), "control": asdict(self._control)}
         if InvocationSpec.from_json(event).load.folder is not None:
-            raise ValueError("it would write files of this machine")
+            raise ValueError("it would write files on this machine")
         return event
 
     def _deliver(self, name: str, event: Mapping[str, Any]) -> bool:
@@ -165,23 +166,24 @@ class Poller:
         def withdraw() -> None:
             nonlocal claimed
             claimed = self._has_claimed = True
-            # Who may not delete leaves it: the claim says the same, and costs more.
+            # Without permission to delete, leave the event: its claim marks it too, but costs
+            # requests.
             with suppress(OperationError):
                 self._events.delete(name, etag="", timeout_s=_DELETE_S)
 
-        # It stops by itself at its deadline; a library that hangs does not.
+        # An invocation stops by itself at its deadline; a library that hangs does not.
         limit_s = min(float(event["deadline"]), _MOST_S) + RECORD_S + _GRACE_S
         faulthandler.dump_traceback_later(limit_s, exit=True)
         try:
             record, _ = deliver(event, withdraw=withdraw)
         except OperationError as exc:
-            what = "record" if claimed else "claim"
-            self._on_problem(f"{name}: its {what} could not be written: {exc}")
-            # Of another refusal the event may be the reason.
+            part = "record" if claimed else "claim"
+            self._on_problem(f"{name}: its {part} could not be written: {exc}")
+            # After the first successful claim, an error may be caused by the event itself.
             if not self._has_claimed and isinstance(last_failure(exc), AccessDenied):
                 raise StoreError(
                     f"events below {self._where} cannot be claimed: {exc}",
-                    hint="check what these credentials may do: to put claims, if absent",
+                    hint="check that these credentials permit PutObject with If-None-Match",
                 ) from exc
             return False
         finally:
@@ -195,12 +197,12 @@ class Poller:
         return True
 
     def _tolerate(self, error: OperationError) -> None:
-        """Tolerate a store that refuses for a while; credentials may be renewed."""
+        """Tolerate errors of the store for a while; credentials may be renewed."""
         now_ns = monotonic_ns()
         self._refused_ns = self._refused_ns or now_ns
         if not self._reached or now_ns - self._refused_ns > _TIMEOUT_S * NS_PER_S:
             raise StoreError(
                 f"the events below {self._where} cannot be read: {error}",
-                hint=error.hint or "check --control, and what these credentials may do",
+                hint=error.hint or "check --control and the permissions of these credentials",
             ) from error
         self._events.renew()

@@ -1,8 +1,8 @@
-"""The probe: what an environment is, and whether it may do what a job needs.
+"""The probe: describes an environment and checks that it may do everything a job needs.
 
-One invocation that waits for its answer comes before all others. It measures nothing and
-leaves a claim, a record and an object of one byte below the run's own prefixes, which the
-driver deletes, or ``sbench clean`` if the driver may not.
+It is a single invocation before all others, and the driver waits for its answer. It measures
+nothing and leaves a claim, a record and an object of one byte below the run's prefixes. The driver
+deletes them, or ``sbench clean`` if the driver lacks the permission.
 """
 
 import hashlib
@@ -30,54 +30,54 @@ from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 MARK: Final = b"+"
-"""What the object holds, as those of a gate."""
+"""Content of the probe's object, the same as in a gate."""
 _TRIAL_S: Final = 2.0
-"""A refusal comes at once; who is silent for longer is out of reach."""
+"""A rejection comes at once; a store that is silent for longer is unreachable."""
 _DIGITS: Final = 16
 _ROOT: Final = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSpec:
-    """What an environment is to try."""
+    """Checks to make in an environment."""
 
     run_id: str
     number: int = 0
-    """Of the function among those of the job."""
+    """Number of the function within the job."""
     workload: str = ""
-    """Whose code has to be there; empty for none."""
+    """Workload that must be installed; empty for none."""
     target: Target | None = None
-    """Where the job's objects are; None to leave it alone."""
+    """Location of the job's objects; None to skip it."""
     control: Target | None = None
     needs: tuple[str, ...] = ()
-    """What the job does there: put, get, delete."""
+    """Requests of the job to the target: put, get, delete."""
     key: str = ""
-    """An object that the job reads; empty to read what the probe has put."""
+    """An object that the job reads; empty to read the object written by the probe."""
 
     @property
     def mark(self) -> str:
-        """The key of the object that it puts."""
+        """Key of the object that the probe writes."""
         prefix = "" if self.target is None else self.target.prefix
         return f"{prefix}{self.run_id}/probe/{self.number}"
 
     @property
     def control_names(self) -> tuple[str, str]:
-        """The names of its claim and of its record."""
+        """Names of the probe's claim and record."""
         return f"{PROBE_CLAIM}{self.number}", f"{PROBE_RECORD}{self.number}"
 
 
 def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what this environment is, and what it may not do; JSON in and JSON out."""
+    """Return a description of this environment and its first missing permission, as JSON."""
     spec = described(ProbeSpec, event[PROBE], PROBE)
     cold, refused = take_for_warm(), ""
-    # Billed requests, of ``data`` and of ``control``, by kind.
+    # Billed requests of ``data`` and of ``control``, by kind.
     requests: dict[str, Counter[str]] = {}
-    for what, attempt in _attempts(spec, requests):
+    for description, attempt in _attempts(spec, requests):
         try:
             attempt()
         except SbenchError as exc:
-            # After which nothing else is tried.
-            refused = f"{what}: {last_failure(exc)}"
+            # The first failure ends the probe.
+            refused = f"{description}: {last_failure(exc)}"
             break
     return {
         "worker_id": worker_id(),
@@ -95,7 +95,7 @@ def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def code_files() -> dict[str, str]:
-    """Return a short hash of each source file of this package, by its path in it."""
+    """Return a short hash of each source file of this package, by relative path."""
     return {
         path.relative_to(_ROOT).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
         for path in sorted(_ROOT.rglob("*.py"))
@@ -105,7 +105,7 @@ def code_files() -> dict[str, str]:
 def _attempts(
     spec: ProbeSpec, requests: dict[str, Counter[str]]
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield what is tried, in this order, and how."""
+    """Yield the checks in order, each with a description."""
     if spec.workload:
         yield f"workload {spec.workload}", partial(WORKLOADS.load, spec.workload)
     if spec.target is not None:
@@ -113,14 +113,14 @@ def _attempts(
     if spec.control is not None:
         with closing(ObjectIO(for_run(spec.control, spec.run_id))) as store:
             requests["control"] = store.requests
-            for what, attempt in _in_control(spec, store):
-                yield f"{what} in bucket {spec.control.bucket}", attempt
+            for request, attempt in _in_control(spec, store):
+                yield f"{request} in bucket {spec.control.bucket}", attempt
     if spec.target is not None and spec.needs:
-        # Keys of objects to read have their prefix.
+        # Keys of objects to read already include the prefix.
         with closing(ObjectIO(replace(spec.target, prefix=""))) as store:
             requests["data"] = store.requests
-            for what, attempt in _in_data(spec, store):
-                yield f"{what} in bucket {spec.target.bucket}", attempt
+            for request, attempt in _in_data(spec, store):
+                yield f"{request} in bucket {spec.target.bucket}", attempt
 
 
 def _in_control(spec: ProbeSpec, store: ObjectIO) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -141,6 +141,6 @@ def _in_data(spec: ProbeSpec, store: ObjectIO) -> Iterator[tuple[str, Callable[[
 
 
 def _look_at(store: ObjectIO, key: str) -> None:
-    """Read the first byte: an object that is not there is the job's affair."""
+    """Read the first byte; a missing object is left for the job to report."""
     with suppress(NotFound):
         store.head(key, 1, timeout_s=_TRIAL_S)

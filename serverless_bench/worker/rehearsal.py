@@ -1,4 +1,4 @@
-"""What a parent does once before it forks workers, so that none of them has to."""
+"""Work that a parent does once before it forks workers, so that they inherit the result."""
 
 import json
 import sys
@@ -13,13 +13,13 @@ from serverless_bench.job.target import StoreProtocol
 
 
 def rehearse(event: str) -> None:
-    """Do once, for all workers, what a first invocation, as JSON, does besides its transfer.
+    """Do the setup work of a first invocation, given as JSON, once for all workers.
 
-    It imports the client, loads its models, makes a TLS context and asks OpenSSL for a
-    cipher. Inherited, that costs each worker 5 MiB less than done by itself.
+    It imports the client, loads its models, makes a TLS context and asks OpenSSL for a cipher. A
+    worker that inherits this needs 5 MiB less than if it does it itself.
     """
-    from serverless_bench.payload import keystream  # noqa: PLC0415 - not what a worker needs first
-    from serverless_bench.worker import invocation  # noqa: PLC0415 - not what a worker needs first
+    from serverless_bench.payload import keystream  # noqa: PLC0415 - loaded late
+    from serverless_bench.worker import invocation  # noqa: PLC0415 - loaded late
 
     keystream.Keystream("").agrees(0, memoryview(bytes(1)))
     invocation.handle(json.loads(event))
@@ -29,7 +29,7 @@ def rehearse(event: str) -> None:
 def rehearsal(job: JobSpec) -> str:
     """Return, as JSON, an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
-    # What a read takes at once may be less than any part that can be written.
+    # A read's part size may be below the minimum for a write.
     transfer = replace(job.transfer, retries=0, timeout=1.0, part_size=None)
     once = replace(
         job,
@@ -39,12 +39,12 @@ def rehearsal(job: JobSpec) -> str:
         duration=None,
         warm_up=0,
         gate=None,
-        # Neither a rate to keep nor code: what is passed as an argument must be short.
+        # No rate and no code: command-line arguments must be short.
         load=Load(),
     )
     target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
     if not CLIENTS.load(target.client).info.forkable:
-        # Threads do not come along into a fork: what waits for one would wait for ever.
+        # A fork does not copy threads: waiting for such a thread would never end.
         target = replace(target, client="", protocol=StoreProtocol.S3, client_option=())
     first = next(invocation_specs(once, run_id="", created_ns=0))
     first = replace(first, target=target, not_after_ns=sys.maxsize)

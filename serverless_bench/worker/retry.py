@@ -1,9 +1,9 @@
-"""The retry policy, and the record of every attempt of one operation.
+"""The retry policy, and the record of each attempt of an operation.
 
-Retries are explicit, by number, or where the store throttles by time: after full jitter
-between 0 and ``min(20 s, 0.1 s * 2**n)``, or the store's ``Retry-After`` (AWS Architecture
-Blog, "Exponential Backoff And Jitter", 2015).
-Clients never retry by themselves, so every HTTP request is one row.
+Retries are explicit. They are limited by number, or by time while the store throttles. Before each
+one is a pause: full jitter between 0 and ``min(20 s, 0.1 s * 2**n)``, or the store's
+``Retry-After`` (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+Clients never retry by themselves, so each HTTP request is one row.
 """
 
 import random
@@ -21,47 +21,47 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter, unseen
 
 THROTTLED_S: Final = 15.0
-"""For this long a request is tried again that the store throttles, for each retry: a store that
-is asked for more than it gives says so to everybody, again and again, and means no one."""
+"""Time per permitted retry during which a throttled request is repeated: an overloaded store keeps
+rejecting requests of all clients, whichever they are."""
 _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
 _DOUBLINGS: Final = 8
-"""After which the cap is reached."""
+"""Number of doublings that reach the cap."""
 _MAX_MOVES: Final = 2
-"""Redirects that one request follows."""
+"""Most redirects that one request follows."""
 
 T = TypeVar("T")
 
 
 def longest_wait_s(number: int) -> float:
-    """Return the longest wait before another attempt when ``number`` have failed."""
-    # Of a store that throttles there may be thousands, and 2**1100 is no float.
+    """Return the longest wait before the next attempt after ``number`` failures."""
+    # A throttling store may cause thousands of failures, and 2**1100 overflows a float.
     return min(_CAP_S, _BASE_S * 2.0 ** min(number, _DOUBLINGS))
 
 
 def jitter_of(seed: int, thread: int) -> random.Random:
-    """Return the source of the jitter of one thread of an invocation that has this seed."""
+    """Return the source of jitter for one thread of the invocation with this seed."""
     return random.Random(seed if not thread else f"{seed}/{thread}")  # noqa: S311 - jitter
 
 
 def drawn_wait_s(rng: random.Random, number: int) -> float:
-    """Draw the wait before another attempt when ``number`` have failed."""
+    """Draw the wait before the next attempt after ``number`` failures."""
     return rng.uniform(0, longest_wait_s(number))
 
 
 @dataclass(slots=True)
 class Retrier:
-    """Every attempt of one operation's requests.
+    """Makes the attempts of an operation's requests, and keeps them all.
 
     Parameters
     ----------
     client
-        Moved when the store redirects its requests to where the bucket is.
+        Moved to the bucket's region when the store redirects requests.
     retries
-        Further attempts of one request after an attempt that failed for a passing reason; of one
-        that is throttled, as many as fit into ``THROTTLED_S`` each.
+        Further attempts of a request after a transient failure; a throttled request gets as many as
+        fit into ``THROTTLED_S`` each.
     deadline_ns
-        Monotonic instant after which no attempt begins.
+        Monotonic instant after which no attempt is started.
     rng
         Source of the jitter.
     on_moved
@@ -74,8 +74,8 @@ class Retrier:
     rng: random.Random
     on_moved: Callable[[int, int], None] = unseen
     done: list[tuple[Meter, OperationError | None]] = field(default_factory=list)
-    """Finished attempts in the order in which they ended. Appending is atomic, so the
-    threads of a parallel transfer share it without a lock."""
+    """Finished attempts, in the order in which they finished. Appending is atomic, so the threads
+    of a parallel transfer share it without a lock."""
 
     def run(
         self,
@@ -86,23 +86,23 @@ class Retrier:
         wait_ns: int = 0,
         once: bool = False,
     ) -> T:
-        """Return what ``call`` returns, once it does not raise.
+        """Return the result of the first ``call`` that does not raise.
 
         Parameters
         ----------
         request, part
             As in ``record.Attempt``.
         call
-            Makes one HTTP request through the client and reports it to the meter.
+            Makes an HTTP request through the client and reports it to the meter.
         wait_ns
             Pause that the caller made before it.
         once
-            Whether a failure is final: the request would mean something else a second time.
+            Whether a failure is final, because a repeated request would have a different effect.
 
         Raises
         ------
         OperationError
-            Of the last attempt, when no further one is left or would help.
+            From the last attempt, when no retry is left or would help.
         """
         number = moves = failures = 0
         throttled_until_ns: int | None = None
@@ -113,7 +113,7 @@ class Retrier:
             except OperationError as exc:
                 failure = exc
             except BaseException:
-                # A bug in a client, or Ctrl-C: no success, whatever moved.
+                # A bug in a client, or Ctrl-C: record a failure, even if bytes were transferred.
                 self._note(meter, OperationError("ended by an exception"))
                 raise
             else:
@@ -143,22 +143,22 @@ class Retrier:
         self.done.append((meter, failure))
 
     def wait_before(self, number: int, failure: OperationError) -> int:
-        """Wait before another attempt, and return for how long.
+        """Wait before the next attempt, and return the length of the wait.
 
         Parameters
         ----------
         number
-            Attempts that failed so far.
+            Number of failed attempts so far.
         failure
-            Of the last one.
+            Error of the last attempt.
 
         Raises
         ------
         DeadlineExceeded
-            If no time is left for it.
+            If the wait would end after the deadline.
         """
         wait_s = drawn_wait_s(self.rng, number)
-        # Who says "after 0 s" would be asked without a pause until the time is over.
+        # A store that sends "after 0 s" would otherwise get requests without pause.
         if isinstance(failure, Throttled) and failure.retry_after_s:
             wait_s = min(_CAP_S, failure.retry_after_s)
         wait_ns = round(wait_s * NS_PER_S)
@@ -168,9 +168,9 @@ class Retrier:
         return wait_ns
 
     def billed(self) -> Counter[str]:
-        """Return by request how many of the attempts so far a store like Amazon S3 charges for.
+        """Return the number of billed attempts so far, by request, as Amazon S3 bills them.
 
-        All but those with a 5xx response; what had no response may have arrived.
+        Attempts with a 5xx response are free; those without a response may have arrived.
         """
         statuses = ((m, m.status or (failure and failure.status) or 0) for m, failure in self.done)
         return Counter(meter.request for meter, status in statuses if status < FREE_STATUS)
@@ -179,4 +179,4 @@ class Retrier:
 MOVING: Final = frozenset(
     {"put", "upload_part", "get", "write_array", "append_array", "read_array", "call"}
 )
-"""Requests that move the object's own bytes."""
+"""Requests that transfer the bytes of objects."""

@@ -1,4 +1,4 @@
-"""What one invocation does: its threads, their rounds, and when each operation begins."""
+"""Run an invocation: its threads, their rounds, and the start of each operation."""
 
 import gc
 import random
@@ -33,57 +33,57 @@ from serverless_bench.worker.pacing import Schedule, at_most
 from serverless_bench.worker.retry import Retrier, jitter_of
 
 _SELDOM: Final = (20_000, 20, 20)
-"""Thresholds of the garbage collector, in objects and in collections; 700, 10 and 10 otherwise."""
+"""Thresholds of the garbage collector: objects, then collections; the defaults are 700, 10, 10."""
 _AFTER_FAILURE_S: Final = 0.1
 _LOOK_NS: Final = NS_PER_S // 4
-"""Who waits for longer looks this often whether the driver has ended the run."""
+"""Interval at which a longer wait checks whether the driver has ended the run."""
 _DEADLINE: Final = "deadline: stopped before the last operation"
 _OTHER_THREAD: Final = "another thread failed"
 _clients: Final = Kept()
 forget_clients: Final = _clients.forget
-"""Closes every connection that this process keeps for its next invocation."""
+"""Close each connection that this process keeps for its next invocation."""
 
 
 @dataclass(slots=True, kw_only=True)
 class InvocationRunner:
-    """Performs what one invocation asks for, and keeps what was measured."""
+    """Performs the operations of an invocation, and keeps the measurements."""
 
     invocation: InvocationSpec
     clock: EpochClock
     board: BoardWriter | None = None
-    """Where the driver reads what is going on; None where they share no memory."""
+    """Shows progress to the driver; None if they share no memory."""
     measured: list[MeasuredOperation] = field(default_factory=list)
-    """In the order in which they ended; appending is atomic, so threads share it."""
+    """Operations in the order in which they finished; appending is atomic, so threads share it."""
     barrier: dict[str, int] = field(default_factory=dict)
-    """How it passed the start barrier, as fields of its record; empty without one."""
+    """Results of the start barrier, as fields of the record; empty without a barrier."""
     probe: LockProbe | None = None
     """Samples the interpreter's lock while several threads measure."""
     deadline_ns: int = 0
-    """Monotonic instant after which nothing is begun any more."""
+    """Monotonic instant after which no operation is started."""
     _context: InvocationContext = field(default_factory=InvocationContext)
     _client: Client | None = None
     _end_ns: int | None = None
-    """When the duration is over, once it has begun."""
+    """Instant when the duration is over; None before it starts."""
     _schedule: Schedule | None = None
     _rounds: "list[Rounds]" = field(default_factory=list)
     _freed_ns: list[int] = field(default_factory=list)
-    """When threads were free and the time was over."""
+    """Instants at which threads became free after the end."""
     _stopped: str | None = None
-    """Why all threads are to stop; None while they may go on."""
+    """Reason for stopping all threads; None while they may continue."""
     _stopped_ns: int | None = None
-    """Since when."""
+    """Instant of the stop."""
     _used_before_ns: int | None = None
-    """Processor time of the process when the measurement began."""
+    """Processor time of the process when the measurement started."""
 
     def __post_init__(self) -> None:
         if self.board is not None:
             self.board.follow(self.measured)
 
     def measure_all(self) -> str | None:
-        """Do everything; return why it stopped early, if it did.
+        """Run the invocation; return why it stopped early, if it did.
 
-        All threads prepare, then all warm up; at the start barrier invocations wait for each
-        other, and only then the duration and the schedule begin, for all threads together.
+        All threads prepare, then all warm up. After the start barrier, where invocations wait for
+        each other, the duration and the schedule start for all threads together.
         """
         invocation = self.invocation
         self.deadline_ns = monotonic_ns() + round(invocation.deadline * NS_PER_S)
@@ -91,7 +91,7 @@ class InvocationRunner:
         self._context.performer = workload.performer(invocation)
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if self._stopped is None and workload.runs_code:
-            # Only user functions pay for what it takes to load it.
+            # Only jobs with user functions pay for loading this.
             from serverless_bench.worker.user_function import run_function  # noqa: PLC0415
 
             return run_function(self)
@@ -105,7 +105,7 @@ class InvocationRunner:
             with ExitStack() as stack:
                 stack.enter_context(seldom_collected())
                 if invocation.load.threads > 1 or invocation.transfer.connections > 1:
-                    # They share the interpreter's lock.
+                    # These threads share the interpreter's lock.
                     self.probe = stack.enter_context(LockProbe())
                     if self.board is not None:
                         self.board.probe = self.probe
@@ -114,7 +114,7 @@ class InvocationRunner:
         return self._stopped
 
     def begin(self) -> None:
-        """Wait at the start barrier, if there is one; the measurement begins now."""
+        """Wait at the start barrier, if any, and start the measurement."""
         invocation = self.invocation
         if invocation.gate_poll_s is not None:
             self.barrier = pass_barrier(invocation, self.client(), self._rng(0))
@@ -127,7 +127,7 @@ class InvocationRunner:
 
     @property
     def is_over(self) -> bool:
-        """Whether the duration is over, or the driver has ended it; never, if there is none."""
+        """Whether the duration is over or cut short by the driver; False without a duration."""
         if self._end_ns is None:
             return False
         now_ns = monotonic_ns()
@@ -138,15 +138,16 @@ class InvocationRunner:
         return now_ns >= self._end_ns
 
     def overdue(self) -> tuple[Overdue, ...]:
-        """Return what was due and never begun; once, when all threads are through."""
+        """Return the operations that were due and never started; call it after all threads."""
         if self._schedule is None:
             return ()
         rows = self._schedule.untaken(self._stopped_ns, min(self._freed_ns, default=None))
         if rows and self._end_ns is None:
-            # The schedule would have ended with the operations, and so many are left.
+            # Without a duration the schedule ends with the operations: count only those that
+            # remain.
             due = sum(row.count for row in rows)
-            left = chain.from_iterable(rounds.left() for rounds in self._rounds)
-            rows = at_most(rows, sum(1 for _ in islice(left, due)))
+            remaining = chain.from_iterable(rounds.left() for rounds in self._rounds)
+            rows = at_most(rows, sum(1 for _ in islice(remaining, due)))
         origin_ns = self.clock.origin_ns
         return tuple(
             Overdue(
@@ -159,18 +160,18 @@ class InvocationRunner:
         )
 
     def client(self) -> Client:
-        """Return the client of the job; the first call opens its library."""
+        """Return the client of the job; the first call opens it."""
         if self._client is None:
             target, transfer = self.invocation.target, self.invocation.transfer
             self._client = _clients.open(open_client, target, transfer)
         return self._client
 
     def measured_cpu_ns(self) -> int:
-        """Return the processor time used since the measurement began."""
+        """Return the processor time used since the measurement started."""
         return 0 if self._used_before_ns is None else cpu_ns() - self._used_before_ns
 
     def results(self) -> list[MeasuredOperation]:
-        """Return what was measured, in order of start."""
+        """Return the measurements in order of start."""
         if self.invocation.load.threads > 1:
             self.measured.sort(key=lambda done: done.start_ns)
         return self.measured
@@ -185,7 +186,7 @@ class InvocationRunner:
         keep_data: bool = False,
         list_after: str = "",
     ) -> tuple[MeasuredOperation, OperationResult]:
-        """Perform one operation, keep what was measured, and return it with the result.
+        """Perform an operation, keep the measurement, and return it with the result.
 
         Parameters
         ----------
@@ -221,10 +222,10 @@ class InvocationRunner:
             self._stop(_DEADLINE)
         return done, result
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, reason: str) -> None:
         if self._stopped is None:
             self._stopped_ns = min(monotonic_ns(), self.deadline_ns)
-            self._stopped = why
+            self._stopped = reason
 
     def _in_threads(self, do: Callable[[int], None]) -> None:
         threads = self.invocation.load.threads
@@ -238,13 +239,13 @@ class InvocationRunner:
                 if threads == 1:
                     do(0)
                     return
-                # Threads make their connections; the library is opened once, here.
+                # Open the client here, once; each thread makes its connections.
                 self.client()
                 futures = [pool.submit(counted, thread) for thread in range(threads)]
                 for future in as_completed(futures):
                     future.result()
             except BaseException:
-                # A bug, or Ctrl-C: the others would go on to their ends.
+                # A bug, or Ctrl-C: without a stop the other threads would continue.
                 self._stop(_OTHER_THREAD)
                 raise
 
@@ -258,7 +259,7 @@ class InvocationRunner:
             done, _ = self.perform(operation, rng, warmup=True)
             ok = done.error is None if workload.receives_results else None
             if done.error is not None and self._stopped is None:
-                # What follows relies on it.
+                # Later operations depend on this one.
                 self._stop(f"prepare: {operation.kind} of {operation.key} failed: {done.error}")
 
     def _warm_up(self, rounds: "Rounds", rng: random.Random) -> None:
@@ -269,10 +270,10 @@ class InvocationRunner:
                 ok = done.error is None
 
     def _measure(self, rounds: "Rounds", rng: random.Random) -> None:
-        schedule, again = self._schedule, self._end_ns is not None
+        schedule, repeats = self._schedule, self._end_ns is not None
         ok: bool | None = None
-        while self._stopped is None and not (again and self.is_over):
-            operation = rounds.next(ok, again=again)
+        while self._stopped is None and not (repeats and self.is_over):
+            operation = rounds.next(ok, again=repeats)
             if operation is None:
                 return
             intended_ns = None
@@ -282,13 +283,13 @@ class InvocationRunner:
                     return
             done, _ = self.perform(operation, rng, intended_ns=intended_ns)
             ok = done.error is None
-            if not ok and again and schedule is None:
-                # Against a store that refuses at once the loop would only measure itself.
+            if not ok and repeats and schedule is None:
+                # Without a pause, a store that fails at once would be flooded with requests.
                 sleep(_AFTER_FAILURE_S)
         self._freed_ns.append(monotonic_ns())
 
     def _close(self, workload: Workload, rng: random.Random) -> None:
-        """Do what comes last, and counts as little as what comes first."""
+        """Do the workload's final operations, which reports leave out like the preparations."""
         measured = tuple(self.measured)
         stream = workload.closing(self.invocation, (done.row for done in measured))
         while self._stopped is None and (operation := next_operation(stream, None)) is not None:
@@ -296,11 +297,11 @@ class InvocationRunner:
 
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; return whether it came before the function gave up."""
-        while (left_ns := min(instant_ns, self.deadline_ns) - monotonic_ns()) > 0:
-            if left_ns > _LOOK_NS and self.board is not None:
+        while (remaining_ns := min(instant_ns, self.deadline_ns) - monotonic_ns()) > 0:
+            if remaining_ns > _LOOK_NS and self.board is not None:
                 self.board.count(self.clock.now_ns())
-            sleep(min(left_ns, _LOOK_NS) / NS_PER_S)
-            if left_ns > _LOOK_NS and self.is_over:
+            sleep(min(remaining_ns, _LOOK_NS) / NS_PER_S)
+            if remaining_ns > _LOOK_NS and self.is_over:
                 return False
         if instant_ns > self.deadline_ns:
             self._stop(_DEADLINE)
@@ -309,7 +310,7 @@ class InvocationRunner:
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Have the garbage collector look seldom: rows are many and stay, and hold no circles."""
+    """Collect garbage rarely: rows are many, live long, and form no cycles."""
     before = gc.get_threshold()
     gc.set_threshold(*_SELDOM)
     try:
@@ -319,12 +320,12 @@ def seldom_collected() -> Iterator[None]:
 
 
 class Rounds:
-    """The operations of one thread, round after round.
+    """The operations of a thread, round by round.
 
     Parameters
     ----------
     workload, invocation, thread
-        Decide the operations.
+        Determine the operations.
     """
 
     def __init__(self, workload: Workload, invocation: InvocationSpec, thread: int) -> None:
@@ -333,14 +334,14 @@ class Rounds:
         self._stream: Stream | None = None
 
     def next(self, ok: bool | None, *, again: bool = False) -> OperationSpec | None:  # noqa: FBT001
-        """Return the next operation of a round; None at its end, and then of the next round.
+        """Return the next operation of the round; None at its end, then continue with the next.
 
         Parameters
         ----------
         ok
-            Whether the last one succeeded; None for the first of a round.
+            Whether the previous operation succeeded; None for the first of a round.
         again
-            Whether to go on with the next round at once, unless it is empty.
+            Whether to continue with the next round at once, unless it is empty.
         """
         operation, stream = None, self._stream
         if stream is not None:
@@ -353,6 +354,9 @@ class Rounds:
         return operation
 
     def left(self) -> Iterator[OperationSpec]:
-        """Yield what is left of the round that has begun."""
-        while self._stream is not None and (each := next_operation(self._stream, None)) is not None:
-            yield each
+        """Yield the remaining operations of the current round."""
+        while (
+            self._stream is not None
+            and (operation := next_operation(self._stream, None)) is not None
+        ):
+            yield operation

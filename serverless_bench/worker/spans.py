@@ -1,4 +1,4 @@
-"""Measured stretches of a user function."""
+"""Measured blocks of a user function."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,13 @@ from serverless_bench.worker.operation import MeasuredOperation
 
 
 class Span:
-    """A stretch of the function, as one operation in the records.
+    """A measured block of the function, recorded as one operation.
 
     Attributes
     ----------
     bytes
-        What moved in it, as far as the function knows. What is verified of it counts in
-        any case.
+        Bytes transferred in the block, as reported by the function. At least the verified bytes are
+        counted.
     """
 
     def __init__(self, name: str, size: int) -> None:
@@ -31,7 +31,7 @@ class Span:
         self.start_ns = monotonic_ns()
         self.end_ns: int | None = None
         self.read: set[str] = set()
-        """Keys that the context read in it: their bytes count as operations of their own."""
+        """Keys read through the context inside the block: these reads are separate operations."""
         self.payload_ns = 0
         self.verified_bytes = 0
         self.bad_bytes = 0
@@ -39,7 +39,7 @@ class Span:
         self.bad_ranges: list[BadRange] = []
 
     def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - see FunctionContext
-        """Compare what the block has read, as ``FunctionContext.verify`` does."""
+        """Compare bytes read by the block, as ``FunctionContext.verify`` does."""
         view = memoryview(data).cast("B")
         sink = RangeSink(
             content_of(key), size=None, offset=int(offset), length=len(view), verify=Verify.FULL
@@ -56,9 +56,9 @@ class Span:
         return sink.bad.bytes
 
     def measured(self, origin_ns: int, *, warmup: bool) -> MeasuredOperation:
-        """Return the records; ``origin_ns`` is when the monotonic clock began."""
+        """Return the records; ``origin_ns`` is the start of the monotonic clock."""
         end_ns = self.start_ns if self.end_ns is None else self.end_ns
-        # NumPy's integers are none to JSON.
+        # JSON does not accept NumPy integers.
         moved = max(int(self.bytes), self.verified_bytes + self.bad_bytes)
         operation: OperationRow = (
             OperationKind.CALL,

@@ -1,4 +1,4 @@
-"""Move one object, or a range of it: whole or in parts, over one connection or several."""
+"""Move an object or a range of it, in one piece or in parts, over one or more connections."""
 
 from collections import deque
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 
 _NO_SUCH_RANGE: Final = 416
-"""The status of a range that begins after the object's end."""
+"""Status of a request for a range after the object's end."""
 
 
 @dataclass(slots=True)
 class RangeSource:
-    """A range of a keystream as the body of one request."""
+    """A range of a keystream as the body of a request."""
 
     _keystream: ReadableAt
     _offset: int
@@ -42,19 +42,19 @@ class RangeSource:
 
 
 def put_object(context: OperationContext) -> OperationResult:
-    """Write one object.
+    """Write an object.
 
     Raises
     ------
     OperationError
-        If it could not be written; an upload in parts was given up then.
+        If it could not be written; a multipart upload is aborted in that case.
     """
     operation, transfer, retrier = context.spec, context.transfer, context.retrier
     client, key, size = retrier.client, operation.key, operation.size
     if size is None:
         raise ValueError(f"cannot write {key!r} without a size")
     keystream = content_of(key, operation.generation)
-    # A library that cuts uploads itself is given whole objects.
+    # A library that splits uploads itself gets complete objects.
     parts = "multipart" in client.info.operations
     part_bytes = transfer.part_length(operation.kind, size) if parts else None
     if part_bytes is None:
@@ -75,8 +75,8 @@ def put_object(context: OperationContext) -> OperationResult:
         in_parallel(upload, count, transfer.connections)
         retrier.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
     except OperationError:
-        # If that fails, too, the attempt is on record; this error is the one to report, and
-        # `sbench clean` looks for uploads that are still open.
+        # If that fails too, the attempt is recorded; this error is the one to report, and `sbench
+        # clean` looks for uploads that are still open.
         with suppress(OperationError):
             retrier.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
         raise
@@ -84,12 +84,12 @@ def put_object(context: OperationContext) -> OperationResult:
 
 
 def get_object(context: OperationContext) -> OperationResult:
-    """Read one object, or the range of it that the operation asks for, and compare it.
+    """Read an object, or the range of it that the operation requests, and compare it.
 
     Raises
     ------
     Corrupt
-        If other bytes, or more, or fewer, came than were written.
+        If the bytes differ from those written, or their number does.
     OperationError
         If it could not be read.
     """
@@ -99,7 +99,7 @@ def get_object(context: OperationContext) -> OperationResult:
     if size is not None:
         keystream = content_of(spec.content or key, spec.generation)
     else:
-        # sbench did not write it; a head may have told its size.
+        # sbench did not write it; an earlier head may have stored its size.
         size = context.invocation.sizes.get(key)
     length = size if step is None else step
     if length and "range" in retrier.client.info.operations:
@@ -123,7 +123,7 @@ def get_object(context: OperationContext) -> OperationResult:
 
 
 def _take(context: OperationContext, sink: RangeSink) -> None:
-    """Take what an answer was like; of this one nothing comes any more."""
+    """Add a finished sink's counts to the context; it receives no further bytes."""
     sink.finish()
     context.payload_ns += sink.payload_ns
     context.verified_bytes += sink.verified_bytes
@@ -133,9 +133,10 @@ def _take(context: OperationContext, sink: RangeSink) -> None:
 
 @dataclass(slots=True)
 class _KeepingSink:
-    """Passes the body of a response, which begins at ``begin`` of ``kept``, to two sinks.
+    """Passes the body of a response, which starts at ``begin`` of ``kept``, to two sinks.
 
-    What goes beyond ``length``, if that is known, is wrong, and is not kept: it may have no end.
+    Bytes beyond ``length``, if that is known, are wrong. They are not kept, because they may never
+    end.
     """
 
     sink: Sink
@@ -151,20 +152,20 @@ class _KeepingSink:
 
 
 class _Ranges:
-    """An object, or a range of it, as the ranges that are requested: numbered from 0.
+    """An object, or a range of it, as the ranges to request: numbered from 0.
 
     Parameters
     ----------
     context
-        Of the operation.
+        Context of the operation.
     sink_of
-        Returns what takes a range, by its offset in the object and its length.
+        Returns the sink of a range, by offset in the object and length.
     kept
-        Takes all bytes; None to keep none.
+        Receives all bytes; None to keep none.
     length
-        Bytes of all ranges.
+        Total length of all ranges in bytes.
     step
-        Bytes of one.
+        Length of each range in bytes.
     """
 
     def __init__(
@@ -185,10 +186,10 @@ class _Ranges:
         self._count = -(-length // step) or 1
         self._sinks: list[RangeSink | None] = [None] * self._count
         self._reported: set[int] = set()
-        """Sizes of the object that responses have reported."""
+        """Sizes of the object reported by responses."""
 
     def get(self, size: int | None) -> None:
-        """Get all; ``size`` is that of the object, if it is known."""
+        """Get all ranges; ``size`` is the object's size, if known."""
         try:
             in_parallel(self._fetch, self._count, self._context.transfer.connections)
         finally:
@@ -207,7 +208,7 @@ class _Ranges:
         except OperationError as exc:
             if exc.status != _NO_SUCH_RANGE:
                 raise
-            # The object ends before: of this range nothing came, and that is what it is.
+            # The object ends before this range: record that none of it arrived.
             sink = self._sink_of(offset, wanted)
         self._sinks[index] = sink
 
@@ -223,11 +224,11 @@ class _Ranges:
         return sink
 
     def _check_size(self, size: int | None) -> None:
-        """Note that the object is longer or shorter than it should be, as responses report.
+        """Note a size other than the expected one, as reported by responses.
 
-        The ranges that are requested end where the object should, so no sink sees a surplus,
-        nor a lack after its own range. A reader of other bytes names the range too, and
-        counts none of it: of several readers of one object, the one that reads its end does.
+        The requested ranges end at the expected end of the object, so no sink sees extra bytes, or
+        bytes missing beyond its range. A reader of other ranges also reports the extra range but
+        counts none of it: of several readers of an object, only the reader of its end does.
         """
         length, bad = self._length, self._context.bad
         other = next((reported for reported in sorted(self._reported) if reported != size), None)
@@ -241,12 +242,12 @@ class _Ranges:
 
 
 def _check_range(meter: Meter, offset: int, length: int) -> None:
-    """Refuse a response that holds other bytes than were requested.
+    """Reject a response that holds other bytes than requested.
 
     Raises
     ------
     BadResponse
-        If it does. Fewer are no others: the object may end there.
+        If the range differs. Fewer bytes are accepted: the object may end there.
     """
     if meter.content_range is None:
         return
@@ -258,18 +259,18 @@ def _check_range(meter: Meter, offset: int, length: int) -> None:
 
 
 def in_parallel(do: Callable[[int], None], count: int, connections: int) -> None:
-    """Call ``do`` for every index below ``count``, several at once.
+    """Call ``do`` for all indexes below ``count``, several at a time.
 
     Raises
     ------
     OperationError
-        The first one that any call raised; calls not yet begun are left out.
+        The first error that a call raised; calls not yet started are skipped.
     """
     if count == 1 or connections == 1:
         for index in range(count):
             do(index)
         return
-    # Threads take turns: a step of a range is atomic.
+    # Threads share the iterator: advancing a range iterator is atomic.
     waiting = iter(range(count))
 
     def run_calls() -> None:
@@ -278,7 +279,7 @@ def in_parallel(do: Callable[[int], None], count: int, connections: int) -> None
                 try:
                     do(index)
                 except BaseException:
-                    # Nobody begins another one.
+                    # Skip the remaining calls.
                     deque(waiting, maxlen=0)
                     raise
 

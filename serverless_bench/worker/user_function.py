@@ -1,8 +1,8 @@
 """Run a user function: the worker's side.
 
-It arrives inside the invocation, as cloudpickle made it, and to load it is to run code. A
-worker does that only with permission: executors that fork or start their workers give it,
-a deployed function has it if it was deployed with ``AllowCode``.
+It arrives inside the invocation, pickled by cloudpickle, and loading it runs code. A worker does
+that only with permission: executors that fork or start their workers grant it, and a deployed
+function has it if deployed with ``AllowCode``.
 """
 
 import os
@@ -25,31 +25,31 @@ from serverless_bench.worker.runner import InvocationRunner
 ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 """Environment variable; ``1`` lets a worker run code that comes with an invocation."""
 PYTHON: Final = f"{sys.implementation.name}-{sys.version_info[0]}.{sys.version_info[1]}"
-"""What made, or is to run, bytecode; it stands before the code, with a colon."""
+"""Python version that made or has to run bytecode; it precedes the code, with a colon."""
 _MAX_TEXT: Final = 200
 
 
 class _RefusedError(Exception):
-    """Why a worker does not run the code."""
+    """A worker does not run the code; the message has the reason."""
 
 
 def allowed_here() -> AbstractContextManager[None]:
-    """Let this process run code for the length of a block."""
+    """Let this process run code for the duration of a block."""
     return environment({ALLOW_CODE: "1"})
 
 
 def run_function(runner: InvocationRunner) -> str | None:
     """Call the function of an invocation, and return why it ended early, if it did.
 
-    It is called once, or again and again for the job's duration; calls of the warm-up
-    come before, and the start barrier, if there is one, between the two.
+    It is called once, or repeatedly for the job's duration; warm-up calls come first, then the
+    start barrier, if any.
     """
     invocation = runner.invocation
     try:
         function = unpack(invocation.load.code)
     except _RefusedError as exc:
         return f"refused: {exc}"
-    except Exception as exc:  # noqa: BLE001 - what loading raises is the user's, too
+    except Exception as exc:  # noqa: BLE001 - user code may raise anything
         return explain(exc)
     for turn in count():
         warmup = turn < invocation.warm_up
@@ -68,52 +68,52 @@ def run_function(runner: InvocationRunner) -> str | None:
 
 
 def unpack(code: str | None) -> Callable[[FunctionContext], object]:
-    """Return the function that ``driver.pickling.pack`` made ``code`` from.
+    """Return the function that ``driver.pickling.pack`` converted to ``code``.
 
     Raises
     ------
     _RefusedError
-        If this worker does not run code, or not such code.
+        If this worker does not run code, or not this code.
     """
     if not code:
-        raise _RefusedError("the invocation brings no function")
+        raise _RefusedError("the invocation has no function")
     if os.environ.get(ALLOW_CODE) != "1":
         raise _RefusedError(
-            "this worker runs no code that comes with an invocation; deploy it with AllowCode=true,"
+            "this worker does not run code from invocations; deploy it with AllowCode=true,"
             " or start it with --allow-code"
         )
     python, _, text = code.partition(":")
     if python != PYTHON:
-        raise _RefusedError(f"the function was made by {python}, this worker has {PYTHON}")
+        raise _RefusedError(f"the function was pickled by {python}, but this worker has {PYTHON}")
     try:
-        # By name: nothing that the body imports may bring it in.
+        # Import by name: imports of this module must not load it.
         cloudpickle: Any = import_module("cloudpickle")
     except ModuleNotFoundError:
         raise _RefusedError("this worker has no cloudpickle") from None
-    # A pickle runs code, and that is what the user wants: it comes from the driver that made
-    # it, with the invocation, and is kept in no file.
+    # Unpickling runs code, which is intended here: it comes from the driver that made it, with the
+    # invocation, and is never stored in a file.
     function: Callable[[FunctionContext], object] = cloudpickle.loads(b64decode(text))
     return function
 
 
 def explain(exc: BaseException) -> str:
-    """Return one line about what the user's function raised, and where."""
+    """Return one line about the exception raised by the user's function, with its location."""
     if isinstance(exc, DeadlineExceeded):
-        return "deadline: stopped before the function was through"
+        return "deadline: stopped before the function had finished"
     text = " ".join(plain(f"{type(exc).__name__}: {exc}").split())
     if len(text) > _MAX_TEXT:
         text = text[: _MAX_TEXT - 3] + "..."
-    where = _place(exc)
-    return f"function: {text}" + (f" ({where})" if where else "")
+    place = _place(exc)
+    return f"function: {text}" + (f" ({place})" if place else "")
 
 
 def _place(exc: BaseException) -> str:
-    """Return the innermost line of the user's: the last frame that has our caller's file."""
+    """Return the innermost line of user code: the last frame in the first file after this one."""
     frames = traceback.extract_tb(exc.__traceback__)
-    ours = next((n for n, f in enumerate(frames) if f.filename != __file__), None)
-    if ours is None:
+    user_index = next((n for n, f in enumerate(frames) if f.filename != __file__), None)
+    if user_index is None:
         return ""
-    users = [frame for frame in frames if frame.filename == frames[ours].filename]
+    users = [frame for frame in frames if frame.filename == frames[user_index].filename]
     file, line = PurePath(users[-1].filename), users[-1].lineno
-    # A cell of a notebook has a number for a name, which its user never sees.
+    # A notebook cell has a number as its file name, which its user never sees.
     return f"line {line} of its cell" if "ipykernel_" in file.parent.name else f"{file.name}:{line}"

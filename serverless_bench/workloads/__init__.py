@@ -1,1 +1,1 @@
-"""Every workload a file, or a folder; the table of them is in ``job.workload``."""
+"""Workloads, each in a file or folder; the table of them is in ``job.workload``."""

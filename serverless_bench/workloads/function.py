@@ -1,4 +1,4 @@
-"""A user function decides what is done; ``worker.user_function`` calls it."""
+"""The workload of a user function, which ``worker.user_function`` calls."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OwnFunction(Workload):
-    """Its operations are not known before, as the body calls the function; its objects are."""
+    """The function determines the operations at run time; only its objects are known before."""
 
     settings = (*NEW_OBJECTS, "key_file", "code")
     load = (*CONTENT, "code")
@@ -21,11 +21,11 @@ class OwnFunction(Workload):
     runs_code = True
     hue = "pink"
     not_again = (
-        "a run directory has no code: to launch what is missing, give resume_job the function"
+        "a run directory has no code: pass the function to resume_job to launch what is missing"
     )
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
-        """Yield the keys of the objects that ``FunctionContext.new_key`` gives."""
+        """Yield the keys of the objects that ``FunctionContext.new_key`` returns."""
         if invocation.size is None and invocation.load.sizes is None:
             return
         for number in range(invocation.objects):

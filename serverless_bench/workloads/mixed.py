@@ -1,9 +1,9 @@
-"""Operations of several kinds by weight, on objects that come and go.
+"""Operations of several kinds by weight, on objects that are created and deleted.
 
-Every thread has objects of its own: those that it prepares, as many places for new ones,
-and, if the mix copies, a place for the copy of each of these. So keys are known before,
-however long the run takes, and each read knows which bytes must be there: an object that
-is overwritten goes on to its next generation, and a copy holds the bytes of its source.
+Threads do not share objects. Each thread has the objects that it prepares, the same number of
+places for new objects, and, if the mix has copies, a place for the copy of each of these. The keys
+are therefore known in advance, however long the run takes, and each read knows the expected bytes:
+an overwrite increments the object's generation, and a copy holds the bytes of its source.
 """
 
 import random
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
 
 AT_ONCE: Final = 10
-"""Objects that one deletion of many takes."""
+"""Objects per deletion of many."""
 _GENERATIONS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """A place for an object, and which bytes are or come there."""
+    """A place for an object, and the bytes that it holds or will hold."""
 
     number: int
     key: str
     size: int
     generation: int = 0
     content: str | None = None
-    """Key of the object that it is a copy of."""
+    """Key of the original, if it is a copy."""
 
     def operation(self, kind: OperationKind) -> OperationSpec:
         return OperationSpec(
@@ -67,15 +67,15 @@ class Mixed(Workload):
         return {OperationKind(name): weight for name, weight in load.mix}
 
     def without_end(self, load: Load) -> str:  # noqa: ARG002
-        """Return that a mix has none."""
+        """Return the phrase for a mix, which never ends by itself."""
         return "a mix"
 
     def check(self, job: "JobSpec") -> None:
-        """Refuse more threads than objects: each thread has objects of its own."""
+        """Check that there are at least as many objects as threads, which do not share them."""
         if job.load.threads > job.objects:
             raise UsageError(
-                f"`threads` {job.load.threads} need as many objects, there are {job.objects}",
-                hint="each thread has objects of its own: raise `objects`",
+                f"`threads` {job.load.threads} need as many objects, but there are {job.objects}",
+                hint="threads do not share objects: raise `objects`",
                 field="threads",
             )
 
@@ -89,20 +89,20 @@ class Mixed(Workload):
                 yield _copy_place(invocation, place).key
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
-        """Yield the puts of the objects that are there from the start."""
+        """Yield the puts of the initial objects."""
         for number in _mine(invocation, thread):
             yield _place(invocation, number).operation(OperationKind.PUT)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield one round: as many operations as ``operations`` says, else one for each object."""
+        """Yield one round: ``operations`` operations if set, else one for each object."""
         yield from next(self.rounds(invocation, thread))
 
     def rounds(self, invocation: "InvocationSpec", thread: int) -> Iterator[Stream]:
-        """Yield rounds that go on with the objects that the ones before have left."""
+        """Yield rounds; each continues with the objects left by the round before."""
         pool, load = _ThreadObjects(invocation, thread), invocation.load
-        mine = range(thread, load.operations or invocation.objects, load.threads)
+        turns = range(thread, load.operations or invocation.objects, load.threads)
         while True:
-            yield pool.turns(len(mine))
+            yield pool.turns(len(turns))
 
 
 class _ThreadObjects:
@@ -111,28 +111,28 @@ class _ThreadObjects:
     Parameters
     ----------
     invocation, thread
-        Decide which objects.
+        Determine the objects.
     """
 
     def __init__(self, invocation: "InvocationSpec", thread: int) -> None:
         self._invocation = invocation
         self._rng = random.Random(f"{invocation.seed}/{thread}")  # noqa: S311 - no secret
-        mine = _mine(invocation, thread)
-        self._live = [_place(invocation, number) for number in mine]
-        self._free = [_place(invocation, invocation.objects + number) for number in mine]
+        numbers = _mine(invocation, thread)
+        self._live = [_place(invocation, number) for number in numbers]
+        self._free = [_place(invocation, invocation.objects + number) for number in numbers]
         mix = [(OperationKind(name), weight) for name, weight in invocation.load.mix]
         self._kinds = [kind for kind, _ in mix]
         self._weights = [weight for _, weight in mix]
 
     def turns(self, number: int) -> Stream:
-        """Yield so many operations and note the result of each."""
+        """Yield ``number`` operations, and note the result of each."""
         for _ in range(number):
             yield from self._turn()
 
     def _turn(self) -> Stream:
         (kind,) = self._rng.choices(self._kinds, self._weights)
         if not self._live and kind is not OperationKind.LIST:
-            # All are deleted: something has to be there first.
+            # All objects are deleted, so put one first.
             kind = OperationKind.PUT
         match kind:
             case OperationKind.PUT:
@@ -150,45 +150,47 @@ class _ThreadObjects:
                 yield self._rng.choice(self._live).operation(kind)
 
     def _take(self) -> _Object:
-        """Return one of the objects that are there, no longer among them."""
+        """Return a random live object, and remove it from the list."""
         at = self._rng.randrange(len(self._live))
         self._live[at], self._live[-1] = self._live[-1], self._live[at]
         return self._live.pop()
 
     def _overwritten(self) -> _Object:
-        """Return one of the objects that are no copies, with its next bytes."""
-        # There is one: where there is no free place, none of them was deleted.
-        chosen = self._rng.choice([each for each in self._live if each.content is None])
+        """Return a random live object that is not a copy, in its next generation."""
+        # There is at least one: without a free place, none of them was deleted.
+        chosen = self._rng.choice(
+            [candidate for candidate in self._live if candidate.content is None]
+        )
         self._live.remove(chosen)
         return chosen.next()
 
     def _put(self) -> Stream:
-        made = self._free.pop() if self._free else self._overwritten()
-        ok = yield made.operation(OperationKind.PUT)
-        # After one that failed it is unknown which bytes are there.
+        target = self._free.pop() if self._free else self._overwritten()
+        ok = yield target.operation(OperationKind.PUT)
+        # After a failed put, it is unknown which bytes the store holds.
         if ok:
-            self._live.append(made)
+            self._live.append(target)
         else:
-            self._free.append(made.next())
+            self._free.append(target.next())
 
     def _delete(self, kind: OperationKind) -> Stream:
         many = kind is OperationKind.DELETE_MANY
-        gone = [self._take() for _ in range(min(AT_ONCE if many else 1, len(self._live)))]
-        operation = gone[0].operation(kind)
+        deleted = [self._take() for _ in range(min(AT_ONCE if many else 1, len(self._live)))]
+        operation = deleted[0].operation(kind)
         if many:
-            operation = replace(operation, keys=tuple(each.key for each in gone))
+            operation = replace(operation, keys=tuple(item.key for item in deleted))
         yield operation
-        # Copies have a place of their own, which the next copy of their source finds.
-        self._free += [each.next() for each in gone if each.content is None]
+        # The place of a copy is derived from its source, so it is not freed.
+        self._free += [item.next() for item in deleted if item.content is None]
 
     def _copy(self) -> Stream:
-        sources = [each for each in self._live if each.content is None]
+        sources = [candidate for candidate in self._live if candidate.content is None]
         if not sources:
             yield from self._put()
             return
         source = self._rng.choice(sources)
         copy = _copy_place(self._invocation, source)
-        self._live = [each for each in self._live if each.key != copy.key]
+        self._live = [candidate for candidate in self._live if candidate.key != copy.key]
         ok = yield replace(copy.operation(OperationKind.COPY), keys=(source.key,))
         if ok:
             self._live.append(copy)
@@ -206,15 +208,15 @@ def _mine(invocation: "InvocationSpec", thread: int) -> range:
 
 
 def _place(invocation: "InvocationSpec", number: int) -> _Object:
-    made = planned_object(invocation, number)
-    return _Object(number, made.key, made.size)
+    planned = planned_object(invocation, number)
+    return _Object(number, planned.key, planned.size)
 
 
 def _copy_place(invocation: "InvocationSpec", source: _Object) -> _Object:
-    """Return the place of an object's copy: a key declares its size, so it has just one."""
+    """Return the place of an object's copy: the key declares the size, so each has just one."""
     number = 2 * invocation.objects + source.number
-    made = planned_object(invocation, number, size=source.size)
-    return _Object(number, made.key, made.size, source.generation, source.key)
+    planned = planned_object(invocation, number, size=source.size)
+    return _Object(number, planned.key, planned.size, source.generation, source.key)
 
 
 WORKLOAD = Mixed()

@@ -1,4 +1,4 @@
-"""Nothing: what remains is what the fan-out itself costs."""
+"""A workload without operations, to measure the cost of the fan-out itself."""
 
 from serverless_bench.job.workload import Workload
 

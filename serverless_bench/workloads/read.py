@@ -1,4 +1,4 @@
-"""Read existing objects and compare every byte with what was written."""
+"""Read existing objects and compare each byte with the bytes written."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Read(Workload):
-    """One get for each key of the invocation, the whole list ``read_times`` times.
+    """One get for each key of the invocation, the full list ``read_times`` times.
 
-    With ``load.split`` each key is shared by that many functions: each reads its range,
-    which ``read_assignment`` decides.
+    With ``load.split``, that many functions share each key: each reads the range given by
+    ``read_assignment``.
     """
 
     settings = (*PACED, "key", "key_file", "read_times", "split")
@@ -31,15 +31,15 @@ class Read(Workload):
     verifies = True
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
-        """Return gets, of ranges if functions share objects."""
+        """Return gets, or range gets if functions share objects."""
         return {OperationKind.GET if load.split is None else OperationKind.GET_RANGE: 1.0}
 
     def reads(self, load: Load) -> bool:  # noqa: ARG002
-        """Tell that it does."""
+        """Return True."""
         return True
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
-        """Yield a head for each key, where sizes are to be known before."""
+        """Yield a head for each key, if sizes have to be known in advance."""
         if invocation.transfer.stat is Stat.BEFORE:
             keys = tuple(dict.fromkeys(invocation.keys))
             for key in keys[thread :: invocation.load.threads]:
@@ -47,7 +47,7 @@ class Read(Workload):
                 yield OperationSpec(kind=OperationKind.HEAD, key=key, size=size)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield the gets; an object that sbench did not write has no known size."""
+        """Yield the gets; the size of an object that sbench did not write is unknown."""
         keys, split = invocation.keys, invocation.load.split
         for index in range(thread, len(keys) * invocation.read_times, invocation.load.threads):
             key = keys[index % len(keys)]

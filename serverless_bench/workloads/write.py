@@ -28,10 +28,10 @@ class Write(Workload):
         return {OperationKind.PUT: 1.0}
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield the puts; their keys depend on run, index and launch alone."""
+        """Yield the puts; their keys depend only on run, index and launch."""
         for number in range(thread, invocation.objects, invocation.load.threads):
-            made = planned_object(invocation, number)
-            yield OperationSpec(kind=OperationKind.PUT, key=made.key, size=made.size)
+            planned = planned_object(invocation, number)
+            yield OperationSpec(kind=OperationKind.PUT, key=planned.key, size=planned.size)
 
 
 WORKLOAD = Write()

@@ -1,1 +1,1 @@
-"""Arrays, through a library that writes, appends to and reads them."""
+"""Arrays: written, appended to and read with an array library."""

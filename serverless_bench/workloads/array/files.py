@@ -1,4 +1,4 @@
-"""Arrays in files: which ones a run has made, and how they go."""
+"""Arrays in files: finding and removing those of a run."""
 
 import shutil
 from collections.abc import Iterator
@@ -13,32 +13,33 @@ from serverless_bench.workloads.array.workload import new_arrays
 
 
 def remove_arrays(run: Run) -> int:
-    """Remove the directories of a run's arrays, as far as they are on this machine.
+    """Remove the directories of a run's arrays from this machine.
 
-    Only those whose names derive from the run, and only if Zarr's metadata is in them.
+    Only directories with names derived from the run are removed, and only if they contain Zarr
+    metadata.
 
     Returns
     -------
     int
-        How many there were.
+        Number of directories removed.
 
     Raises
     ------
     ArchiveError
-        If one cannot be removed.
+        If a directory cannot be removed.
     """
     planned = _planned(run)
-    found = [path for path in planned if any((path / name).is_file() for name in METADATA)]
-    for folder in found:
+    folders = [path for path in planned if any((path / name).is_file() for name in METADATA)]
+    for folder in folders:
         try:
             shutil.rmtree(folder)
         except OSError as exc:
             raise ArchiveError(f"cannot remove {folder}: {exc.strerror}") from exc
-    return len(found)
+    return len(folders)
 
 
 def _planned(run: Run) -> Iterator[Path]:
-    """Yield the directory of every array that any launch of the run may have made."""
+    """Yield the directories of all arrays that any launch of the run may have created."""
     array = run.job.load.array
     if array is None:
         return

@@ -1,7 +1,7 @@
-"""Perform one operation on an array and compare what comes back.
+"""Perform one operation on an array and compare the result.
 
-What has to be there before, the library and the array in memory, is made by
-``prepare``, before the operation's first clock read; the comparison is after its last.
+The library and the array in memory are created by ``prepare``, before the operation's first clock
+read; the comparison comes after its last.
 """
 
 from collections.abc import Callable
@@ -41,12 +41,12 @@ _appending: list[tuple[ArrayLibrary, str]] = []
 class ArrayPerformer(Performer):
     """Writes, appends to and reads arrays, in one thread.
 
-    Nothing is retried here: libraries do so by themselves, as often as the transfer says.
+    It does not retry: libraries retry by themselves, as often as the transfer specifies.
 
     Parameters
     ----------
     array, target
-        What, and where.
+        The array, and where it is stored.
     """
 
     def __init__(self, array: ArraySpec, target: Target) -> None:
@@ -54,10 +54,10 @@ class ArrayPerformer(Performer):
         self._target = target
         self._is_ready = False
         self._data: object = None
-        """What is to be written, or what was read, in memory."""
+        """Data in memory, to write or after a read."""
 
     def prepare(self, context: OperationContext) -> None:
-        """Make the library and the array; what goes wrong here goes wrong in ``perform`` again."""
+        """Create the library and the array; after an error, ``perform`` repeats this."""
         self._is_ready = False
         with suppress(Exception):
             self._make_ready(context)
@@ -87,7 +87,7 @@ class ArrayPerformer(Performer):
         return DONE
 
     def compare(self, context: OperationContext) -> None:
-        """Compare what was read, byte by byte, and let the array go.
+        """Compare the data read, byte by byte, and release the array.
 
         Raises
         ------
@@ -115,14 +115,14 @@ class ArrayPerformer(Performer):
         self._where = place(array, operation.key)
         self._shape = shape_at(array, operation.key)
         if operation.kind is OperationKind.APPEND_ARRAY:
-            # An append adds one array to those that the key says.
+            # An append writes one array of those that the key declares.
             self._shape = array.shape
         self._size = prod(self._shape) * ITEM_BYTES[array.dtype]
         self._library = _libraries.open(open_array_library, array, self._target, context.transfer)
         self._data = None
         give_memory_back()
         if operation.kind is not OperationKind.READ_ARRAY:
-            # The user's own array, before he calls anything.
+            # This is the array that a user's program would already hold.
             keystream = Keystream(operation.key, operation.generation)
             data = keystream.read(operation.offset, self._size)
             self._data = as_block(data, self._shape, array)
@@ -155,7 +155,7 @@ def open_array_library(array: ArraySpec, target: Target, transfer: Transfer) -> 
 
 
 def _call(do: Callable[[], object], moves: int, meter: Meter) -> object:
-    """Make one attempt; the bytes that it moves are counted at its end."""
+    """Make one attempt; its bytes are counted at the end."""
     with explained():
         result = do()
     if moves:

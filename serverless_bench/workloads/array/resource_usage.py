@@ -1,7 +1,7 @@
-"""What a library uses during one operation: memory, threads and processor time.
+"""Memory, threads and processor time used by a library during one operation.
 
-The peak of the resident set is the kernel's own (``VmHWM``), set back when the operation
-begins; where that is not allowed, and for threads, a thread looks every few milliseconds.
+The peak of the resident set comes from the kernel (``VmHWM``), reset at the start of the operation.
+If the reset is not permitted, and for the threads, a thread samples every few milliseconds.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ _STATUS: Final = Path("/proc/self/status")
 
 
 class Watch:
-    """A block of code and what the process uses in it; ``usage`` has that afterwards."""
+    """Measures the process's usage during a block of code; ``usage`` returns it afterwards."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
@@ -51,13 +51,13 @@ class Watch:
         self._peak_bytes = max(peak_bytes, self._before_bytes)
 
     def usage(self) -> Usage:
-        """Return what was used."""
-        known = self._before_bytes is not None
+        """Return the usage."""
+        is_measured = self._before_bytes is not None
         return Usage(
             operation=0,
             rss_before_bytes=self._before_bytes,
             rss_peak_bytes=self._peak_bytes,
-            threads_peak=self._threads if known else None,
+            threads_peak=self._threads if is_measured else None,
             cpu_user_s=round(self._used.ru_utime - self._cpu.ru_utime, 6),
             cpu_sys_s=round(self._used.ru_stime - self._cpu.ru_stime, 6),
         )
@@ -67,15 +67,15 @@ class Watch:
         while not over:
             over = self._over.wait(_EVERY_S)
             now = _look()
-            # Less one: this thread is ours.
+            # Exclude this sampling thread.
             self._threads = max(self._threads, now["Threads"] - 1)
             self._seen_bytes = max(self._seen_bytes, now["VmRSS"] * KIB)
 
 
 def give_memory_back() -> None:
-    """Return to the system what earlier operations have freed (glibc's ``malloc_trim``)."""
-    # What the allocator keeps would serve the next operation, whose resident set then would
-    # not grow: only the first operation of a process would show what a library needs.
+    """Return memory freed by earlier operations to the system (glibc's ``malloc_trim``)."""
+    # The next operation would reuse memory that the allocator keeps, without growing the resident
+    # set: only the first operation of a process would show the library's real needs.
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

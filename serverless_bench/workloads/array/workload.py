@@ -27,7 +27,7 @@ _REQUESTS: Final = {
 
 
 class Array(Workload):
-    """One operation for each array, or for each append to the invocation's one array."""
+    """One operation for each array, or for each append to the invocation's only array."""
 
     settings = (
         *("prefix", "key_file", "read_times", "operation", "library", "driver", "shape", "chunks"),
@@ -42,15 +42,15 @@ class Array(Workload):
     not_deployed = "the deployed function has no array library"
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
-        """Return its operation."""
+        """Return the kind of its operation."""
         return {} if load.array is None else {_kind(load.array): 1.0}
 
     def reads(self, load: Load) -> bool:
-        """Tell whether that is to read."""
+        """Return whether it reads arrays."""
         return OperationKind.READ_ARRAY in self.kinds(load)
 
     def pieces(self, load: Load) -> tuple[int, int] | None:
-        """Return the chunks, or shards, of an array and its bytes."""
+        """Return the number of chunks, or shards, of an array and its size in bytes."""
         array = load.array
         if array is None:
             return None
@@ -58,29 +58,29 @@ class Array(Workload):
         return objects_of(array, _kind(array), size), size
 
     def check(self, job: "JobSpec") -> None:
-        """Refuse a store that is not spoken to by S3's protocol."""
+        """Check that the store uses S3's protocol."""
         protocol = job.target.protocol
         if protocol is not StoreProtocol.S3 and job.load.folder is None:
             raise wrong(
                 "bucket",
-                f"speaks {protocol}://, and array libraries are opened for S3 only",
-                hint="a bucket that speaks S3, or `workload` write and read",
+                f"uses {protocol}://, and array libraries are opened for S3 only",
+                hint="use a bucket with S3's protocol, or `workload` write and read",
             )
 
     def check_library(self, load: Load) -> None:
-        """Refuse what the library cannot do, or a library that is not installed."""
+        """Check that the library is installed and supports the array."""
         from serverless_bench.workloads.array.libraries.check import check_array  # noqa: PLC0415
 
         check_array(_array(load))
 
     def check_key(self, load: Load, key: str) -> None:
-        """Refuse the key of an array of another shape."""
+        """Check that the key belongs to an array of this shape."""
         shape_at(_array(load), key)
 
     def hidden_requests(
         self, load: Load, done: Iterable[tuple[OperationKind, int | None]]
     ) -> Counter[str]:
-        """Return one for each object that the library moved."""
+        """Return one request for each object that the library transferred."""
         requests = Counter[str]()
         if load.array is None or load.array.path is not None:
             return requests
@@ -96,7 +96,7 @@ class Array(Workload):
         return remove_arrays(run)
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
-        """Yield the key of every chunk and of the metadata; arrays in files have none."""
+        """Yield the keys of all chunks and of the metadata; arrays in files have none."""
         array = _array(invocation.load)
         if array.path is not None:
             return
@@ -104,13 +104,13 @@ class Array(Workload):
             yield from array_keys(array, key)
 
     def performer(self, invocation: "InvocationSpec") -> "Performer":
-        """Return what calls the library: it brings NumPy, which nothing else here needs."""
+        """Return the performer; it loads NumPy, which other workloads do not need."""
         from serverless_bench.workloads.array.operation import ArrayPerformer  # noqa: PLC0415
 
         return ArrayPerformer(_array(invocation.load), invocation.target)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield the operations, all to the first thread: a library has threads of its own."""
+        """Yield the operations, all in the first thread: a library starts its threads itself."""
         if thread:
             return
         array = _array(invocation.load)
@@ -131,7 +131,7 @@ class Array(Workload):
 
 
 def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
-    """Yield the keys of the arrays that an invocation makes: of each, all begins with it."""
+    """Yield the keys of the arrays that an invocation creates; they are prefixes of all objects."""
     array = _array(invocation.load)
     if array.operation == "read":
         return

@@ -1,9 +1,9 @@
-"""Perform conditional writes on shared keys, and note every version that was seen or written.
+"""Perform conditional writes on shared keys, and record all versions read or written.
 
-A commit goes from its first read to the acknowledgement of its write. A write that was
-refused (412, or 409 where two came at once) is a conflict: after a back-off what is there
-is read again. A write whose answer did not come, or is a 5xx, may have been performed: it
-is noted as unknown, and what is read next shows whether the commit is done.
+A commit lasts from its first read to the acknowledgement of its write. A rejected write (412, or
+409 for two simultaneous writes) is a conflict: after a back-off, the key is read a second time. A
+write without a response, or with a 5xx response, may have been performed: it is recorded as
+unknown, and the next read shows whether the commit is done.
 """
 
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ from serverless_bench.worker.operation_context import (
 )
 
 MOST_CONFLICTS: Final = 10_000
-"""Of one commit; a store that refuses this often refuses for another reason."""
+"""Most conflicts of one commit; a store that rejects more writes does so for other reasons."""
 _CAP_S: Final = 1.0
 """The longest back-off."""
 _DOUBLINGS: Final = 16
@@ -57,46 +57,46 @@ _TAKEN: Final = OperationResult(count=0)
 
 @dataclass(slots=True)
 class Contender(Performer):
-    """What the threads of one function share: one of those that write to the same keys."""
+    """State shared by the threads of one function that writes to the shared keys."""
 
     run_id: str
     name: str
-    """Index and launch of the function; its tokens begin so."""
+    """Index and launch of the function, the prefix of its tokens."""
     pattern: Pattern | None
     backoff_s: float
     heads: dict[str, int] = field(default_factory=dict)
-    """The last manifest that is known of each log."""
+    """The last known manifest of each log."""
     _numbers: "count[int]" = field(default_factory=count)
 
     def perform(self, context: OperationContext) -> OperationResult:
-        """Do what one operation on shared keys says.
+        """Perform one operation on shared keys.
 
         Raises
         ------
         OperationError
-            If it failed; its write may have been performed all the same.
+            If it failed; the write may still have been performed.
         """
         commit = _Commit(context, self)
         return _PERFORM[context.spec.kind](commit)
 
     def token(self) -> str:
-        """Return the name of a new version; threads may ask at once."""
+        """Return the token of a new version; threads may call it at the same time."""
         return f"{self.name}.{next(self._numbers)}"
 
     def saw(self, log: str, number: int) -> None:
-        """Note that a log has a manifest; a race between threads costs a read, and no more."""
+        """Note that a log has a manifest; a race between threads only causes an extra read."""
         self.heads[log] = max(self.heads.get(log, 0), number)
 
 
 class _Found(NamedTuple):
-    """What stands at a key."""
+    """The state of a key."""
 
     version: Version
     etag: str
 
 
 class _Commit:
-    """One operation: its requests, its conflicts, and what it may have written."""
+    """One operation: its requests, its conflicts, and the versions it may have written."""
 
     def __init__(self, context: OperationContext, contender: Contender) -> None:
         self.contender = contender
@@ -110,17 +110,17 @@ class _Commit:
         self._conflicts = self._failures = self._wait_ns = 0
 
     def read(self, key: str) -> _Found | None:
-        """Return what stands at a key; None if nothing does.
+        """Return the state of a key; None if the object does not exist.
 
         Raises
         ------
         OperationError
-            If it cannot be read, or no function of the run wrote it.
+            If it cannot be read, or was not written by a function of the run.
         """
         sink = MemorySink(MAX_BYTES)
 
         def get(meter: Meter) -> str:
-            # A further attempt begins anew.
+            # Discard the bytes of a failed attempt.
             sink.data.clear()
             return self._client.get_tagged(key, sink, meter)
 
@@ -136,31 +136,32 @@ class _Commit:
             self._note(key, Act.READ, foreign(data), None, Ending.DONE)
             raise Corrupt(f"{key} holds bytes that no function of this run wrote")
         self._note(key, Act.READ, version.token, version.base, Ending.DONE)
-        # It goes back into a header.
+        # The entity tag is sent back in a header.
         if not 0 < len(etag) <= _MOST_ETAG or not (etag.isascii() and etag.isprintable()):
-            raise BadResponse("the store sends no entity tag, or one that cannot be sent back")
+            raise BadResponse("the response has no entity tag, or an invalid one")
         return _Found(version, etag)
 
-    def is_mine(self, found: _Found) -> bool:
-        """Tell whether a write of this commit is there, or was what this one replaced."""
-        return not self.unknown.isdisjoint((found.version.token, found.version.base))
+    def is_mine(self, state: _Found) -> bool:
+        """Return whether the version is from this commit, or replaced a version of this commit."""
+        return not self.unknown.isdisjoint((state.version.token, state.version.base))
 
     def write(self, key: str, over: _Found | None, value: int) -> Ending:
-        """Write the next version, and return what became of it.
+        """Write the next version, and return the outcome.
 
         Parameters
         ----------
         key
-            Where.
+            Key to write.
         over
-            What it replaces; None if nothing may be there.
+            State to replace; None if the key must not exist.
         value
-            Of the version.
+            Value of the version.
 
         Raises
         ------
         OperationError
-            If the store refuses for another reason than a conflict, or does not answer too often.
+            If the store rejects it for a reason other than a conflict, or too often does not
+            respond.
         """
         version = Version(self.contender.token(), over and over.version.token, value)
         source = MemorySource(encode(self.contender.run_id, version))
@@ -199,7 +200,7 @@ class _Commit:
         self._accesses.append((key, act, version, base, *instants, ending))
 
     def back_off(self) -> None:
-        """Wait after a conflict; the longer, the more there were, with full jitter.
+        """Wait after a conflict, with full jitter; the limit grows with the number of conflicts.
 
         Raises
         ------
@@ -219,7 +220,7 @@ class _Commit:
 
 
 def _ending_of(failure: OperationError) -> Ending:
-    """Return what became of a write that failed."""
+    """Return the outcome of a failed write."""
     status = failure.status
     if status in _REFUSALS:
         return _REFUSALS[status]
@@ -229,10 +230,10 @@ def _ending_of(failure: OperationError) -> Ending:
 
 def _increment(commit: _Commit) -> OperationResult:
     while True:
-        found = commit.read(commit.key)
-        if found is not None and commit.is_mine(found):
+        state = commit.read(commit.key)
+        if state is not None and commit.is_mine(state):
             return DONE
-        ending = commit.write(commit.key, found, 1 if found is None else found.version.value + 1)
+        ending = commit.write(commit.key, state, 1 if state is None else state.version.value + 1)
         if ending is Ending.DONE:
             return DONE
         if ending is not Ending.UNKNOWN:
@@ -240,7 +241,7 @@ def _increment(commit: _Commit) -> OperationResult:
 
 
 def _claim(commit: _Commit) -> OperationResult:
-    """Write a key that nobody has; ``count`` is 0 if somebody had it."""
+    """Write a key that must not exist; ``count`` is 0 if another function has it."""
     while True:
         ending = commit.write(commit.key, None, 1)
         if ending is Ending.DONE:
@@ -250,36 +251,36 @@ def _claim(commit: _Commit) -> OperationResult:
         elif ending is Ending.REFUSED and not commit.unknown:
             return _TAKEN
         else:
-            # It may be our own that is there.
-            found = commit.read(commit.key)
-            if found is not None:
-                return DONE if commit.is_mine(found) else _TAKEN
+            # The object may be from an earlier write of this commit.
+            state = commit.read(commit.key)
+            if state is not None:
+                return DONE if commit.is_mine(state) else _TAKEN
 
 
 def _append(commit: _Commit) -> OperationResult:
-    """Follow the log to its end, and write there; again from there if somebody was faster.
+    """Follow the log to its end, and write there; after a conflict, continue from that number.
 
-    No number is passed over that this commit may have written, whatever other threads know.
+    It never skips a number that this commit may have written, even if other threads know more.
     """
     contender = commit.contender
     number = contender.heads.get(commit.key, 0) + 1
     while True:
         key = manifest_key(commit.key, number)
-        found = commit.read(key)
-        if found is None:
+        state = commit.read(key)
+        if state is None:
             ending = commit.write(key, None, number)
             if ending in {Ending.REFUSED, Ending.CONFLICT}:
                 commit.back_off()
             if ending is not Ending.DONE:
                 continue
         contender.saw(commit.key, number)
-        if found is None or commit.is_mine(found):
+        if state is None or commit.is_mine(state):
             return DONE
         number += 1
 
 
 def _observe(commit: _Commit) -> OperationResult:
-    """Read a key, or a log from the last manifest that is known to its end."""
+    """Read a key, or a log from the last known manifest to its end."""
     contender, key = commit.contender, commit.key
     if contender.pattern is not Pattern.APPEND:
         commit.read(key)

@@ -1,17 +1,18 @@
-"""Conditional writes on keys that all functions share: who is first, and is nothing lost.
+"""Conditional writes on keys that all functions share, with a check that no write is lost.
 
-Three patterns, by what the next write depends on:
+There are three patterns, which differ in the condition of the next write:
 
 increment
-    A register is read and written back with ``If-Match``: compare and swap. It is how a
-    catalog's pointer is moved to the next state of a table, as Iceberg does it.
+    Read a register and write it back with ``If-Match``: compare and swap. Iceberg catalogs move
+    their pointer to the next state of a table in this way.
 claim
-    A key is written with ``If-None-Match: *``: the first one has it.
+    Write a key with ``If-None-Match: *``: the first writer gets it.
 append
-    The next manifest of a log is written with ``If-None-Match: *``, as Delta Lake's
-    protocol does it: whoever comes second reads what is new, and tries the number after it.
+    Write the next manifest of a log with ``If-None-Match: *``, as in Delta Lake's protocol: a
+    writer that loses reads the new manifests, and tries the number after them.
 
-``worker.contention`` performs them; here is which keys there are, and who tries which.
+``worker.contention`` performs them; this module determines the keys, and the functions that try
+each of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +33,7 @@ _KIND: Final = 0
 _KEY: Final = 1
 _ERROR: Final = 12
 _COUNT: Final = 16
-"""Where it stands in an ``OperationRow``, as the others."""
+"""Positions of fields in an ``OperationRow``."""
 
 
 class Contend(Workload):
@@ -47,48 +48,48 @@ class Contend(Workload):
     hue = "brown"
     most_bytes = MAX_BYTES
     not_again = (
-        "the others have left the keys that they contended for: what is missing is not launched"
-        " again"
+        "the other functions have finished with the shared keys: a missing function is not"
+        " launched again"
     )
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
-        """Return the kind of the pattern, which has its name."""
+        """Return the kind of the pattern, which has the same name."""
         return {} if load.pattern is None else {OperationKind(load.pattern): 1.0}
 
     def without_end(self, load: Load) -> str:
-        """Return that an increment has none."""
+        """Return the phrase for an increment, which never ends by itself."""
         return "an increment" if load.pattern is Pattern.INCREMENT else ""
 
     def check(self, job: "JobSpec") -> None:
-        """Refuse what has no end that says which keys there can be: the ledger has them."""
+        """Check that the possible keys are known in advance, because the ledger lists them."""
         load = job.load
         if load.pattern is Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
                 f"`{field}` means nothing to claims: each thread tries every key once",
-                hint="`objects` says how many keys there are",
+                hint="set the number of keys with `objects`",
                 field=field,
             )
         if load.pattern is Pattern.APPEND and (load.operations is None or job.duration):
             raise UsageError(
-                "an append needs `operations`, and takes no `duration`",
-                hint="every manifest that may be written stands in the ledger before",
+                "an append needs `operations`, and has no `duration`",
+                hint="the ledger lists all possible manifests before the run starts",
                 field="operations",
             )
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
-        """Yield the shared keys; of logs as many manifests as this function may add.
+        """Yield the shared keys; for logs, the manifests that this function may add.
 
-        All functions yield the registers and claims, which are the same for all; the first one
-        does it for the ledger.
+        Registers and claims are the same for all functions, so only the first function yields them
+        for the ledger.
         """
         pattern = _pattern(invocation)
         if pattern is not Pattern.APPEND:
             if invocation.index == 0:
                 yield from _shared(invocation)
             return
-        # Together the shares of all functions are the numbers 1, 2, 3 and so on without a gap. One
-        # more is looked for at the end, and is not there.
+        # The numbers of all functions together are 1, 2, 3 and so on without a gap. The last lookup
+        # is for a manifest that does not exist, hence one more.
         rounds, load = 1 + invocation.warm_up, invocation.load
         most = 1 + rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
         first = invocation.index * most
@@ -97,7 +98,7 @@ class Contend(Workload):
                 yield manifest_key(log, number)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield one round: all claims in order, or so many operations, key by key in turn."""
+        """Yield one round: all claims in order, or ``operations`` operations, key by key."""
         pattern, load = _pattern(invocation), invocation.load
         keys = list(_shared(invocation))
         first = 0 if pattern is Pattern.CLAIM else invocation.index * load.threads + thread
@@ -107,7 +108,7 @@ class Contend(Workload):
             yield OperationSpec(kind=OperationKind(pattern), key=key, size=None)
 
     def performer(self, invocation: "InvocationSpec") -> "Performer":
-        """Return the contender that a function is."""
+        """Return the function's contender."""
         from serverless_bench.workloads.contend.operation import Contender  # noqa: PLC0415
 
         load = invocation.load
@@ -115,7 +116,7 @@ class Contend(Workload):
         return Contender(invocation.run_id, name, load.pattern, load.backoff)
 
     def closing(self, invocation: "InvocationSpec", done: "Iterable[OperationRow]") -> Stream:
-        """Yield looks at all registers or logs, and at the claims that this function has."""
+        """Yield reads of all registers or logs, and of the claims that this function has."""
         keys: Iterable[str] = _shared(invocation)
         if _pattern(invocation) is Pattern.CLAIM:
             claims = (row for row in done if row[_KIND] is OperationKind.CLAIM)

@@ -160,7 +160,7 @@ def refusals(tmp_path: Path) -> None:
         ),
         (
             2,
-            "--threshold '5' is no share above 0% and below 100%",
+            "--threshold '5' is not a fraction above 0% and below 100%",
             ("a", "more", "--threshold", "5"),
         ),
         (8, "there is no run 'nowhere'", ("a", "nowhere")),

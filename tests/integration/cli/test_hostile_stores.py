@@ -315,4 +315,4 @@ def test_events_that_are_none(sbench: Nursery, tmp_path: Path, event: bytes) -> 
         there = ("--control", "s3://any/control/", "--endpoint-url", server.endpoint_url)
         ended = run(sbench, tmp_path, "", "worker", *there, "--idle", "0.1")
     check(ended, 0)
-    assert ended.err.count("is no event for a worker") == 7
+    assert ended.err.count("is not an event for a worker") == 7

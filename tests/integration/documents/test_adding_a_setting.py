@@ -13,7 +13,7 @@ EDITS = {
     },
     "serverless_bench/job/spec.py": {
         '    name: str = "job"\n': "    calm: bool = False\n",
-        "    name\n        What reports call": "    calm\n        Whether functions are calm.\n",
+        "    name\n        Name of the run": "    calm\n        Whether functions are calm.\n",
     },
 }
 """By file, what the page asks for: lines, before some that are there."""

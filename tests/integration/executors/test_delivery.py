@@ -97,7 +97,9 @@ def test_a_second_delivery_moves_nothing_and_says_so(spec: InvocationSpec) -> No
     assert first is not None
     assert second is not None
     assert (second.duplicate, second.operations, second.ok) == (True, (), False)
-    assert refused == second.error == f"duplicate: delivery {first.delivery} has this launch"
+    assert (
+        refused == second.error == f"duplicate: delivery {first.delivery} already runs this launch"
+    )
     assert len(records(spec)) == 2
     assert there == {key: size for key, size in sizes(spec).items() if size == SIZE}
     assert claim_of(spec)["delivery"] == first.delivery
@@ -118,7 +120,7 @@ def test_what_was_taken_back_does_nothing_at_all(spec: InvocationSpec) -> None:
 def test_a_late_delivery_asks_nobody(spec: InvocationSpec) -> None:
     nowhere = replace(spec.target, endpoint_url=NOBODY)
     late = replace(spec, not_after_ns=wall_ns() - 1, target=nowhere, control=nowhere)
-    refused = "expired: delivered after the run had given it up"
+    refused = "expired: delivered after the run had stopped waiting"
     assert handle_delivery(asdict(late)) == {"refused": refused}
 
 

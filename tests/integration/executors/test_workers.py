@@ -264,7 +264,7 @@ def test_code_is_run_only_where_it_is_allowed(
     assert done.json["ok"] == allowed, done.err
     if not allowed:
         (error,) = load_run(here.directory / "w").functions["error"]
-        assert "refused: this worker runs no code" in error
+        assert "refused: this worker does not run code" in error
         assert "--allow-code" in error
     assert end([worker]) == 1
 
@@ -396,7 +396,7 @@ def of_files(event: InvocationSpec) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"), [(spoiled, "is no event"), (of_files, "write files of this machine")]
+    ("make", "words"), [(spoiled, "is not an event"), (of_files, "write files on this machine")]
 )
 def test_what_is_no_event_is_one_line(
     here: Sbench,

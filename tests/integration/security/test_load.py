@@ -266,7 +266,7 @@ def test_64_open_files_are_enough_or_too_few(
         assert (done.code, done.json["ok"]) == (0, 8), done.err
     else:
         assert done.code == 4
-        assert f"sbench: {needed} open files are needed and 64 allowed" in done.err
+        assert f"sbench: {needed} open files are needed, but only 64 are allowed" in done.err
     until(family.gone)
 
 

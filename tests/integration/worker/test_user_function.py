@@ -148,7 +148,7 @@ def test_the_command(own: Sbench) -> None:
     ("allowed", "why"),
     [
         ("1", "KeyError: 'nothing' (own.py:14)"),
-        pytest.param("0", "refused: this worker runs no code", marks=pytest.mark.full),
+        pytest.param("0", "refused: this worker does not run code", marks=pytest.mark.full),
     ],
     ids=["allowed", "not-allowed"],
 )

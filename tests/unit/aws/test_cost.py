@@ -352,7 +352,7 @@ def test_a_price_file_of_the_user(tmp_path: Path) -> None:
         ("price = 0.50", 'price = "much"', "no number"),
         ("price = 0.50", "price = true", "no number"),
         ("price = 0.50", "price = -1", "of -1"),
-        ("price = 0.50", "price = nan", "is nan, which is no number"),
+        ("price = 0.50", "price = nan", "is nan, which is not a number"),
         ('currency = "USD"', "", "does not say currency"),
         ("[s3]", "[s3", "is not TOML"),
     ],

@@ -20,7 +20,7 @@ from tests.house.members import EVERY_WORKLOAD, uses
     [
         ("80000 is not in the range", "", ("serve", "--port", "80000")),
         ("80000 is not in the range", "", ("lambda-host", "--port", "80000")),
-        ("'20' is no rate: it has no unit", "20Gbit", ("write", "--link", "20")),
+        ("'20' is not a rate: it has no unit", "20Gbit", ("write", "--link", "20")),
         ("--size 64 has no unit", "--size 64MiB", ("write", "--size", "64")),
         ("--size 64 has no unit", "--size 64MiB", ("plan", "--size", "64")),
         ("warp needs a file", "sbench convert FILE", ("convert", "warp")),
@@ -166,6 +166,6 @@ def test_a_password_in_an_endpoint_of_the_environment_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter2@store")
-    with pytest.raises(UsageError, match="has a user or a password") as caught:
+    with pytest.raises(UsageError, match="contains a user or a password") as caught:
         check_meant(HERE)
     assert "hunter2" not in str(caught.value)

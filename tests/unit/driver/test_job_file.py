@@ -67,7 +67,7 @@ READ = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\n'
             f'name = "x"\n[run]\nmb = 2020-01-01\n{FILL}',
             "[run]: mb must be text or",
         ),
-        (f'name = "x"\n{FILL}{FILL}', "stage 'fill': this name stands twice"),
+        (f'name = "x"\n{FILL}{FILL}', "stage 'fill': another stage already has this name"),
         ('name = "x"\n[[stages]]\nname = 1', "stage 1: name is 1"),
         ('name = "x"\n[[stages]]\nname = "s"', "stage 's': kind is missing"),
         (
@@ -78,7 +78,7 @@ READ = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\n'
         (f'name = "x"\n{FILL}keys = 3', "stage 'fill': keys must be text"),
         (f'name = "x"\n{FILL}mb = [1]', "stage 'fill': mb must be text or"),
         (f'name = "x"\n{TIDY}mb = 1', "stage 'tidy': unknown key 'mb'"),
-        (f'name = "x"\n{READ}keys = "fill"', "'fill', which is no earlier stage"),
+        (f'name = "x"\n{READ}keys = "fill"', "'fill', which is not an earlier stage"),
         (f'name = "x"\n{FILL}{TIDY}{READ}keys = "fill"', "whose objects are deleted by then"),
     ],
 )
@@ -111,5 +111,5 @@ def test_the_worst_stage_gives_the_exit_code(codes: list[int], code: int) -> Non
 def test_stages_have_an_end(tmp_path: Path) -> None:
     stages = "".join(f'[[stages]]\nname = "s{n}"\nkind = "cleanup"\n' for n in range(201))
     (tmp_path / "job.toml").write_text(f'name = "j"\n{stages}')
-    with pytest.raises(UsageError, match=r"there are 201 .*at most 200 go"):
+    with pytest.raises(UsageError, match=r"there are 201 .*at most 200 allowed"):
         load_job_file(tmp_path / "job.toml")

@@ -179,10 +179,10 @@ def refusals(call: Call, tmp_path: Path) -> None:
         (2, "'speed' is not a metric", ("check", "new", "--metric", "speed")),
         (
             2,
-            "--tolerance '5' is no share above 0% and below 100%",
+            "--tolerance '5' is not a fraction above 0% and below 100%",
             ("check", "new", "--tolerance", "5"),
         ),
-        (2, "--tolerance 'nan' is no share", ("check", "new", "--tolerance", "nan")),
+        (2, "--tolerance 'nan' is not a fraction", ("check", "new", "--tolerance", "nan")),
         (2, "--power 0.05 is not above --tolerance 0.05", ("check", "new", "--power", "5%")),
         (2, "--new is missing", ("check", "--old", "sbench write")),
         (2, "make their own runs", ("check", "new", "--old", "a", "--new", "b")),

@@ -155,7 +155,7 @@ def test_shards_are_all_used(count: int, width: int) -> None:
     ["", "sorted", "sharded", "sharded:", "sharded:0", "sharded:65537", "sharded:-1", "sharded:x"],
 )
 def test_what_is_no_layout(text: str) -> None:
-    with pytest.raises(UsageError, match="is no layout"):
+    with pytest.raises(UsageError, match="is not a layout"):
         parse_layout(text)
 
 

@@ -77,7 +77,7 @@ def test_a_job_has_what_its_workload_is_about(workload: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        ({"layout": "folders"}, "'folders' is no layout of keys"),
+        ({"layout": "folders"}, "'folders' is not a layout of keys"),
         ({"duplication": 0.5}, "`duplication` must be between 1 and 100, got 0.5"),
     ],
 )
@@ -91,7 +91,7 @@ def test_what_no_key_could_be_made_with_is_refused_at_once(
 @uses("workload mixed")
 def test_each_thread_of_a_mix_has_an_object() -> None:
     assert replace(job("mixed"), objects=3, load=Load(threads=3, mix=GIVEN["mix"])).objects == 3
-    with pytest.raises(UsageError, match="`threads` 3 need as many objects, there are 2"):
+    with pytest.raises(UsageError, match="`threads` 3 need as many objects, but there are 2"):
         job("mixed", threads=3)
 
 

@@ -125,7 +125,7 @@ def test_shares_are_neighbours(size: int, split: int, index: int) -> None:
 
 @uses("workload read")
 def test_an_incomplete_group_is_refused() -> None:
-    with pytest.raises(UsageError, match="`number` 6 is no multiple of `split` 4") as caught:
+    with pytest.raises(UsageError, match="`number` 6 is not a multiple of `split` 4") as caught:
         check(reading(6, split=4), keys_of([9]))
     assert "`number` 8" in caught.value.hint
 

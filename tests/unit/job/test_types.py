@@ -32,17 +32,17 @@ def test_words_of_any_language_are_names() -> None:
 
 def test_a_text_has_an_end() -> None:
     check_text("name", "12345", most=5)
-    with pytest.raises(UsageError, match="`name` has 6 characters, at most 5 are possible"):
+    with pytest.raises(UsageError, match="`name` has 6 characters, at most 5 allowed"):
         check_text("name", "123456", most=5)
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
 def test_a_number_fits_into_64_bits(number: int) -> None:
-    with pytest.raises(UsageError, match="`number` must be a number that 64 bits hold"):
+    with pytest.raises(UsageError, match="`number` must be a number that fits into 64 bits"):
         JobSpec(workload="noop", target=Target(bucket="b"), number=number)
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e308])
 def test_a_time_is_a_number(number: float) -> None:
-    with pytest.raises(UsageError, match="`duration` must be a number that 64 bits hold"):
+    with pytest.raises(UsageError, match="`duration` must be a number that fits into 64 bits"):
         JobSpec(workload="noop", target=Target(bucket="b"), number=1, duration=number)

@@ -58,7 +58,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: job(size=1.5e6),
         "`size` must be a whole number, got 1500000.0",
     ),
-    "no size": (lambda: job(size=None), "`size` is missing: a write makes objects"),
+    "no size": (lambda: job(size=None), "`size` is missing: a write creates objects"),
     "number": (
         lambda: job(number="4"),
         "`number` must be a whole number, got '4'",

@@ -76,7 +76,7 @@ def test_a_link_is_bits_or_bytes_per_second(text: str, rate: float) -> None:
 
 @pytest.mark.parametrize("text", ["3apples", "0Gbit", "-1GB", "0.3", "20", ""])
 def test_what_is_no_rate_of_a_link_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no rate") as refused:
+    with pytest.raises(UsageError, match="is not a rate") as refused:
         parse_link(text)
     assert "20Gbit" in refused.value.hint
 

@@ -27,12 +27,12 @@ def test_a_text_has_an_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (f"a = {'[' * 100_000}", "stand in one another"),
-        (f"a = {'{a=' * 100_000}", "stand in one another"),
-        (f"a = {'[' * 17}1{']' * 17}", "stand in one another"),
-        (f"{'.'.join('a' * 100_000)} = 1", "line 1: a key has 16 parts and more"),
+        (f"a = {'[' * 100_000}", "are nested more than 16 levels"),
+        (f"a = {'{a=' * 100_000}", "are nested more than 16 levels"),
+        (f"a = {'[' * 17}1{']' * 17}", "are nested more than 16 levels"),
+        (f"{'.'.join('a' * 100_000)} = 1", "line 1: a key has more than 16 parts"),
         ("a" * 100_000 + "=1", "characters"),
-        (f"a = {'9' * 5000}", "a number that cannot be"),
+        (f"a = {'9' * 5000}", "an invalid number"),
         (f"a = 0x{'f' * 5000}", "a is a number of 20000 bits"),
         ("[a]\nb = [nan]", "a.b is nan"),
         ("a = -inf", "a is -inf"),
@@ -55,5 +55,5 @@ def test_toml_of_every_day() -> None:
 
 
 def test_a_name_that_no_file_can_have_is_an_error_like_any_other() -> None:
-    with pytest.raises(OSError, match="no file has a NUL in its name"):
+    with pytest.raises(OSError, match="the name of a file cannot contain NUL"):
         read_text(Path("a\0b"))

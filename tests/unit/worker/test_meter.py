@@ -136,7 +136,7 @@ def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyP
     clock = Ticking(monkeypatch)
     meter, _ = new_meter(deadline_ns=10**9)
     clock.now_ns = 10**9 + 1
-    with pytest.raises(DeadlineExceeded, match=r"^the function's own deadline passed$"):
+    with pytest.raises(DeadlineExceeded, match=r"^the function's deadline has passed$"):
         meter.moved(0)
 
 

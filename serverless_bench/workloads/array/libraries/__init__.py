@@ -1,6 +1,6 @@
-"""Array libraries under test: one file, one line here and one extra each.
+"""Array libraries under test: a file, a line here and an extra each.
 
-What an array holds, and which objects it becomes, is decided in ``payload.array_layout``; a library
+``payload.array_layout`` determines the content of an array and the keys of its objects; a library
 only writes, appends and reads. See docs/arrays.md.
 """
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
-    # Help asks for the names alone.
+    # Help texts need only the names.
     from serverless_bench.workloads.array.libraries.base import ArrayLibrary as ArrayLibrary
 
 ARRAYS: Final = Registry["type[ArrayLibrary]"](

@@ -1,4 +1,4 @@
-"""What sbench asks of an array library, and what libraries share."""
+"""Interface of array libraries, and code that they share."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,8 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 
 CLEVEL: Final = 1
-"""Level of every codec. The published comparison of Zarr writers used Blosc's LZ4 at 1."""
+"""Compression level for all codecs. The published comparison of Zarr writers used Blosc's LZ4 at
+1."""
 
 FEATURES: Final = (
     *("write", "append", "read"),
@@ -33,7 +34,7 @@ FEATURES: Final = (
     *("codec:none", "codec:blosc-lz4", "codec:blosc-zstd", "codec:zstd"),
     *("source:numpy", "source:jax"),
 )
-"""What an array can ask of a library."""
+"""Features that an array may need from a library."""
 
 UNSUPPORTED: Final[Mapping[str, Mapping[str, str]]] = {
     "cpp_zarr": {
@@ -45,76 +46,75 @@ UNSUPPORTED: Final[Mapping[str, Mapping[str, str]]] = {
     "tensorstore": {},
     "zarr": {},
 }
-"""By library, what it does not have, and why."""
+"""Unsupported features by library, with reasons."""
 
 K = TypeVar("K")
 
 
 class ArrayLibrary(Protocol):
-    """One library, reduced to whole operations on one array at a time.
+    """One library, reduced to complete operations on one array at a time.
 
-    It may use as many threads and requests as it likes, and retries by itself: its
-    attempts are hidden. It raises what it wants: ``explained`` makes ``OperationError``
-    of that. ``where`` is a key of the bucket without a slash at its end, or a directory.
-    Whoever inherits it need not define ``create`` and ``close`` if there is nothing to do,
-    nor ``append`` if it is none of its features.
+    It may use any number of threads and requests, and retries by itself: its attempts are hidden.
+    It may raise any exception: ``explained`` converts it to ``OperationError``. ``where`` is a key
+    of the bucket without a trailing slash, or a directory. Subclasses may leave out ``create`` and
+    ``close`` if there is no work to do, and ``append`` if they do not support it.
     """
 
     supports: ClassVar[frozenset[str]]
-    """Of ``FEATURES``."""
+    """Supported members of ``FEATURES``."""
     options: ClassVar[type]
-    """What ``ArraySpec.options`` may set, as a dataclass (see ``clients.options``)."""
+    """Options that ``ArraySpec.options`` may set, as a dataclass (see ``clients.options``)."""
 
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
-        """Get ready to write ``array`` to ``target`` or to files."""
+        """Prepare to write ``array`` to ``target`` or to files."""
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        """Open the array for writing; make it if it is not there."""
+        """Open the array for writing; create it if it does not exist."""
 
-    def write(self, where: str, block: Any) -> None:  # noqa: ANN401 - NumPy's or JAX's
-        """Write all of the array that ``create`` has opened."""
+    def write(self, where: str, block: Any) -> None:  # noqa: ANN401 - from NumPy or JAX
+        """Write the full array that ``create`` has opened."""
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """Write ``block`` from ``row`` on, and make the array longer where it has to be."""
+        """Write ``block`` from ``row`` on, extending the array if necessary."""
         raise NotImplementedError
 
-    def read(self, where: str) -> Any:  # noqa: ANN401 - what the library returns
-        """Return the whole array."""
+    def read(self, where: str) -> Any:  # noqa: ANN401 - depends on the library
+        """Return the full array."""
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release its resources."""
 
 
 def supported(library: str) -> frozenset[str]:
-    """Return what a library has, of ``FEATURES``."""
+    """Return the members of ``FEATURES`` that a library supports."""
     return frozenset(FEATURES).difference(UNSUPPORTED[library])
 
 
 def features(array: ArraySpec) -> tuple[str, ...]:
-    """Return what ``array`` asks of its library, of ``FEATURES``."""
+    """Return the members of ``FEATURES`` that ``array`` needs."""
     requested = [array.operation, "s3" if array.path is None else "file", array.driver]
     requested += ["shards"] if array.shards else []
     return (*requested, f"codec:{array.codec}", f"source:{array.source}")
 
 
 def unsupported(array: ArraySpec) -> str | None:
-    """Return why the library cannot do what is requested; None if it can.
+    """Return the reason for the library's rejection of ``array``; None if it is supported.
 
-    Experiments print this in the place of a figure.
+    Experiments print it in place of a result.
     """
     missing = UNSUPPORTED.get(array.library, {})
     return next((missing[name] for name in features(array) if name in missing), None)
 
 
 def needs(*modules: str) -> None:
-    """Say that a plugin's library is missing without importing it.
+    """Check that modules of a plugin's library are installed, without importing them.
 
-    Big libraries are imported when they are opened: some read their settings then.
+    Large libraries are imported when they are opened, because some read their settings on import.
 
     Raises
     ------
     ModuleNotFoundError
-        If one is not installed.
+        If a module is not installed.
     """
     for name in modules:
         if find_spec(name) is None:
@@ -122,12 +122,12 @@ def needs(*modules: str) -> None:
 
 
 def parse_options(options: type[K], array: ArraySpec) -> K:
-    """Return the options as ``array.options`` sets them.
+    """Return the options set in ``array.options``.
 
     Raises
     ------
     UsageError
-        If a name is unknown or a value is none of its kind.
+        If a name is unknown or a value has the wrong type.
     """
     target = Target(
         client=array.library, bucket="", endpoint_url="", client_option=array.library_option
@@ -136,7 +136,7 @@ def parse_options(options: type[K], array: ArraySpec) -> K:
 
 
 def place(array: ArraySpec, key: str) -> str:
-    """Return where the array of ``key`` is: the key, or a directory."""
+    """Return the location of the array of ``key``: the key, or a directory."""
     if array.path is None:
         return key
     return str(Path(array.path).absolute() / key.rpartition("/")[2])
@@ -144,9 +144,9 @@ def place(array: ArraySpec, key: str) -> str:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn what a library raises into an ``OperationError``.
+    """Convert a library's exceptions to ``OperationError``.
 
-    Libraries raise their own classes or none: the text says most.
+    Libraries often have no specific classes, so the text decides.
     """
     try:
         yield
@@ -159,10 +159,10 @@ def explained() -> Iterator[None]:
 def as_operation_error(exc: Exception) -> OperationError:
     """Return the ``OperationError`` that fits the text of ``exc``."""
     message = f"{type(exc).__name__}: {exc}"
-    # TensorStore appends its specification, obstore a dump of its own structures.
+    # TensorStore appends its specification, and obstore a dump of its structures.
     text = _DUMP.split(message)[0] + (" timed out" if "TimedOut" in message else "")
-    found = _STATUS.search(text)
-    status = int(next(filter(None, found.groups()))) if found else None
+    match = _STATUS.search(text)
+    status = int(next(filter(None, match.groups()))) if match else None
     for kind, statuses, words in _KINDS:
         if status in statuses or (status is None and words.search(text)):
             return kind(text, status=status)
@@ -185,4 +185,4 @@ _KINDS: Final[Sequence[tuple[type[OperationError], frozenset[int], re.Pattern[st
         (ConnectionLost, set[int](), r"unavailable|connect|sending request|reset|pipe"),
     )
 ]
-"""Statuses decide, then absl's words (TensorStore), obstore's classes and errno's."""
+"""The status decides first, then the words of absl (TensorStore), obstore and errno."""

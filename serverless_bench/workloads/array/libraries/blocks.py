@@ -1,4 +1,4 @@
-"""Arrays in memory: from the bytes of a keystream, and back."""
+"""Conversion of arrays in memory from and to the bytes of a keystream."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,14 +8,14 @@ import numpy as np
 from serverless_bench.job.load import ArraySpec
 
 NUMPY_TYPES: Final = {"uint8": "|u1", "uint16": "<u2", "uint32": "<u4", "float32": "<f4"}
-"""Little-endian on every machine, as on the store."""
+"""Little-endian on all machines, as on the store."""
 
 
 def as_block(data: bytearray, shape: Sequence[int], array: ArraySpec) -> Any:  # noqa: ANN401
     """Return ``data`` as the array that the user's program would hold.
 
-    Nothing is converted on the way: bytes that are no number, as floats, stay what they
-    are. JAX's array lies where JAX puts it: on an accelerator if it sees one.
+    The bytes are not converted: those that are not a valid float remain unchanged. JAX chooses the
+    device of its array: an accelerator if it detects one.
     """
     block = np.frombuffer(data, dtype=NUMPY_TYPES[array.dtype]).reshape(shape)
     if array.source != "jax":
@@ -25,7 +25,7 @@ def as_block(data: bytearray, shape: Sequence[int], array: ArraySpec) -> Any:  #
     return jnp.asarray(block).block_until_ready()
 
 
-def as_bytes(array: Any) -> memoryview:  # noqa: ANN401 - whatever a library returns
+def as_bytes(array: Any) -> memoryview:  # noqa: ANN401 - depends on the library
     """Return the bytes of an array in C order."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return memoryview(flat.view(np.uint8).data)

@@ -1,4 +1,4 @@
-"""Refuse an array before anything starts."""
+"""Check an array before anything starts."""
 
 from typing import Final
 
@@ -21,34 +21,34 @@ from serverless_bench.workloads.array.libraries.base import (
 )
 
 _MAX_OBJECTS: Final = 100_000
-"""Chunks of one array; each stands in the run's ledger."""
+"""Most chunks of one array; each is listed in the run's ledger."""
 _OME_AXES: Final = 5
 
 
 def check_array(array: ArraySpec) -> None:
-    """Refuse an array that its library, or sbench, cannot make.
+    """Check that the library, and sbench, can create an array.
 
     Raises
     ------
     UsageError
-        If so.
+        If either cannot.
     PluginError
-        If the library is unknown or not installed, or JAX is asked for and is not.
+        If the library is unknown or not installed, or JAX is required and not installed.
     """
     library = ARRAYS.load(array.library)
-    for name, value, known in (
+    for name, value, choices in (
         ("dtype", array.dtype, tuple(ITEM_BYTES)),
         ("driver", array.driver, ("zarr", "zarr3")),
         ("codec", array.codec, _named("codec")),
         ("source", array.source, _named("source")),
     ):
-        if value not in known:
-            raise UsageError(f"`{name}` cannot be {value!r}", hint=f"known: {', '.join(known)}")
+        if value not in choices:
+            raise UsageError(f"`{name}` cannot be {value!r}", hint=f"use {', '.join(choices)}")
     lacking = sorted(set(features(array)) - library.supports)
     if lacking:
-        why_not = unsupported(array) or f"it does not offer {', '.join(lacking)}"
+        reason = unsupported(array) or f"it does not offer {', '.join(lacking)}"
         raise UsageError(
-            f"{array.library} is not able to do this: {why_not}",
+            f"{array.library} is not able to do this: {reason}",
             hint="docs/arrays.md has a table of what each library can do",
         )
     parse_options(library.options, array)
@@ -90,18 +90,20 @@ def _check_cuts(array: ArraySpec) -> None:
     if array.operation == "append" and array.shape[0] % (array.shards or array.chunks)[0]:
         raise UsageError(
             f"appends of {array.shape[0]} rows do not end where chunks do",
-            hint="the first length of `shape` has to be a multiple of that of `chunks`, or"
-            " each append would write a chunk of the one before again",
+            hint="make the first length of `shape` a multiple of that of `chunks`, or each"
+            " append would rewrite a chunk of the previous append",
         )
     if run_bytes(array) < MIN_RUN_BYTES:
         raise UsageError(
             f"`chunks` {_text(array.chunks)} keeps only {run_bytes(array)} bytes together",
-            hint=f"sbench knows its own chunks by {MIN_RUN_BYTES} neighbouring bytes: make the"
-            " last length longer",
+            hint=f"sbench identifies chunks by {MIN_RUN_BYTES} neighbouring bytes: increase the"
+            " last length",
         )
     count = piece_count(array, array.shape)
     if count > _MAX_OBJECTS:
-        raise UsageError(f"{count} chunks are more than {_MAX_OBJECTS}", hint="raise `chunks`")
+        raise UsageError(
+            f"{count} chunks are more than {_MAX_OBJECTS}", hint="make `chunks` larger"
+        )
 
 
 def _text(lengths: tuple[int, ...]) -> str:

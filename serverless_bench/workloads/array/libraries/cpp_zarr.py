@@ -22,13 +22,13 @@ _CODECS = {"none": "none", "blosc-lz4": "lz4", "blosc-zstd": "zstd"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppZarrOptions:
-    """What cppzarr lets its user decide."""
+    """Options of cppzarr."""
 
     num_threads: int | None = option(None, "threads of one call, as many as CPUs", least=1)
 
 
 class CppZarr(ArrayLibrary):
-    """``cppzarr.write_zarr``, which also makes the array, and ``read_zarr``."""
+    """``cppzarr.write_zarr``, which also creates the array, and ``read_zarr``."""
 
     supports = supported("cpp_zarr")
     options: ClassVar[type] = CppZarrOptions

@@ -19,12 +19,12 @@ from serverless_bench.workloads.array.libraries.base import (
 needs("ome_zarr", "obstore")
 
 _AXES = "tczyx"
-"""An array of fewer axes has the last of them."""
+"""Axes of an image; an array of fewer axes has the last of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmeZarrOptions:
-    """What OME-Zarr and Dask let their user decide."""
+    """Options of OME-Zarr and Dask."""
 
     pyramid: bool = option(default=False, about="write four smaller levels, too")
     workers: int | None = option(None, "threads of Dask, as many as CPUs", least=1)
@@ -32,7 +32,7 @@ class OmeZarrOptions:
 
 
 class OmeZarr(ArrayLibrary):
-    """``ome_zarr.writer.write_image``, which also makes the image."""
+    """``ome_zarr.writer.write_image``, which also creates the image."""
 
     supports = supported("ome_zarr")
     options: ClassVar[type] = OmeZarrOptions
@@ -40,7 +40,7 @@ class OmeZarr(ArrayLibrary):
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
         self._options = options = parse_options(OmeZarrOptions, array)
         with warnings.catch_warnings():
-            # It uses a class that it has deprecated itself.
+            # ome_zarr itself uses a class that it has deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
             import ome_zarr.writer  # noqa: F401, PLC0415 - see needs
         from serverless_bench.workloads.array.libraries import zarr_parts  # noqa: PLC0415 - see needs
@@ -64,7 +64,7 @@ class OmeZarr(ArrayLibrary):
         storage = {
             "chunks": array.chunks,
             "compressor": self._parts.compressors(array),
-            # Listing and deleting what is there is needed the second time only.
+            # Only a second write needs to list and delete the existing objects.
             "overwrite": where in self._written,
             **({} if array.shards is None else {"shards": array.shards}),
         }

@@ -1,4 +1,4 @@
-"""TensorStore, Google's library in C++, with its own S3 client."""
+"""TensorStore, Google's library in C++, with a built-in S3 client."""
 
 import os
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ needs("tensorstore")
 _LITTLE: Final = {"name": "bytes", "configuration": {"endian": "little"}}
 
 _http_threads: dict[int, int | None] = {}
-"""What this process, by its id, began with."""
+"""Number of HTTP threads that each process, by id, started with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorStoreOptions:
-    """What TensorStore lets its user decide."""
+    """Options of TensorStore."""
 
     http_threads: int | None = option(None, "threads that move HTTP, 4", least=1)
     s3_request_concurrency: int | None = option(None, "requests in flight at once, 32", least=1)
@@ -65,7 +65,7 @@ class TensorStore:
         except ValueError as exc:
             if self._array.operation != "append" or "FAILED_PRECONDITION" not in str(exc):
                 raise
-            # A round that appends again: the array is longer already.
+            # A later round appends to an array that has already been extended.
             self._store = self._open(where)
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
@@ -84,8 +84,8 @@ class TensorStore:
     def close(self) -> None:
         self._store = None
 
-    def _open(self, where: str, **more: object) -> Any:  # noqa: ANN401
-        spec = {"driver": self._array.driver, "kvstore": self._kvstore(where), **more}
+    def _open(self, where: str, **extra: object) -> Any:  # noqa: ANN401
+        spec = {"driver": self._array.driver, "kvstore": self._kvstore(where), **extra}
         return self._library.open(spec, context=self._context).result()
 
     def _kvstore(self, where: str) -> dict[str, Any]:
@@ -104,25 +104,25 @@ class TensorStore:
 
 
 def _begin(http_threads: int | None) -> None:
-    """Set what TensorStore reads from the environment, once in a process.
+    """Set the environment variables that TensorStore reads, once per process.
 
     Raises
     ------
     UsageError
-        If this process has begun with another number.
+        If this process has already started with a different number.
     """
-    began = _http_threads.setdefault(os.getpid(), http_threads)
-    if began != http_threads:
+    initial = _http_threads.setdefault(os.getpid(), http_threads)
+    if initial != http_threads:
         raise UsageError(
-            f"TensorStore has {began or 4} HTTP threads in this process, not {http_threads or 4}",
-            hint="it decides once: use an executor with a process for each function",
+            f"TensorStore has {initial or 4} HTTP threads in this process, not {http_threads or 4}",
+            hint="it is fixed per process: use an executor with a process for each function",
         )
     if http_threads is not None:
         os.environ["TENSORSTORE_HTTP_THREADS"] = str(http_threads)
 
 
 def _endpoint(target: Target) -> dict[str, str]:
-    """Return the endpoint, if it is not one that TensorStore finds by itself."""
+    """Return the endpoint, unless TensorStore determines it by itself."""
     scheme, _, host = target.endpoint_url.partition("://")
     if target.addressing is Addressing.VIRTUAL:
         host = f"{target.bucket}.{host}"
@@ -138,7 +138,7 @@ def _context(options: TensorStoreOptions, transfer: Transfer) -> dict[str, Any]:
         for name in ("s3_request_concurrency", "data_copy_concurrency", "file_io_concurrency")
         if (limit := getattr(options, name)) is not None
     }
-    # It counts attempts, not retries.
+    # TensorStore counts attempts, not retries.
     attempts = {"max_retries": transfer.retries + 1}
     return {**limits, "file_io_sync": options.file_io_sync, "s3_request_retries": attempts}
 
@@ -176,7 +176,7 @@ def _metadata(array: ArraySpec, shape: Sequence[int]) -> dict[str, Any]:
 
 
 def _codec(array: ArraySpec, **blosc: Any) -> tuple[str, dict[str, Any]] | None:  # noqa: ANN401
-    """Return the codec's name and settings; Blosc has some that each format writes its own way."""
+    """Return the codec's name and settings; Blosc's have a different form in each format."""
     kind, _, inner = array.codec.partition("-")
     if kind == "blosc":
         return kind, {"cname": inner, "clevel": CLEVEL, "blocksize": 0, **blosc}

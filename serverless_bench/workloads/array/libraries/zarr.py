@@ -20,7 +20,7 @@ needs("zarr", "obstore")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZarrOptions:
-    """What Zarr-Python lets its user decide."""
+    """Options of Zarr-Python."""
 
     async_concurrency: int | None = option(None, "requests in flight at once, 10", least=1)
     max_workers: int | None = option(None, "threads that encode, CPUs and 4 more", least=1)

@@ -1,4 +1,4 @@
-"""What the libraries that build on Zarr-Python share: its stores and its codecs."""
+"""Stores and codecs for the libraries that build on Zarr-Python."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,10 +21,10 @@ FORMATS: Final[Mapping[str, Literal[2, 3]]] = {"zarr": 2, "zarr3": 3}
 
 
 def open_store(array: ArraySpec, target: Target, transfer: Transfer, where: str) -> Any:  # noqa: ANN401
-    """Return a store whose root is ``where``.
+    """Return a store with ``where`` as its root.
 
-    A store of its own for each array: Zarr-Python makes a group of every folder above an
-    array, and above an array are other people's objects.
+    Each array needs a separate store: Zarr-Python creates a group in each folder above an array,
+    and those folders may contain objects of other users.
     """
     if array.path is not None:
         return LocalStore(Path(where))
@@ -44,8 +44,8 @@ def open_store(array: ArraySpec, target: Target, transfer: Transfer, where: str)
     return ObjectStore(store)
 
 
-def compressors(array: ArraySpec) -> Any:  # noqa: ANN401 - of one format or the other
-    """Return the codec as Zarr-Python wants it; None for no codec."""
+def compressors(array: ArraySpec) -> Any:  # noqa: ANN401 - depends on the format
+    """Return the codec for Zarr-Python; None for no codec."""
     kind, _, inner = array.codec.partition("-")
     if kind == "none":
         return None
@@ -55,12 +55,12 @@ def compressors(array: ArraySpec) -> Any:  # noqa: ANN401 - of one format or the
         return Blosc(cname=inner, clevel=CLEVEL, shuffle=Blosc.SHUFFLE)
     if kind == "zstd":
         return ZstdCodec(level=CLEVEL, checksum=False)
-    # Without a type size Blosc's shuffle would move single bytes.
+    # Without a type size, Blosc's shuffle would move single bytes.
     size = ITEM_BYTES[array.dtype]
     return BloscCodec(typesize=size, cname=BloscCname(inner), clevel=CLEVEL, shuffle="shuffle")
 
 
 def configure(*, requests: int | None, threads: int | None) -> None:
-    """Set how many requests and threads Zarr-Python uses; None leaves its own default."""
+    """Set the number of requests and threads of Zarr-Python; None keeps its default."""
     wanted = {"async.concurrency": requests, "threading.max_workers": threads}
     zarr.config.set({name: value for name, value in wanted.items() if value is not None})

@@ -16,7 +16,7 @@ def test_shares_may_be_percent(text: str, share: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "50%", "1", "few", "-1%"])
 def test_what_is_no_share_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no share above 0% and below 50%"):
+    with pytest.raises(UsageError, match="is not a fraction above 0% and below 50%"):
         parse_share("--errors", text)
 
 

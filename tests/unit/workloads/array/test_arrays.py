@@ -267,7 +267,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> 
     ("flags", "message", "code"),
     [
         (("write", "--library", "cpp_zarr"), "writes files only", 2),
-        (("write", "--shape", "64,x"), "is no shape", 2),
+        (("write", "--shape", "64,x"), "is not a shape", 2),
         (("write", "--library-option", "http_threads"), "has no value", 2),
         (("write", "--path", "x", "--gate", "1"), "needs a bucket", 2),
         (("read",), "give --key-file", 2),

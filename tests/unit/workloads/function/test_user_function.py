@@ -80,16 +80,16 @@ def test_a_worker_runs_no_code_without_permission(
             monkeypatch.setenv(ALLOW_CODE, value)
         record = run_invocation(spec)
         assert record.operations == ()
-        assert str(record.error).startswith("refused: this worker runs no code")
+        assert str(record.error).startswith("refused: this worker does not run code")
     assert client.calls == []
 
 
 def test_code_is_refused_before_it_is_looked_at(client: FlakyClient) -> None:
     spec = planned(job(writes))
     for code, why in (
-        (None, "brings no function"),
-        ("cpython-2.7:gASV", "was made by cpython-2.7"),
-        ("gASV", "was made by gASV"),
+        (None, "has no function"),
+        ("cpython-2.7:gASV", "was pickled by cpython-2.7"),
+        ("gASV", "was pickled by gASV"),
     ):
         with allowed_here():
             record = run_invocation(replace(spec, load=Load(code=code)))
@@ -148,12 +148,12 @@ def test_the_keys_that_it_may_make_stand_in_the_ledger(client: FlakyClient) -> N
 @pytest.mark.parametrize(
     ("mine", "why"),
     [
-        (lambda context: context.new_key(2), "object 2 is not one of the 2"),
-        (lambda context: context.put("others/key.10"), "is not an object that this function made"),
-        (lambda context: context.delete("others/key.10"), "others/key.10 is not an object"),
-        (lambda context: context.get("k", -1), "no range of an object"),
+        (lambda context: context.new_key(2), "object 2 is out of range"),
+        (lambda context: context.put("others/key.10"), "was not created by this function"),
+        (lambda context: context.delete("others/key.10"), "others/key.10 was not created"),
+        (lambda context: context.get("k", -1), "not a range of an object"),
         (lambda context: context.get("foreign", 5), "needs a length"),
-        (lambda context: context.verify("k", 0, b"x"), "no block has read"),
+        (lambda context: context.verify("k", 0, b"x"), "before any measured block"),
     ],
 )
 def test_what_it_must_not_do_is_an_error_of_its_own(
@@ -166,7 +166,7 @@ def test_what_it_must_not_do_is_an_error_of_its_own(
 
 
 def test_a_job_without_sizes_makes_no_objects(client: FlakyClient) -> None:
-    assert "make no objects" in str(called(writes, size=None).error)
+    assert "does not let its functions create objects" in str(called(writes, size=None).error)
 
 
 def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
@@ -342,7 +342,7 @@ def test_what_the_context_has_read_is_not_verified_twice(client: FlakyClient) ->
 
     record = called(mine, objects=1)
     assert record.error is not None
-    assert "it would count twice" in record.error
+    assert "its bytes would count twice" in record.error
     assert {op.kind.value: op.bytes > 0 for op in record.operations} == {
         "put": True,
         "get": True,
@@ -364,7 +364,7 @@ def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
         context.put(context.new_key())
 
     record = called(mine, deadline=0.01)
-    assert record.error == "deadline: stopped before the function was through"
+    assert record.error == "deadline: stopped before the function had finished"
     assert record.operations == ()
 
 
@@ -373,7 +373,9 @@ def test_a_client_that_cannot_list_says_so(
 ) -> None:
     only = replace(FlakyClient.info, operations=frozenset({"put", "get"}))
     monkeypatch.setattr(FlakyClient, "info", only)
-    assert "client 'wire' has no list" in str(called(lambda context: context.list()).error)
+    assert "client 'wire' does not support list" in str(
+        called(lambda context: context.list()).error
+    )
 
 
 def test_it_gets_its_share_of_the_keys(client: FlakyClient) -> None:
