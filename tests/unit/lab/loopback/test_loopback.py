@@ -183,7 +183,7 @@ class TestShaping:
 
     @pytest.mark.parametrize("text", ["", "2", "0:fixed:1", "x:fixed:1", "10001:fixed:1"])
     def test_other_queues_are_refused(self, text: str) -> None:
-        with pytest.raises(UsageError, match=r"is no N:DIST|is not a distribution"):
+        with pytest.raises(UsageError, match=r"is no N:DIST|is no distribution"):
             Shape(queue=text)
 
     @pytest.mark.parametrize("text", ["", "fixed", "fixed:a", "fixed:1,2", "normal:1", "fixed:-1"])
