@@ -143,7 +143,7 @@ def explained(what: str) -> Iterator[None]:
             f"{what}: {error.get('Code', '')}: {message}",
             hint=CLOCK_HINT
             if is_skewed(exc)
-            else "check the region, and what these credentials may do",
+            else "check the region, and the permissions of these credentials",
         ) from exc
     except CREDENTIALS as exc:
         raise credentials_error(exc) from exc

@@ -329,7 +329,7 @@ def refused(where: str, why: str) -> StoreError:
 
     if is_skewed(why):
         return StoreError(f"{where} refuses this machine's clock ({why})", hint=CLOCK_HINT)
-    hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do"
+    hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and their permissions"
     return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
 
 
@@ -352,7 +352,7 @@ def credentials(cause: BaseException | None) -> StoreError:
         error = credentials_error(cause)
         return StoreError(str(error), hint=error.hint)
     # The profile does not exist or contains no credentials.
-    hint = "check AWS_PROFILE, and what it says in ~/.aws"
+    hint = "check AWS_PROFILE and its section in ~/.aws"
     return StoreError(f"there are no credentials: {cause}", hint=hint)
 
 

@@ -116,7 +116,7 @@ class Budget:
         raise CostError(
             f"stopped: {self._arrived} functions cost {self._prices.money(self.spent)}, {why},"
             f" more than {self.limit_text}",
-            hint="the report has what had arrived; functions under way are billed, too",
+            hint="the report has the results so far; running functions are billed, too",
         )
 
     def _check(self, function_s: float | None) -> None:
@@ -125,7 +125,7 @@ class Budget:
             about = self._prices.money(self.foreseen)
             raise CostError(
                 f"this job would cost about {about}, more than {limit}",
-                hint="sbench plan shows what costs how much",
+                hint="sbench plan shows the cost of each part",
             )
         job = self._job
         out = job.at_once

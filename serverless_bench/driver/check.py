@@ -89,7 +89,7 @@ class CheckedRun(Printed):
         yield from ((text, "bad") for text in self.contradictions)
         if self.violated_keys:
             keys = format_count(self.violated_keys, "shared key")
-            yield f"{keys} with a history that cannot be: sbench report says what is wrong", "bad"
+            yield f"{keys} with an impossible history: see sbench report", "bad"
         yield from _variability(self.summary, self.stability)
         if self.audit is not None:
             yield from _audit(self.audit)

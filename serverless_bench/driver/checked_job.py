@@ -223,7 +223,7 @@ def _keys(settings: JobSettings, load: Load) -> Sequence[str]:
             f"`{name}`" for name in ("key_file", "key") if name in workload.settings
         )
         raise UsageError(
-            f"give {names}, to say what to read",
+            f"give {names} with the objects to read",
             hint=f"sbench {workload.source} --key-file FILE makes one; a run directory has its"
             " keys.txt",
         )

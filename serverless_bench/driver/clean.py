@@ -228,10 +228,10 @@ def _look_around(
         objects -= len(still_listed) + len(later) - len(removed.failed) - len(removed.foreign)
     if later:
         object_count = format_count(len(later), "object")
-        problems.append(f"no file of the run tells of {object_count} of later launches")
+        problems.append(f"the files of the run do not mention {object_count} of later launches")
     if not is_all and problems:
         inspected = format_count(objects, "object")
-        problems.append(f"only the first {inspected} below {target.url} were looked at")
+        problems.append(f"only the first {inspected} below {target.url} were inspected")
     return _rest(target, objects, size, uploads, is_all=is_all)
 
 

@@ -47,7 +47,7 @@ def cost_limit(
         raise wrong(
             "max_cost",
             f"is for functions that are billed, `executor` {executor} costs {costs}",
-            hint=f"`executor` {billed} has functions elsewhere; what a bucket on AWS costs"
+            hint=f"`executor` {billed} has billed functions; the cost of a bucket on AWS"
             " is in the report",
         )
     if max_cost is not None and not max_cost > 0:

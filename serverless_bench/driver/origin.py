@@ -86,7 +86,7 @@ def confirm(run: Run, *, trust: bool) -> str:
         raise UsageError(
             f"{run.path} was {'imported' if run.simulated is None else 'simulated'}: sbench has"
             " written nothing of it to any store",
-            hint="delete the directory, and it is gone",
+            hint="delete the directory",
         )
     if is_ours(run.path):
         return ""
@@ -94,12 +94,12 @@ def confirm(run: Run, *, trust: bool) -> str:
     if not trust:
         raise UsageError(
             f"{run.path} was not made here; it uses {places}",
-            hint="--trust if you know whose it is, and mean these (trust=True in Python)",
+            hint="--trust if you know its owner and accept these (trust=True in Python)",
         )
     if not is_intact(run.stages[0]):
         raise ArchiveError(
             f"{run.path / HEADER} is not as its driver wrote it",
-            hint="nobody can tell what the run did: nothing is launched or deleted",
+            hint="the actions of the run are unknown: no function is launched, no object deleted",
         )
     return f"{run.path} was not made here; it uses {places}"
 

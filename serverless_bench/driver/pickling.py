@@ -98,7 +98,7 @@ def pack(function: OwnFunction) -> str:
         raise UsageError(
             f"{name_of(function)} has {len(data)} bytes with all that it holds, and"
             f" {MAX_CODE_BYTES} fit into an event",
-            hint="large values belong into objects: write them before, and give their keys",
+            hint="store large values in objects and pass their keys",
         )
     return f"{PYTHON}:{b64encode(data).decode()}"
 

@@ -63,7 +63,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     foreign = next((key for key in keys if declared_size(key) is None), None)
     if foreign is not None:
         raise UsageError(
-            f"`split` needs to know sizes, and {foreign!r} does not say its own",
+            f"`split` needs sizes, but the key {foreign!r} contains none",
             hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_size`",
         )
 

@@ -106,7 +106,7 @@ class Remote:
         raise UsageError(
             f"the functions are in {self.region}, bucket {target.bucket!r} is in {target.region}:"
             " that is slow, and every byte is billed",
-            hint=f"`function_region` {self.region} says that it is meant",
+            hint=f"`function_region` {self.region} confirms it",
         )
 
 
@@ -160,7 +160,7 @@ def _target(settings: JobSettings) -> Target:
         raise wrong(
             "bucket",
             f"{settings.bucket!r} goes on behind the bucket",
-            hint=f"`bucket` {protocol}://{bucket}, and what keys begin with goes into `prefix`",
+            hint=f"`bucket` {protocol}://{bucket}, and `prefix` for the start of keys",
         )
     if protocol is not StoreProtocol.S3 and settings.region is not None:
         raise wrong("region", f"means nothing to {protocol}://", hint="leave it out")
@@ -235,7 +235,7 @@ def _with_stack(
 
 def _check_deployed(settings: JobSettings, client: str) -> None:
     """Raise an error for a client or workload that is not in the package of a stack's functions."""
-    hint = "its zip holds what the body needs and no more; docs/aws.md"
+    hint = "its zip contains only the modules that it needs; docs/aws.md"
     if client != _DEPLOYED:
         raise UsageError(
             f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",

@@ -60,7 +60,7 @@ class CutShort(SbenchError):
     Examples
     --------
     >>> str(sbench.CutShort(written, KeyboardInterrupt()))
-    'interrupted; what had arrived is saved'
+    'interrupted; the results so far are saved'
     """
 
     def __init__(self, run: Run, cause: BaseException) -> None:
@@ -68,9 +68,9 @@ class CutShort(SbenchError):
             super().__init__(str(cause), hint=cause.hint)
             self.exit_code = cause.exit_code
         else:
-            super().__init__("interrupted; what had arrived is saved")
+            super().__init__("interrupted; the results so far are saved")
             on, away = f"sbench resume {run.path}", f"sbench clean {run.path}"
-            self.hint = f"{on} goes on with it, {away} deletes what it wrote"
+            self.hint = f"{on} resumes it, {away} deletes its objects"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -146,7 +146,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
     if not isinstance(job, JobSpec):
         job = function_job(job, **settings)
     elif settings:
-        raise TypeError(f"{', '.join(settings)} belong into the job")
+        raise TypeError(f"{', '.join(settings)} are fields of the job")
     if job.declared.runs_code and job.load.code is None:
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
@@ -305,7 +305,7 @@ def refuse_contradictions(run: Run) -> None:
     if problems := run_keys(run).problems:
         raise ArchiveError(
             f"{run.path}: {'; '.join(problems)}",
-            hint=f"nothing is launched; sbench clean {run.path} deletes what it wrote",
+            hint=f"no function is launched; sbench clean {run.path} deletes its objects",
         )
 
 

@@ -15,7 +15,7 @@ from serverless_bench.units import (
 )
 from serverless_bench.worker.live_layout import WARM_UP
 
-REMOTE: Final = "remote functions tell what they did when they end"
+REMOTE: Final = "remote functions report their operations when they end"
 _NAMES: Final = {WARM_UP: "preparing"}
 _REMOTE_STATES: Final = {"running": "launched"}
 """A remote function that was launched may not have started: its record is the first sign of it."""
