@@ -109,7 +109,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSetup:
-    """One deployed function."""
+    """A deployed function."""
 
     name: str
     arn: str
@@ -148,7 +148,7 @@ def read_quota(*, region: str | None = None) -> Quota:
 
 
 def read_network_quota(*, region: str | None = None) -> float | None:
-    """Return the quota for the network of one function, in 10**6 bits per second.
+    """Return the quota for the network of a function, in 10**6 bits per second.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def read_network_quota(*, region: str | None = None) -> float | None:
 
 
 def network_mbps(quotas: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the network quota of one function from the quotas of Lambda; None if it is missing.
+    """Return the network quota of a function from the quotas of Lambda; None if it is missing.
 
     Its code is not documented, so that it is identified by name and unit.
     """

@@ -73,7 +73,7 @@ def configured_region() -> str:
     Raises
     ------
     StoreError
-        If the profile does not exist, or its file cannot be read.
+        If the profile does not exist, or the file cannot be read.
     """
     region: str | None = _configured().get_config_variable("region")
     return region or "us-east-1"

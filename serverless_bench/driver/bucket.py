@@ -96,9 +96,9 @@ class BucketClient(WireClient):
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[list[str], list[int], bool]:
         """Return one page of keys, the sizes of their objects, and whether more pages follow."""
-        listed, keys, more = self._list(prefix, after, exchange)
+        listed, keys, has_more = self._list(prefix, after, exchange)
         sizes = [whole_number(text) for text in texts(listed, "Size")]
-        return keys, [size for size in sizes if size is not None], more
+        return keys, [size for size in sizes if size is not None], has_more
 
     def list_versions(
         self, prefix: str, after: ObjectVersion | None, exchange: Exchange
@@ -211,9 +211,9 @@ class Bucket(ObjectIO):
         def page(after: str) -> tuple[list[str], bool]:
             nonlocal size
             call = partial(self._client.list_sizes, prefix, after)
-            keys, sizes, more = self._run("list", call)
+            keys, sizes, has_more = self._run("list", call)
             size += sum(sizes)
-            return keys, more
+            return keys, has_more
 
         for number, keys in enumerate(pages(page), start=1):
             keys_of_prefix += keys

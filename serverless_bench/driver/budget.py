@@ -71,7 +71,7 @@ class Budget:
 
     @property
     def foreseen(self) -> float:
-        """Expected cost of the job, including the probe of its functions."""
+        """Expected cost of the job, including the probe of the functions."""
         return self._probe + self.estimate
 
     @property
@@ -98,8 +98,8 @@ class Budget:
             self.spent += price(usage, self._prices).total
             live.limit = self._may_fly()
             flying = max(live.in_flight, live.started - self._arrived)
-            each = max(self.spent / self._arrived, self.estimate / self._job.number)
-            committed = self._probe + self.spent + flying * each
+            mean_cost = max(self.spent / self._arrived, self.estimate / self._job.number)
+            committed = self._probe + self.spent + flying * mean_cost
             waiting = len(self._done) + flying < self._job.number
             if committed > self._limit:
                 self._stop(f"with the {flying} under way about {self._prices.money(committed)}")
@@ -145,8 +145,8 @@ class Budget:
         enough_s = max(_LEAST_DEADLINE_S, _ROOM * (function_s or 0.0))
         short, shorter = (self._most_of(replace(self._job, deadline=s)) for s in (2.0, 1.0))
         per_s = short - shorter
-        each = (self._limit - self._probe) / out
-        most_s = (each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
+        limit_each = (self._limit - self._probe) / out
+        most_s = (limit_each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
         if most_s < enough_s or most_s > self._job.deadline:
             return "allow more, or have fewer at once: `number`, `concurrency`"
         step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1

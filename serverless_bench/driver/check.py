@@ -36,7 +36,7 @@ class CheckedRun(Printed):
     stability
         Warnings about causes of poor repeatability, and the slowest functions.
     contradictions
-        Differences between the run's files and its driver's notes or its job.
+        Differences between the run's files and the notes of the driver or the job.
     audit
         Differences from the requests that the store saw; None without a witness.
 
@@ -145,7 +145,7 @@ def check(
 
 
 def _contradictions(run: Run) -> tuple[str, ...]:
-    """Return differences between a run's files and its driver's notes, or else its job."""
+    """Return differences between a run's files and the driver's notes, or else the job."""
     derives_nothing = run.simulated is not None or run.job.executor == IMPORTED
     if derives_nothing or is_intact(run.stages[0]) or is_ours(run.path):
         return file_problems(run)
@@ -156,7 +156,7 @@ def _contradictions(run: Run) -> tuple[str, ...]:
 
 
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
-    """Compare a run, and its bill if there is one, with a witness."""
+    """Compare a run, and the bill if there is one, with a witness."""
     cost = bill(run)
     billed = Billed(requests=cost.requests, exact=cost.requests_exact) if cost else None
     audit: Audit = TOOLS.load("audit")(run.path, witness, billed=billed, cleaned=cleaned)

@@ -39,7 +39,7 @@ _USUAL_DURATION_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedJob:
-    """A job with checked settings; only its store has not been contacted yet."""
+    """A job with checked settings; only the store has not been contacted yet."""
 
     settings: JobSettings
     job: JobSpec
@@ -84,7 +84,7 @@ class CheckedJob:
 
     @contextmanager
     def placed(self, job: JobSpec) -> Iterator[JobSpec]:
-        """Yield a job like this one with its target, like ``open_target``."""
+        """Yield a similar job with the target that ``open_target`` yields."""
         checked = replace(self, job=job)
         with checked.open_target() as target:
             yield checked.at(target)

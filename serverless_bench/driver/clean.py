@@ -1,4 +1,4 @@
-"""Delete the objects of a run after its last function can no longer write."""
+"""Delete the objects of a run after the last function can no longer write."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sized

@@ -38,14 +38,14 @@ class Coordinator:
     Parameters
     ----------
     job, run_id
-        Job with the gate and the target, and the identifier of its run.
+        Job with the gate and the target, and the identifier of the run.
     clock
         Clock of the driver.
     """
 
     def __init__(self, job: JobSpec, run_id: str, clock: Clock) -> None:
         self.job = job
-        """The final job, after its concurrency is known."""
+        """The final job, after the concurrency is known."""
         self.gate_keys: Sequence[str] = ()
         """Keys that the gate may create; their objects are deleted at the end."""
         self._run_id = run_id
@@ -131,7 +131,7 @@ class Coordinator:
             self._report["probes"].append((sent_ns, received_ns, date_s))
 
     def _open_gate(self, bucket: Bucket, first: int) -> None:
-        """Open the gate of the batch at index ``first`` when its functions are ready."""
+        """Open the gate of the batch at index ``first`` when the functions are ready."""
         job, prefix = self.job, self.job.target.prefix
         place = folder(prefix, self._run_id)
         batch = range(first, min(first + job.concurrency, job.number))

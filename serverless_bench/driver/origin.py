@@ -55,7 +55,7 @@ def is_sealed(stage: Mapping[str, Any]) -> bool:
 
 
 def is_ours(path: Path) -> bool:
-    """Return whether this user made the run in a directory, and its header is unchanged."""
+    """Return whether this user made the run in a directory and the header is unchanged."""
     return is_sealed(read_header(path))
 
 
@@ -80,7 +80,7 @@ def confirm(run: Run, *, trust: bool) -> str:
         If the run was made elsewhere and is not trusted; or if it has no objects in any store,
         because it was simulated or imported.
     ArchiveError
-        If the run was made elsewhere, and its header was changed later.
+        If the run was made elsewhere, and the header was changed later.
     """
     if run.simulated is not None or run.job.executor == IMPORTED:
         raise UsageError(
@@ -128,15 +128,17 @@ def _stores(job: JobSpec) -> Iterator[str]:
         yield "the embedded store"
     targets = [target, *((control,) if control is not None else ())]
     endpoints_of_targets = [
-        (each, each.endpoint_url) for each in targets if each.endpoint_url != embedded_url
+        (target_of_url, target_of_url.endpoint_url)
+        for target_of_url in targets
+        if target_of_url.endpoint_url != embedded_url
     ]
-    for each, url in dict.fromkeys(
+    for target_of_url, url in dict.fromkeys(
         (*endpoints_of_targets, *((target, url) for url in job.endpoints))
     ):
         endpoint = parse_endpoint(url) if url else ""
         if endpoint != url.removesuffix("/"):
             raise wrong("endpoint_url", f"{url!r} is not a URL of a store")
-        yield f"{endpoint or 'AWS'} (bucket {each.bucket_name!r})"
+        yield f"{endpoint or 'AWS'} (bucket {target_of_url.bucket_name!r})"
 
 
 def _seal(stage: Mapping[str, Any], key: bytes) -> str:

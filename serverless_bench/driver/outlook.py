@@ -54,7 +54,7 @@ class Outlook:
     """Objects that are created before the measurement."""
     prepared_bytes: int
     operations: dict[str, int]
-    """Number by kind; empty if the duration ends the job and its operations are not counted."""
+    """Number by kind; empty if the duration ends the job and the operations are not counted."""
     bytes: int
     """Bytes that the operations transfer."""
     duration_s: float | None

@@ -1,4 +1,4 @@
-"""Notes about a job that are shown before its first write."""
+"""Notes about a job that are shown before the first write."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -219,7 +219,7 @@ def _with_stack(
     if not functions:
         deployed = stack.functions
         chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
-        functions = tuple(one.name for one in chosen)
+        functions = tuple(function.name for function in chosen)
     remote = replace(
         remote,
         functions=functions,

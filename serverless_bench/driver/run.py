@@ -85,7 +85,7 @@ def run_job(
     on_outcome: OnOutcome = lambda _: None,
     **settings: Any,  # noqa: ANN401 - of JobSpec
 ) -> Run:
-    """Run a job and return its run.
+    """Run a job and return the run.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
 def _launched(
     job: JobSpec, directory: Path, keys: Sequence[str], live: RunProgress, on_outcome: OnOutcome
 ) -> Run:
-    """Run a checked job after its store has responded."""
+    """Run a checked job after the store has responded."""
     executor, created_ns = open_executor(job), wall_ns()
     run_id = new_run_id(created_ns)
     coordinator = Coordinator(job, run_id, live.clock)
@@ -226,7 +226,7 @@ def resume_job(
         The function of a run that calls your own code: a run directory contains no code.
         Without it, no function is launched.
     launch
-        Whether to launch missing functions; False only brings the run to its end.
+        Whether to launch missing functions; False only ends the run.
     trust
         Same as in ``clean``; trusting a run also invokes its functions.
     progress, live, on_outcome
@@ -433,7 +433,7 @@ class _Fanout:
             self._archive.suspended(*clock.suspensions.pop(0))
 
     def finished(self) -> Run:
-        """Return the run after its archive is closed."""
+        """Return the run after the archive is closed."""
         archive, cause = self._archive, self._cause
         if archive.failure is not None:
             hint = "this report is the only one that has them; make room and run again"

@@ -1,4 +1,4 @@
-"""Determine the keys that a run may have created from its ledger and its job.
+"""Determine the keys that a run may have created from the ledger and the job.
 
 The ledger alone is trusted only if a seal of this user covers it. Otherwise the keys are derived
 from the job and the run id: derived keys that are missing in the ledger are included, and
@@ -37,7 +37,7 @@ class RunKeys:
     keys
         Keys in the order of the ledger.
     problems
-        Missing or contradictory data in its files, one sentence each; if there are any, the keys
+        Missing or contradictory data in the files, one sentence each; if there are any, the keys
         may be incomplete.
     """
 
@@ -46,7 +46,7 @@ class RunKeys:
 
 
 def run_keys(run: Run) -> RunKeys:
-    """Return the keys that a run may have created, and contradictions in its files.
+    """Return the keys that a run may have created, and contradictions in the files.
 
     Raises
     ------

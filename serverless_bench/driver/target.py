@@ -158,7 +158,7 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
 
 @contextmanager
 def located(job: JobSpec) -> Iterator[JobSpec]:
-    """Yield a job with the current address of its store.
+    """Yield a job with the current address of the store.
 
     An embedded store runs as long as the block; other stores are not contacted.
 

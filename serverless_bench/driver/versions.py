@@ -66,7 +66,7 @@ def kept_versions(
     run_id
         Identifier of the run.
     keys
-        Keys of its objects.
+        Keys of the run's objects.
     in_arrays
         Same as in ``cleanup.delete``.
     delete

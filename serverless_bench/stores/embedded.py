@@ -109,7 +109,7 @@ class Lease:
             sleep(_TICK_S)
 
     def ask(self, request: str, **more: int) -> dict[str, Any]:
-        """Send a request to the keeper, and return its response.
+        """Send a request to the keeper, and return the response.
 
         Raises
         ------
@@ -131,9 +131,8 @@ class Lease:
             last = True
         with suppress(OSError), self._line, self._answers:
             self._line.shutdown(socket.SHUT_WR)
-            # The keeper closes its side immediately, or when the store exits after the last lease.
-            # Its
-            # process remains a zombie until the command that started it has waited for it.
+            # The keeper disconnects immediately, or when the store exits after the last lease.
+            # Its process remains a zombie until the command that started it has waited for it.
             self._answers.read()
         if last and self._keeper is not None:
             self._keeper.wait()

@@ -1,7 +1,7 @@
 """The process that runs an embedded store as long as commands use it.
 
 Each ``sbench`` command that needs the store holds a connection to the keeper's Unix
-socket. When the last one closes, even by the death of its process, the keeper terminates
+socket. When the last one closes, even by the death of a process, the keeper terminates
 the store and exits; ``sbench store start`` pins it until ``sbench store stop``. A file lock
 limits a data directory to one keeper, so concurrent commands share one store.
 
@@ -50,7 +50,7 @@ from serverless_bench.units import NS_PER_S
 LOCK: Final = "lock"
 """Name of the lock file in the data directory."""
 ADDRESS: Final = "keeper.json"
-"""Name of the file in the data directory with the keeper's socket and its temporary files."""
+"""Name of the file in the data directory with the keeper's socket and the temporary files."""
 START_S: Final = 30.0
 _POLITE_S: Final = 3.5
 """Time until SIGKILL: the processes of a dead driver have to be gone after 5 s."""
@@ -63,7 +63,7 @@ Span = tuple[int, int]
 
 
 def main(directory: Path) -> None:
-    """Run the store in ``directory`` for commands that connect to its socket.
+    """Run the store in ``directory`` for commands that connect to the socket.
 
     Raises
     ------
@@ -77,9 +77,9 @@ def main(directory: Path) -> None:
     os.umask(0o077)
     directory = own_directory(directory).resolve()
     with (directory / LOCK).open("w") as lock:
-        # A keeper that is shutting down holds the lock until its store has exited.
+        # A keeper that is shutting down holds the lock until the store has exited.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # A keeper that was killed has not removed its files.
+        # A keeper that was killed has not removed any files.
         _remove_traces(directory)
         private = make_private_directory(_PRIVATE)
         try:
@@ -154,7 +154,7 @@ def _read_address(directory: Path) -> dict[str, Any] | None:
 
 
 def _remove_traces(directory: Path) -> None:
-    """Delete the files of a keeper and its store outside of the data directory."""
+    """Delete the files of keeper and store outside of the data directory."""
     address = _read_address(directory)
     if address is None:
         return
@@ -203,7 +203,7 @@ class _CommandServer:
         try:
             command, _ = server.accept()
         except OSError:
-            # Out of file descriptors: wait until another command has closed its connection.
+            # Out of file descriptors: wait until another command has disconnected.
             sleep(_TICK_S)
             return
         self._commands.add(command)
@@ -244,7 +244,7 @@ class _CommandServer:
                     command, request["now_ns"]
                 )
             case "reclaim":
-                # The store copies its data, which slows down other commands.
+                # The store copies data, which slows down other commands.
                 self._loads.begin(self, monotonic_ns())
                 try:
                     self._store.reclaim()

@@ -4,7 +4,7 @@ It stores data on disk, starts within a second, and supports the features that c
 ranges, conditional writes, listing. It hashes each object (MD5 for the entity tag), which takes
 most of its time: its rates are those of a laptop, and not of S3.
 
-Its services communicate over ports that all users of this machine can connect to, so each requires
+The services communicate over ports that all users of this machine can connect to, so each requires
 authentication: the S3 port a signature, volume and filer a token (JWT), the master and
 all gRPC ports a certificate (mutual TLS). Tokens and certificate are created at each start.
 """
@@ -37,7 +37,7 @@ from serverless_bench.stores.direct import open_direct
 from serverless_bench.units import NS_PER_S
 
 FOLDERS: Final = ("data", "logs")
-"""Folders in its data directory."""
+"""Folders in the data directory."""
 _GRPC: Final = 10_000
 """Offset of a service's gRPC port."""
 _RECLAIM_S: Final = 5
@@ -45,7 +45,7 @@ _SWEEP_S: Final = 0.2
 _SERVICES: Final = ("s3", "master", "volume", "filer", "admin")
 _TOKENS: Final = ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
 _CERTIFIED: Final = ("MASTER", "VOLUME", "FILER", "S3", "ADMIN", "WORKER", "CLIENT")
-"""Sections of its security.toml with a certificate for gRPC."""
+"""Sections of security.toml with a certificate for gRPC."""
 _DAYS: Final = 3650
 """Longer than a store can run; the key is deleted with the store."""
 
@@ -105,9 +105,9 @@ class SeaweedFS:
         ]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that protect its ports against other users.
+        """Return the variables that protect the ports against other users.
 
-        They replace entries of its security.toml. Arguments would be visible to other users.
+        They replace entries of security.toml. Arguments would be visible to other users.
         """
         paths = {"CERT": str(self._certificate), "KEY": str(self._key)}
         parts = [*(f"GRPC_{name}" for name in _CERTIFIED), "HTTPS_MASTER"]
@@ -116,7 +116,7 @@ class SeaweedFS:
             **{f"WEED_{part}_{name}": path for part in parts for name, path in paths.items()},
             "WEED_GRPC_CA": paths["CERT"],
             "WEED_HTTPS_MASTER_CA": paths["CERT"],
-            # Its HTTPS would accept any client certificate; its web pages are disabled, too.
+            # HTTPS would accept any client certificate; the web pages are disabled, too.
             "WEED_ADMIN_USER": "sbench",
             "WEED_ADMIN_PASSWORD": secrets.token_hex(32),
             # Another location of security.toml.
@@ -198,7 +198,7 @@ def free_port_pairs(count: int) -> list[int]:
 
 
 def write_certificate(directory: Path) -> tuple[Path, Path]:
-    """Write a new certificate and its key into a private directory, and return both files.
+    """Write a new certificate and key into a private directory, and return both files.
 
     It is its own authority for servers and clients: a peer is trusted if it has the key, which
     requires access to the directory.

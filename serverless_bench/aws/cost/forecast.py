@@ -117,7 +117,7 @@ class CostConditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
-    """One phase of a job, and its environment."""
+    """A phase of a job and its environment."""
 
     kind: OperationKind
     functions: int
@@ -129,15 +129,15 @@ class PlannedLoad:
     transfer: Transfer
     client: str = _THIN
     threads: int = 1
-    """Concurrent operations of one function."""
+    """Concurrent operations in a function."""
     bytes_per_s: float | None = None
-    """Rate of one function, if it is known better than by the model."""
+    """Rate of a function, if it is known better than by the model."""
     memory_mib: int = VCPU_MIB
     architecture: str = "x86_64"
     quota: int = 1000
     """Limit of concurrent functions."""
     network_mbps: float = BASE_MBPS
-    """The account's quota for the network of one function."""
+    """The account's quota for the network of a function."""
     names: int = 1
     """Number of Lambda functions that share the invocations."""
     round_trip_s: float = 0.0
@@ -153,12 +153,12 @@ class PlannedLoad:
 
     @property
     def operations(self) -> int:
-        """Number of operations of one function."""
+        """Number of operations per function."""
         return self.objects * self.repeats
 
     @property
     def function_bytes(self) -> int:
-        """Bytes transferred by one function."""
+        """Bytes transferred per function."""
         return self.operations * self.object_bytes
 
     @property
@@ -183,17 +183,17 @@ class PlannedLoad:
 
     @property
     def sustained_bytes_per_s(self) -> float:
-        """Network rate of one function after its burst."""
+        """Network rate of a function after the burst."""
         in_vpc = self.route is not Route.NONE
         return function_network(self.memory_mib, quota_mbps=self.network_mbps, in_vpc=in_vpc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Prediction for one phase."""
+    """Prediction for a phase."""
 
     function_s: float
-    """Billed time of one function."""
+    """Billed time of a function."""
     transfer_s: float
     """Part of it for transfers and for waiting for the store."""
     at_once: int
@@ -201,9 +201,9 @@ class Forecast:
     waves: int
     """Number of times that the quota is used up, including the first time."""
     launch_s: float
-    """Time between the start of the first function and that of the last one."""
+    """Time between the start of the first and of the last function."""
     run_s: float
-    """Time between the start of the first function and the end of the last one."""
+    """Time between the start of the first function and the end of the last."""
     requests_per_s: float
     """Rate of requests with bytes at the highest concurrency."""
     burst_per_s: float
@@ -212,7 +212,7 @@ class Forecast:
     """Smallest part or range, in steps of 8 MiB, that keeps ``requests_per_s`` below the warning.
     """
     memory_needed_mib: int
-    """Memory of one function: its base, and two blocks per connection."""
+    """Memory of a function: the base, and two blocks per connection."""
     usage: BilledUsage
 
 
@@ -278,7 +278,7 @@ def functions_usage(
 
 
 def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) -> float:
-    """Return the operations of one function in a time; for an open loop, at most its share."""
+    """Return the operations of a function in a time; for an open loop, at most its share."""
     most = moved_bytes(load, seconds) / load.object_bytes
     if load.bytes_per_s is None:
         each_s = REQUEST_S[load.kind] + load.object_bytes / line_rate(load) * load.threads
@@ -287,7 +287,7 @@ def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) 
 
 
 def busy_s(load: PlannedLoad) -> float:
-    """Return the time of one cold function for its operations, including waiting."""
+    """Return the time of a cold function for all operations, including waiting."""
     moving_s = transfer_s(load, load.function_bytes)
     if load.bytes_per_s is not None:
         return moving_s
@@ -296,7 +296,7 @@ def busy_s(load: PlannedLoad) -> float:
 
 
 def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
-    """Return the time of one cold function for ``size_bytes``; see the top of this file."""
+    """Return the time of a cold function for ``size_bytes``; see the top of this file."""
     if load.bytes_per_s is not None:
         return size_bytes / load.bytes_per_s
     rate, sustained = line_rate(load), load.sustained_bytes_per_s
@@ -306,12 +306,12 @@ def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
 
 
 def moved_bytes(load: PlannedLoad, seconds: float) -> int:
-    """Return the bytes of one cold function in ``seconds``: the inverse of ``transfer_s``."""
+    """Return the bytes of a cold function in ``seconds``: the inverse of ``transfer_s``."""
     return int(min(line_rate(load) * seconds, BURST_BYTES + load.sustained_bytes_per_s * seconds))
 
 
 def line_rate(load: PlannedLoad) -> float:
-    """Return the bytes per second of one function with a full bucket."""
+    """Return the bytes per second of a function with a full bucket."""
     if load.bytes_per_s is not None:
         return load.bytes_per_s
     return min(

@@ -92,7 +92,7 @@ def requests_of(run: Run) -> Requests:
 
 
 def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
-    """Return the requests of one function; those of the driver for its record are assumed."""
+    """Return the requests of a function; those of the driver for its record are assumed."""
     gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
     control: dict[str, int] = {}
     if job.control is not None:

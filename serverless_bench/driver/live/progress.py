@@ -97,7 +97,7 @@ def _logged(view: "RunView", *, asked: bool) -> Iterator[None]:
     from serverless_bench.driver.live.text import log_line  # noqa: PLC0415
 
     def write() -> None:
-        # Standard error may be closed or its reader gone, which must not stop a run.
+        # Standard error may be closed or have no reader, which must not stop a run.
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{log_line(view.look())}\n")
             sys.stderr.flush()

@@ -91,7 +91,7 @@ class RunView:
     job
         Job of the run.
     functions
-        Number of its functions that the driver waits for.
+        Number of functions that the driver waits for.
     live
         Progress that the executor updates.
     keys
