@@ -70,8 +70,7 @@ class Coordinator:
     def __enter__(self) -> Self:
         if uses_store(self.job):
             # Open the bucket here and not in the thread: to find credentials, botocore iterates
-            # over the
-            # environment, and a client under test may set a variable at the same time.
+            # over the environment, and a client under test may set a variable at the same time.
             bucket = Bucket(self.job.target, self._requests)
             self._thread = threading.Thread(target=self._run, args=(bucket,), daemon=True)
             try:
@@ -88,8 +87,7 @@ class Coordinator:
             self._thread.join(_JOIN_S)
         if self.job.gate is not None:
             # The gate's objects are in the ledger; `sbench clean` deletes those that cannot be
-            # deleted
-            # now.
+            # deleted now.
             with suppress(SbenchError):
                 # The deletion looks for open uploads with botocore.
                 from serverless_bench.driver.cleanup import delete  # noqa: PLC0415

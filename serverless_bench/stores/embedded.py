@@ -61,9 +61,8 @@ class Lease:
         self._answers = line.makefile("rb")
         self.address = Address(**self._read())
         if keeper is not None and keeper.pid != self.address.keeper_pid:
-            # Another command was faster. This keeper would wait until that store exits, and then
-            # run
-            # another one without any user.
+            # Another command was faster. This keeper would wait until that store exits, and
+            # then run another one without any user.
             keeper.terminate()
             keeper.wait()
             keeper = None
