@@ -1,1 +1,1 @@
-"""An AWS account: its clients, its limits, a deployed stack, and what a run costs."""
+"""An AWS account: clients, limits, the deployed stack, and the cost of a run."""

@@ -1,4 +1,4 @@
-"""An AWS account: what it allows, how a function in it is set up, and what ``sam deploy`` made."""
+"""Quotas of an AWS account, the setup of its functions, and the outputs of ``sam deploy``."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -21,8 +21,9 @@ _USABLE: Final = frozenset(
         "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
     }
 )
-"""States in which every resource of a stack is there (AWS CloudFormation user guide,
-"Understand CloudFormation stack creation events")."""
+"""States with all resources of a stack in place (AWS CloudFormation user guide, "Understand
+CloudFormation stack creation events").
+"""
 
 _OUTPUTS: Final = {
     "data_bucket": "DataBucket",
@@ -35,39 +36,39 @@ _MBPS: Final = {"Gigabits/Second": 1e3, "Megabits/Second": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """The outputs of a stack that a template of ``sbench aws stack`` made."""
+    """The outputs of a stack that was deployed from a template of ``sbench aws stack``."""
 
     functions: tuple[DeployedFunction, ...]
-    """All of them; a job without further wishes gets those that are like the first."""
+    """All functions; a job without a selection uses those with the properties of the first."""
     data_bucket: str
     data_region: str
-    """Where the data bucket is."""
+    """Region of the data bucket."""
     control_bucket: str
     region: str
-    """Where the functions and the control bucket are."""
+    """Region of the functions and the control bucket."""
 
 
 def read_stack(name: str, *, region: str | None = None) -> Stack:
-    """Return the outputs of the stack that is called ``name``.
+    """Return the outputs of a stack.
 
     Parameters
     ----------
     name
         The stack's name or ARN.
     region
-        Where it was deployed; None takes the AWS configuration's region.
+        Region of the stack; None takes the AWS configuration's region.
 
     Raises
     ------
     UsageError
-        If there is no such stack.
+        If the stack does not exist.
     ExecutorError
-        If it is not complete, is not sbench's, or cannot be read.
+        If it is incomplete, does not belong to sbench, or cannot be read.
     """
     client = open_client("cloudformation", region=region)
     try:
         with closing(client), explained(f"stack {name!r}"):
-            found = client.describe_stacks(StackName=name)["Stacks"]
+            stacks = client.describe_stacks(StackName=name)["Stacks"]
     except ExecutorError as exc:
         if error_code(exc) == "ValidationError":
             raise UsageError(
@@ -75,7 +76,7 @@ def read_stack(name: str, *, region: str | None = None) -> Stack:
                 hint="sam deploy makes it; `region`, if it is elsewhere",
             ) from exc
         raise
-    return _outputs(name, found[0])
+    return _outputs(name, stacks[0])
 
 
 def _outputs(name: str, described: Mapping[str, Any]) -> Stack:
@@ -85,30 +86,30 @@ def _outputs(name: str, described: Mapping[str, Any]) -> Stack:
             f"stack {name!r} is not ready: {status}",
             hint="sam deploy brings it in order; its events say what went wrong",
         )
-    there = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", ())}
-    functions = functions_in(there)
-    missing = [output for output in _OUTPUTS.values() if output not in there]
+    outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", ())}
+    functions = functions_in(outputs)
+    missing = [output for output in _OUTPUTS.values() if output not in outputs]
     if missing or not functions:
         raise ExecutorError(
             f"stack {name!r} has no output {', '.join(missing or ['Function1'])}",
             hint="deploy what this version of sbench writes: sbench aws stack",
         )
-    values = {field: there[output] for field, output in _OUTPUTS.items()}
+    values = {field: outputs[output] for field, output in _OUTPUTS.items()}
     return Stack(functions=functions, **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """Functions at once in one region, all functions of the account together."""
+    """Limits of concurrent functions in one region for the whole account."""
 
     concurrent: int
     unreserved: int
-    """What is left for functions without a reserved concurrency."""
+    """Concurrency that is left for functions without a reserved concurrency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSetup:
-    """One deployed function."""
+    """A deployed function."""
 
     name: str
     arn: str
@@ -118,24 +119,24 @@ class FunctionSetup:
     runtime: str
     in_vpc: bool
     state: str
-    """``Active``, or what ``describe_state`` says."""
+    """``Active``, or the result of ``describe_state``."""
     version: str | None
-    """Of sbench in it, if its description or environment says so."""
+    """Version of sbench in the function, from its description or environment; None if unknown."""
     reserved: int | None
-    """Functions at once that are reserved for it; None for none."""
+    """Reserved concurrency of the function; None without a reservation."""
     retries: int | None
-    """After a failed event; None if nothing is set, which AWS takes for 2."""
+    """Retries after a failed event; None for the default of AWS, which is 2."""
     event_age_s: int | None
-    """None if nothing is set, which AWS takes for 21,600."""
+    """None for the default of AWS, which is 21,600."""
 
 
 def read_quota(*, region: str | None = None) -> Quota:
-    """Return what the account allows (``lambda:GetAccountSettings``).
+    """Return the limits of concurrency in the account (``lambda:GetAccountSettings``).
 
     Raises
     ------
     ExecutorError
-        If AWS does not answer.
+        If AWS does not respond.
     """
     client = open_client("lambda", region=region)
     with closing(client), explained("lambda:GetAccountSettings"):
@@ -147,7 +148,7 @@ def read_quota(*, region: str | None = None) -> Quota:
 
 
 def read_network_quota(*, region: str | None = None) -> float | None:
-    """Return the quota for the network of one function, in 10**6 bits per second.
+    """Return the quota for the network of a function, in 10**6 bits per second.
 
     Returns
     -------
@@ -157,7 +158,7 @@ def read_network_quota(*, region: str | None = None) -> float | None:
     Raises
     ------
     ExecutorError
-        If AWS does not answer, or does not allow ``servicequotas:ListServiceQuotas``.
+        If AWS does not respond, or denies ``servicequotas:ListServiceQuotas``.
     """
     client = open_client("service-quotas", region=region)
     with closing(client), explained("servicequotas:ListServiceQuotas"):
@@ -166,9 +167,9 @@ def read_network_quota(*, region: str | None = None) -> float | None:
 
 
 def network_mbps(quotas: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the quota for the network of one function among those of Lambda; None if none is.
+    """Return the network quota of a function from the quotas of Lambda; None if it is missing.
 
-    Its code is not documented; its name and its unit say which one it is.
+    Its code is not documented, so that it is identified by name and unit.
     """
     for quota in quotas:
         scale = _MBPS.get(quota.get("Unit", ""), 1.0)
@@ -179,29 +180,29 @@ def network_mbps(quotas: Iterable[Mapping[str, Any]]) -> float | None:
 
 
 def read_function(name: str, *, region: str | None = None) -> FunctionSetup:
-    """Return how a function is set up.
+    """Return the setup of a function.
 
     Raises
     ------
     ExecutorError
-        If there is no such function, or AWS does not answer.
+        If the function does not exist, or AWS does not respond.
     """
     with closing(open_client("lambda", region=region)) as client:
         with explained(f"function {name!r}"):
-            found = client.get_function_configuration(FunctionName=name)
+            configuration = client.get_function_configuration(FunctionName=name)
         events = _unless_absent(client, "get_function_event_invoke_config", name)
-        # A reserve is the function's, not a version's: Lambda refuses to be asked for one.
+        # Reserved concurrency belongs to the function: Lambda rejects the request for a version.
         concurrency = _unless_absent(client, "get_function_concurrency", unqualified(name))
-    variables = found.get("Environment", {}).get("Variables", {})
+    variables = configuration.get("Environment", {}).get("Variables", {})
     return FunctionSetup(
-        name=found["FunctionName"],
-        arn=found["FunctionArn"],
-        memory_mib=found["MemorySize"],
-        timeout_s=found["Timeout"],
-        architecture=next(iter(found.get("Architectures", ())), "x86_64"),
-        runtime=found.get("Runtime", ""),
-        in_vpc=bool(found.get("VpcConfig", {}).get("SubnetIds")),
-        state=describe_state(found),
+        name=configuration["FunctionName"],
+        arn=configuration["FunctionArn"],
+        memory_mib=configuration["MemorySize"],
+        timeout_s=configuration["Timeout"],
+        architecture=next(iter(configuration.get("Architectures", ())), "x86_64"),
+        runtime=configuration.get("Runtime", ""),
+        in_vpc=bool(configuration.get("VpcConfig", {}).get("SubnetIds")),
+        state=describe_state(configuration),
         version=variables.get("SBENCH_VERSION"),
         reserved=concurrency.get("ReservedConcurrentExecutions"),
         retries=events.get("MaximumRetryAttempts"),
@@ -224,7 +225,7 @@ def unqualified(name: str) -> str:
 
 
 def _unless_absent(client: Any, call: str, name: str) -> dict[str, Any]:  # noqa: ANN401 - botocore's
-    """Return an answer, or nothing if AWS says that there is none."""
+    """Return a response, or an empty one if AWS reports that the resource does not exist."""
     try:
         with explained(f"lambda:{call}"):
             answer: dict[str, Any] = getattr(client, call)(FunctionName=name)

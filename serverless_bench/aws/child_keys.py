@@ -1,4 +1,4 @@
-"""The keys of the AWS configuration, for processes that this one starts."""
+"""Keys of the AWS configuration for child processes."""
 
 from collections.abc import Mapping
 
@@ -6,12 +6,12 @@ from serverless_bench.clients.environment import lasting_keys
 
 
 def inherit_keys() -> bool:
-    """Tell whether child processes have all keys that there are, because the environment has."""
+    """Return whether child processes inherit all keys from the environment."""
     return lasting_keys() is not None
 
 
 def keys_of_the_moment() -> Mapping[str, str | None] | None:
-    """Return keys by their names in botocore's metadata, or an ``error``; None without any."""
+    """Return keys by their names in botocore's metadata, or an ``error``; None without keys."""
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - slow to load, and seldom asked
 
     from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415

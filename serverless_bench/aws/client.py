@@ -1,7 +1,7 @@
-"""Clients for AWS's control services, and their errors in one line.
+"""Clients for AWS's control services, with errors in one line.
 
-Nothing here is measured. Addresses come from ``AWS_ENDPOINT_URL_<SERVICE>`` where they
-are set, as botocore does it: that is how a laptop stands in for AWS.
+None of their requests is measured. Endpoints come from ``AWS_ENDPOINT_URL_<SERVICE>`` if these
+are set, as in botocore: this allows a laptop to stand in for AWS.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ CONFIG: Final[Mapping[str, Any]] = {
     "connect_timeout": 5,
     "read_timeout": 30,
     "retries": {"mode": "standard", "total_max_attempts": 3},
-    # Many S3-compatible stores do not take the newer checksums.
+    # Many S3-compatible stores do not support the newer checksums.
     "request_checksum_calculation": "when_required",
     "response_checksum_validation": "when_required",
 }
@@ -37,11 +37,11 @@ LOST_CREDENTIALS: Final = (
     boto.SSOError,
     boto.TokenRetrievalError,
 )
-"""Of credentials that could not be renewed, and may be a moment later."""
+"""Errors of credentials that could not be renewed, which can be temporary."""
 CREDENTIALS: Final = (*NO_CREDENTIALS, *LOST_CREDENTIALS, boto.MissingDependencyException)
-"""Of credentials that are not there, cannot be renewed, or need a library."""
+"""Errors of credentials that are missing, cannot be renewed, or need a library."""
 UNREADABLE: Final = (boto.ProfileNotFound, boto.ConfigParseError)
-"""Of a profile that is not there, or of a file that cannot be read."""
+"""Errors of a profile that does not exist, or of a file that cannot be read."""
 _CREDENTIALS_HINT: Final = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 CLOCK_HINT: Final = "let NTP set this machine's clock: AWS refuses signatures that are minutes off"
 LOGIN_HINT: Final = "log in again: aws login, or aws sso login, with the profile that is used"
@@ -50,8 +50,9 @@ _SKEWED: Final = (
     *("RequestExpired", "RequestTimeTooSkewed"),
     *("Signature expired", "Signature not yet current"),
 )
-"""Codes of S3 and EC2 for a clock that is off, and words of others, whose code is
-InvalidSignatureException."""
+"""Error codes of S3 and EC2 for a clock that is wrong, and messages of services that use the code
+InvalidSignatureException.
+"""
 
 
 @cache
@@ -62,14 +63,14 @@ def _loader(path: str | None) -> "Loader":
 
 
 def open_session() -> "Session":
-    """Return a session that reads no description of a service that another has read.
+    """Return a session that shares its cache of service descriptions with other sessions.
 
-    Reading them is nine tenths of making a client: 90 ms of a processor.
+    Reading them takes 90 ms of a processor, nine tenths of the time to create a client.
     """
     from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
 
     session = AwsSession()
-    # Whoever makes a client of it is told what is wrong with a profile.
+    # An error in a profile is reported when a client is created.
     with suppress(*UNREADABLE):
         session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     return session
@@ -88,17 +89,17 @@ def open_client(
     Parameters
     ----------
     service
-        botocore's name, as ``"lambda"``.
+        botocore's name, as in ``"lambda"``.
     region
-        Where; None takes the AWS configuration's region, or ``DEFAULT_REGION``.
+        None takes the AWS configuration's region, or ``DEFAULT_REGION``.
     endpoint_url
-        None takes AWS's, or the environment's.
+        None takes the endpoint of AWS or of the environment.
     look_again
-        Whether credentials that were found before are forgotten: a profile may have others now.
+        Whether to discard cached credentials, because a profile may have changed.
     config
-        Other settings than those of all clients, as ``botocore.config.Config`` has them.
+        Settings of ``botocore.config.Config`` that differ from those of all clients.
     """
-    # Most commands ask nobody, and this takes a quarter of a second.
+    # Importing this takes a quarter of a second, and most commands need no client.
     from botocore.config import Config  # noqa: PLC0415
 
     from serverless_bench.clients.aws_credentials import forget_credentials  # noqa: PLC0415
@@ -119,30 +120,30 @@ def open_client(
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn what botocore raises inside the block into one line for the user.
+    """Turn errors of botocore inside the block into one line for the user.
 
     Parameters
     ----------
     what
-        The service or resource that is used; begins the line.
+        The service or resource in use, which starts the line.
 
     Raises
     ------
     ExecutorError
-        For anything that botocore raises.
+        For all errors of botocore.
     """
     try:
         yield
     except boto.ClientError as exc:
         error = exc.response.get("Error", {})
-        # What stands in for AWS may answer with a page.
+        # A service that stands in for AWS may respond with an HTML page.
         words = str(error.get("Message", "")).partition("<")[0]
         message = shorten(words, _MESSAGE_CHARS, placeholder="...") or "no words"
         raise ExecutorError(
             f"{what}: {error.get('Code', '')}: {message}",
             hint=CLOCK_HINT
             if is_skewed(exc)
-            else "check the region, and what these credentials may do",
+            else "check the region, and the permissions of these credentials",
         ) from exc
     except CREDENTIALS as exc:
         raise credentials_error(exc) from exc
@@ -154,9 +155,9 @@ def explained(what: str) -> Iterator[None]:
 
 
 def network_problem(error: Exception, hint: str = "") -> tuple[str, str]:
-    """Return what an error of botocore's says, and its hint if TLS or a proxy is the reason."""
+    """Return the text of an error of botocore, and a hint if TLS or a proxy is the cause."""
     if isinstance(error, boto.ProxyConnectionError):
-        # The answer of the proxy is in urllib3's error alone.
+        # The response of the proxy is only in the error of urllib3.
         return f"{error}: {getattr(error.kwargs['error'], 'original_error', '')}", PROXY_HINT
     if not isinstance(error, boto.SSLError):
         return f"{type(error).__name__}: {error}", hint
@@ -166,7 +167,7 @@ def network_problem(error: Exception, hint: str = "") -> tuple[str, str]:
 
 
 def credentials_error(error: Exception) -> ExecutorError:
-    """Return one line about one of ``CREDENTIALS``."""
+    """Return the error message for one of ``CREDENTIALS``."""
     if isinstance(error, NO_CREDENTIALS):
         return ExecutorError("there are no credentials", hint=_CREDENTIALS_HINT)
     if isinstance(error, boto.MissingDependencyException):
@@ -180,12 +181,12 @@ def credentials_error(error: Exception) -> ExecutorError:
 
 
 def is_skewed(error: Exception | str) -> bool:
-    """Tell whether AWS refused a signature because this machine's clock is off."""
+    """Return whether AWS rejected a signature because this machine's clock is wrong."""
     return any(words in str(error) for words in _SKEWED)
 
 
 def error_code(error: BaseException) -> str:
-    """Return AWS's word for an error that ``explained`` raised; empty if it had none."""
+    """Return AWS's code of an error that ``explained`` raised; empty if there is none."""
     cause = error.__cause__
     if not isinstance(cause, boto.ClientError):
         return ""

@@ -1,4 +1,4 @@
-"""Tell from Lambda's words whether a function will be ready by itself, and how to help it.
+"""Decide from Lambda's messages whether a function will become ready, and suggest a remedy.
 
 States and their reasons are those of GetFunctionConfiguration, codes those of Invoke
 (AWS Lambda API reference).
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 READY_S: Final = 180.0
-"""How long a function may take to be ready: a VPC's network interfaces take a minute or two."""
+"""Time limit for a function to become ready: a VPC's network interfaces take a minute or two."""
 WAKING: Final = frozenset(
     {
         "CodeArtifactUserDeletedException",
@@ -20,7 +20,7 @@ WAKING: Final = frozenset(
         "SnapStartNotReadyException",
     }
 )
-"""Codes that a function is refused with while it is created, updated, or woken after weeks."""
+"""Error codes while a function is created, updated, or reactivated after weeks."""
 DEPLOY_AGAIN: Final = "sam build && sam deploy make it anew"
 _REMEDIES: Final[Mapping[str, str]] = {
     "KMS": "its variables are encrypted with that key: enable it, and allow its role kms:Decrypt",
@@ -36,17 +36,17 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "ZipFile|Image|CodeArtifactUserFailed": DEPLOY_AGAIN,
     "TooLarge": "an event may have 1 MB: take more functions, with fewer keys each",
 }
-"""Help for codes of Invoke and for reasons of states. None of them passes by itself."""
+"""Remedies for codes of Invoke and for reasons of states. None of these problems is temporary."""
 _PARTS: Final = ("", "ReasonCode", "Reason")
 
 
 def remedy(words: str) -> str:
-    """Return what to do about an error, or a state that stays; empty if nothing is known."""
+    """Return a remedy for an error or a permanent state; empty if none is known."""
     return next((hint for pattern, hint in _REMEDIES.items() if re.search(pattern, words)), "")
 
 
 def describe_state(configuration: Mapping[str, Any]) -> str:
-    """Return a function's state, with an update that has not succeeded, and Lambda's reasons.
+    """Return a function's state, an unsuccessful update, and Lambda's reasons.
 
     Examples
     --------
@@ -64,5 +64,5 @@ def describe_state(configuration: Mapping[str, Any]) -> str:
 
 
 def will_be_ready(state: str) -> bool:
-    """Tell whether ``describe_state`` describes a function that is being made, or updated."""
+    """Return whether ``describe_state`` describes a function in creation or update."""
     return "Pending" in state or "InProgress" in state

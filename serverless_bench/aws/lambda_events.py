@@ -1,7 +1,7 @@
-"""Asynchronous Invoke requests to AWS Lambda, for half of what botocore's ``invoke`` takes.
+"""Asynchronous Invoke requests to AWS Lambda in half the time of botocore's ``invoke``.
 
-That takes more than a core-ms for each, and a driver launches no faster than one core can. The
-connections, the proxy, the certificates and the signatures are botocore's, too.
+botocore needs more than a core-ms for each, and the launch rate of a driver is limited by one core.
+Connections, proxy, certificates and signatures are still those of botocore.
 """
 
 from collections.abc import Mapping
@@ -33,14 +33,14 @@ def send_event(
     Returns
     -------
     Mapping
-        Invoke's answer.
+        Invoke's response.
 
     Raises
     ------
     botocore.exceptions.BotoCoreError
-        If no response comes, or there are no credentials.
+        If there is no response, or no credentials.
     botocore.exceptions.ClientError
-        If it is refused.
+        If the request is rejected.
     """
     path = f"/2015-03-31/functions/{quote(name, safe='')}/invocations"
     headers = {"User-Agent": api.meta.config.user_agent, "X-Amz-Invocation-Type": "Event"}

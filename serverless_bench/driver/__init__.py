@@ -1,1 +1,1 @@
-"""One run from the user's side: plan it, launch it, wait for it, clean up after it."""
+"""A run from the user's side: plan it, launch it, wait for it, and clean up after it."""

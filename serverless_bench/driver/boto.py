@@ -1,6 +1,6 @@
-"""A bucket through botocore, for what only it knows; see ``bucket`` for the rest.
+"""Access to a bucket with botocore, for features that ``bucket`` does not have.
 
-Control requests go out with its usual retries; nothing here is measured.
+Control requests use botocore's default retries; none of them is measured.
 """
 
 from collections.abc import Iterator
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _MOST_SKEW_S: Final = 900.0
-"""S3 refuses signatures that are further off (Amazon S3 API reference, "Error responses")."""
+"""S3 rejects signatures with a larger clock skew (Amazon S3 API reference, "Error responses")."""
 
 
 def _configured() -> Session:
-    """Return a session whose profile, if it has one, can be read."""
+    """Return a session with a readable profile, if it has one."""
     session = open_session()
     try:
         session.get_scoped_config()
@@ -53,7 +53,7 @@ def open_s3(target: Target) -> "S3Client":
             endpoint_url=target.endpoint_url or None,
             config=Config(
                 **CONFIG,
-                # Without the latter us-east-1 is measured through a host of all regions.
+                # Without "regional" us-east-1 is accessed through a host for all regions.
                 s3={
                     "addressing_style": target.addressing.value,
                     "us_east_1_regional_endpoint": "regional",
@@ -62,7 +62,7 @@ def open_s3(target: Target) -> "S3Client":
         )
     except ValueError as exc:
         raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
-    # It may come from the environment, or the AWS configuration.
+    # The endpoint may come from the environment or the AWS configuration.
     refuse_password(client.meta.endpoint_url)
     return client
 
@@ -73,19 +73,19 @@ def configured_region() -> str:
     Raises
     ------
     StoreError
-        If there is no such profile, or its file cannot be read.
+        If the profile does not exist, or the file cannot be read.
     """
     region: str | None = _configured().get_config_variable("region")
     return region or "us-east-1"
 
 
 def configured_endpoint() -> str | None:
-    """Return the endpoint of S3 that the AWS configuration or the environment names.
+    """Return the S3 endpoint in the AWS configuration or the environment.
 
     Raises
     ------
     StoreError
-        As ``configured_region``.
+        Same as in ``configured_region``.
     """
     session = _configured()
     if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
@@ -97,7 +97,7 @@ def configured_endpoint() -> str | None:
 
 @contextmanager
 def explained(target: Target) -> Iterator[None]:
-    """Turn what botocore raises into one line for the user."""
+    """Turn errors of botocore into one line for the user."""
     where = f"bucket {target.bucket!r}"
     try:
         yield
@@ -109,7 +109,7 @@ def explained(target: Target) -> Iterator[None]:
         if status in {401, 403}:
             headers = exc.response["ResponseMetadata"].get("HTTPHeaders", {})
             date_s = http_date_s(headers.get("date"))
-            # A response to HEAD has no words, and says what time it is.
+            # A response to HEAD has no body, but a Date header.
             is_off = date_s is not None and abs(date_s - wall_ns() / NS_PER_S) > _MOST_SKEW_S
             raise refused(where, "RequestTimeTooSkewed" if is_off else code) from exc
         raise StoreError(f"{where}: the store answered {status} {code}") from exc

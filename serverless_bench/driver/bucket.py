@@ -1,8 +1,8 @@
-"""What the driver asks of a bucket before a run and beside it, through the client for control.
+"""Requests to a bucket before and during a run, sent by the client for control requests.
 
-botocore would be ready after 0.2 core-s, most of what a small run takes, and waits for as long as
-a store sends a byte now and then. It is left to what only it knows: where on AWS a bucket is
-(``target``).
+Importing botocore costs 0.2 s of CPU time, most of the time of a small run, and botocore does not
+time out as long as a store sends a byte now and then. It is used only to find the region and
+endpoint of a bucket on AWS (``target``).
 """
 
 import re
@@ -51,43 +51,43 @@ from serverless_bench.worker.object_io import GIVE_UP_S, Head, ObjectIO, pages
 _TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=10.0, retries=2)
 _THERE: Final = 409
 _NOT_OFFERED: Final = frozenset({404, 405, 501})
-"""What stores answer that have no list of open uploads; the first is rclone's."""
+"""Statuses of stores without a list of open uploads; rclone returns 404."""
 _MOST_SURVEYED: Final = 1000
-"""Pages of a listing whose objects are counted, and no further."""
+"""Number of pages of a listing after which counting stops."""
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
-"""Names that S3 had at some time, as botocore takes them."""
+"""Bucket names that S3 has ever allowed, with the pattern of botocore."""
 
 _REGION: Final = re.compile(r"[a-zA-Z0-9-]{1,63}")
 
 _USER_AGENT: Final = f"sbench/{__version__}"
-"""No worker: a store's log tells whose request it was."""
+"""Differs from the user agent of workers, so that a store's log separates these requests."""
 
 T = TypeVar("T")
 
 
 class BucketClient(WireClient):
-    """The thin client, with the requests that are about a bucket itself.
+    """The thin client with additional requests for the bucket itself.
 
-    The clients of other clouds have the same methods (``obstore_control.CloudControl``), but for
-    those of versions and settings, which nobody asks them for.
+    The clients of other clouds have the same methods (``obstore_control.CloudControl``), except
+    those for versions and settings, which are used with S3 only.
     """
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
-        """Return the region that the store says, if it says one."""
+        """Return the region in the response; empty if there is none."""
         headers = {"x-amz-expected-bucket-owner": owner} if owner else NO_HEADERS
         response = self._send("HeadBucket", "", exchange, headers=headers)
-        found = response.headers.get("x-amz-bucket-region", "")
-        return found if _REGION.fullmatch(found) else ""
+        region = response.headers.get("x-amz-bucket-region", "")
+        return region if _REGION.fullmatch(region) else ""
 
     def create_bucket(self, exchange: Exchange) -> None:
-        """Make the bucket; 409 refuses one that is there."""
+        """Create the bucket; the store responds with status 409 if it exists."""
         self._send("CreateBucket", "", exchange)
 
     def read_setting(self, setting: "Setting", exchange: Exchange) -> ET.Element:
-        """Return the document that says how something is set of an S3 bucket."""
+        """Return the XML document of a setting of an S3 bucket."""
         response = self._send(setting.operation, "", exchange, query=f"{setting.query}=")
-        # moto calls documents by the operation, and nobody who reads them minds.
+        # moto names the root element after the operation; most S3 clients ignore the name.
         others = f"{setting.operation}Response"
         name = others if others.encode() in response.text else setting.root
         return document(response.text, name, "how that is set")
@@ -95,33 +95,33 @@ class BucketClient(WireClient):
     def list_sizes(
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[list[str], list[int], bool]:
-        """Return a page of keys with the sizes of their objects, and whether there are more."""
-        listed, keys, more = self._list(prefix, after, exchange)
+        """Return one page of keys, the sizes of their objects, and whether more pages follow."""
+        listed, keys, has_more = self._list(prefix, after, exchange)
         sizes = [whole_number(text) for text in texts(listed, "Size")]
-        return keys, [size for size in sizes if size is not None], more
+        return keys, [size for size in sizes if size is not None], has_more
 
     def list_versions(
         self, prefix: str, after: ObjectVersion | None, exchange: Exchange
     ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
-        """Return a page of versions, and after which one the next page begins."""
+        """Return one page of versions, and the version after which the next page starts."""
         query = versions_query(prefix, after)
         response = self._send("ListObjectVersions", "", exchange, query=query)
         return read_versions(response.text, prefix)
 
     def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
-        """Delete one version, or one delete marker, for good."""
+        """Delete one version or delete marker permanently."""
         self._send("DeleteObject", version.key, exchange, query=version.query)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Something that is set of a whole bucket."""
+    """A setting of a whole bucket."""
 
     operation: str
-    """That reads it, as the S3 API calls it."""
+    """Name of the operation that reads it in the S3 API."""
     query: str
     root: str
-    """Of the document that says it."""
+    """Root element of the response."""
 
 
 class Bucket(ObjectIO):
@@ -130,16 +130,16 @@ class Bucket(ObjectIO):
     Parameters
     ----------
     target
-        Names are whole keys: its prefix does not count.
+        Location of the bucket; its prefix is ignored, so that names are complete keys.
     requests
-        Grows by the billed requests, by kind.
+        Counter to which billed requests are added, by kind.
     give_up_s
-        As in ``ObjectIO``.
+        Same as in ``ObjectIO``.
 
     Raises
     ------
     UsageError
-        If no bucket can be called so.
+        If the bucket's name is invalid.
     """
 
     _client: BucketClient
@@ -160,12 +160,12 @@ class Bucket(ObjectIO):
             self.requests = requests
 
     def ask(self) -> str | None:
-        """Ask whether it is there, and return the ``Date`` of the response.
+        """Check that the bucket exists, and return the ``Date`` of the response.
 
         Raises
         ------
         OperationError
-            If it is not, or not ours to use; this holds for the other methods, too.
+            If it does not exist or access is denied; the other methods raise this, too.
         """
 
         def head(meter: Meter) -> str | None:
@@ -175,15 +175,15 @@ class Bucket(ObjectIO):
         return self._run("head", head)
 
     def region(self, owner: str = "") -> str:
-        """Return the region that the store says, if any; ``owner`` is whose it has to be."""
+        """Return the region that the store reports, if any; ``owner`` is the expected owner."""
         return self._run("head", partial(self._client.head_bucket, owner=owner))
 
     def read_setting(self, setting: Setting) -> ET.Element:
-        """Return the document that says how something is set."""
+        """Return the XML document of a setting."""
         return self._run("get", partial(self._client.read_setting, setting))
 
     def ensure(self) -> None:
-        """Make it, unless it is there."""
+        """Create the bucket if it does not exist."""
         try:
             self._run("create", self._client.create_bucket)
         except OperationError as exc:
@@ -191,7 +191,7 @@ class Bucket(ObjectIO):
                 raise
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Yield the keys that begin with ``prefix``."""
+        """Yield the keys that start with ``prefix``."""
 
         def page(after: str) -> tuple[list[str], bool]:
             return self._run("list", partial(self._client.list_keys, prefix, after))
@@ -199,43 +199,43 @@ class Bucket(ObjectIO):
         yield from chain.from_iterable(pages(page))
 
     def survey(self, prefix: str) -> tuple[list[str], int, bool]:
-        """Look at the objects whose keys begin with ``prefix``.
+        """List the objects with keys that start with ``prefix``.
 
         Returns
         -------
         list of str, int, bool
-            Their keys, how many bytes they have, and whether these are all.
+            Their keys, their total size in bytes, and whether the list is complete.
         """
-        found, size = list[str](), 0
+        keys_of_prefix, size = list[str](), 0
 
         def page(after: str) -> tuple[list[str], bool]:
             nonlocal size
             call = partial(self._client.list_sizes, prefix, after)
-            keys, sizes, more = self._run("list", call)
+            keys, sizes, has_more = self._run("list", call)
             size += sum(sizes)
-            return keys, more
+            return keys, has_more
 
         for number, keys in enumerate(pages(page), start=1):
-            found += keys
+            keys_of_prefix += keys
             if number == _MOST_SURVEYED:
-                return found, size, False
-        return found, size, True
+                return keys_of_prefix, size, False
+        return keys_of_prefix, size, True
 
     def uploads(self, prefix: str) -> list[OpenUpload] | None:
-        """Return the open uploads below ``prefix``; None if the store lists none."""
+        """Return the open uploads below ``prefix``; None if the store cannot list them."""
         try:
             return [*self._marked("open uploads", partial(self._client.list_uploads, prefix))]
         except OperationError as exc:
             if exc.status not in _NOT_OFFERED:
                 raise
-            # Of a bucket that is not there, too.
+            # A missing bucket causes the same status; this request raises an error then.
             self.ask()
             return None
 
     def versions(self, prefix: str) -> Iterator[ObjectVersion]:
-        """Yield every version and delete marker of the keys that begin with ``prefix``.
+        """Yield the versions and delete markers of all keys that start with ``prefix``.
 
-        Nothing is yielded of a store that has no versions.
+        Yields no versions if the store does not support them.
         """
         try:
             yield from self._marked("versions", partial(self._client.list_versions, prefix))
@@ -246,7 +246,7 @@ class Bucket(ObjectIO):
     def _marked(
         self, what: str, call: Callable[[T | None, Exchange], tuple[list[T], T | None]]
     ) -> Iterator[T]:
-        """Yield the entries of all pages of a list that goes on behind a marker."""
+        """Yield the entries of all pages of a list that is continued with a marker."""
         marker: T | None = None
         before: set[T | None] = set()
         while marker not in before and len(before) <= _MOST_SURVEYED:
@@ -258,17 +258,17 @@ class Bucket(ObjectIO):
         raise BadResponse(f"the list of {what} does not end", status=200)
 
     def head_version(self, version: ObjectVersion, length: int) -> Head:
-        """Return how a version begins."""
+        """Return the first bytes of a version."""
         call = partial(self._client.get_head, version.key, length, query=version.query)
         return Head.of(*self._run("get", call))
 
     def delete_version(self, version: ObjectVersion) -> None:
-        """Delete one version, or one delete marker, for good."""
+        """Delete one version or delete marker permanently."""
         with suppress(NotFound):
             self._run("delete", partial(self._client.delete_version, version))
 
     def abort(self, upload: OpenUpload) -> None:
-        """Give an upload up."""
+        """Abort a multipart upload."""
         call = partial(self._client.abort_multipart, upload.key, upload.upload_id)
         with suppress(NotFound):
             self._run("abort_multipart", call)
@@ -278,21 +278,21 @@ class Bucket(ObjectIO):
             return super()._run(request, call, timeout_s)
         except DeadlineExceeded as exc:
             if exc.__cause__ is not None:
-                # Of an attempt before, which says more.
+                # The cause is the error of an earlier attempt, which has more details.
                 raise
-            raise DeadlineExceeded(f"no whole answer came in {self._give_up_s:g} s") from None
+            raise DeadlineExceeded(f"no complete response within {self._give_up_s:g} s") from None
 
 
 @contextmanager
 def open_bucket(target: Target, requests: Counter[str] | None = None) -> Iterator[Bucket]:
-    """Yield a bucket for the length of a block, whose errors are ``explained``."""
+    """Yield an open bucket; its errors are ``explained``."""
     with explained(target), closing(Bucket(target, requests)) as bucket:
         yield bucket
 
 
 @contextmanager
 def explained(target: Target) -> Iterator[None]:
-    """Turn what a bucket's request raises into one line for the user."""
+    """Turn errors of a bucket's requests into one line for the user."""
     where = f"bucket {target.bucket_name!r}"
     try:
         yield
@@ -319,45 +319,45 @@ def explained(target: Target) -> Iterator[None]:
 
 
 def missing(where: str) -> StoreError:
-    """Return the error of a bucket that is not there."""
+    """Return the error for a bucket that does not exist."""
     return StoreError(f"{where} does not exist", hint="create it, or name another `bucket`")
 
 
 def refused(where: str, why: str) -> StoreError:
-    """Return the error of a bucket that is not ours to use."""
+    """Return the error for a bucket to which access is denied."""
     from serverless_bench.aws.client import CLOCK_HINT, is_skewed  # noqa: PLC0415
 
     if is_skewed(why):
         return StoreError(f"{where} refuses this machine's clock ({why})", hint=CLOCK_HINT)
-    hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do"
+    hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and their permissions"
     return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
 
 
 def _no_access(where: str, exc: AccessDenied, hint: str) -> StoreError:
-    """Return why a bucket of another cloud is not ours to use."""
+    """Return the error for a bucket of another cloud to which access is denied."""
     if exc.status is not None:
         return StoreError(f"{where} refuses these credentials ({exc})", hint=hint)
     return StoreError(f"{where}: {exc}", hint="" if hint in str(exc) else hint)
 
 
 def credentials(cause: BaseException | None) -> StoreError:
-    """Return why nobody can sign a request: what botocore says, if it has been asked."""
+    """Return the error for missing credentials, with botocore's reason if there is one."""
     if cause is None:
         hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         return StoreError("there are no credentials", hint=hint)
-    # It is here, then.
+    # botocore is imported already if it is the cause.
     from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415
 
     if isinstance(cause, CREDENTIALS):
-        found = credentials_error(cause)
-        return StoreError(str(found), hint=found.hint)
-    # A profile is not there, or says nothing.
-    hint = "check AWS_PROFILE, and what it says in ~/.aws"
+        error = credentials_error(cause)
+        return StoreError(str(error), hint=error.hint)
+    # The profile does not exist or contains no credentials.
+    hint = "check AWS_PROFILE and its section in ~/.aws"
     return StoreError(f"there are no credentials: {cause}", hint=hint)
 
 
 def unreachable(target: Target, why: str, *, is_tls: bool, hint: str = "") -> StoreError:
-    """Return why nobody answers, as far as the error shows it; ``hint`` is the error's own."""
+    """Return the error for a store that does not respond; ``hint`` comes from the cause."""
     host = urlsplit(target.endpoint_url).netloc or "AWS"
     if not is_tls:
         hint = hint or "check `endpoint_url`, and that the store runs"

@@ -1,4 +1,4 @@
-"""A limit of cost: refuse a job that would or could cost more, and stop one that does."""
+"""Limit the cost of a job: reject a job that exceeds the limit, and stop a job that reaches it."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,31 +19,31 @@ from serverless_bench.rundir.record import Lost, Outcome
 
 _LEAST_DEADLINE_S: Final = 5.0
 _ROOM: Final = 2.0
-"""A deadline is advised that is this many times what a function is expected to take."""
+"""Ratio of the recommended deadline to the expected duration of a function."""
 
 
 class Budget:
-    """Holds a job to what it may cost: before anything starts, and while it runs.
+    """Enforces the cost limit of a job before the start and during the run.
 
-    A function may run until its deadline. So no more are out at once than could do that
-    without passing the limit, and what has come in counts with its bill.
+    A function can run until its deadline. The number of concurrent functions is limited so that
+    the limit holds even then; functions that have ended are counted with their actual bill.
 
     Parameters
     ----------
     job
-        What is to run, complete.
+        Complete job to run.
     flags
-        Has a limit.
+        Cost limit, which must be set.
     keys
         Objects to read.
 
     Raises
     ------
     CostError
-        If the job is expected to cost more than the limit, or could cost more with all the
-        functions that are to be out at once.
+        If the job is expected to exceed the limit, or could exceed it with all the functions
+        that run concurrently.
     UsageError
-        If what it reads is of unknown size, or nobody knows prices for where it is.
+        If the size of the objects to read is unknown, or there are no prices for their location.
     """
 
     def __init__(self, job: JobSpec, flags: CostLimit, keys: Sequence[str] = ()) -> None:
@@ -56,34 +56,35 @@ class Budget:
         self._setting = _setting_of(job, keys)
         foreseen = expected(job, self._setting)
         self._probe = price(probe_at_most(job, self._setting), self._prices).total
-        """What asking the functions can cost before any is launched."""
+        """Highest possible cost of probing the functions before the launch."""
         self._most = self._most_of(job)
         most = self._most * job.number
         self.estimate = price(foreseen.usage, self._prices).total if foreseen else most
-        """What the whole job is expected to cost, without keeping what it writes; of a
-        function of the user's own, which may do anything, what it can cost."""
+        """Expected cost of the job without storage. For a function of the user, whose requests are
+        unknown, the highest possible cost.
+        """
         self.spent = 0.0
-        """The bill of what has arrived."""
+        """Bill of the functions that have ended."""
         self._arrived = 0
         self._done: set[int] = set()
         self._check(None if foreseen is None else foreseen.function_s)
 
     @property
     def foreseen(self) -> float:
-        """What the whole job is expected to cost, with asking its functions."""
+        """Expected cost of the job, including the probe of the functions."""
         return self._probe + self.estimate
 
     @property
     def billed(self) -> float:
-        """Bill of what has arrived, with asking the functions at the most that it can cost."""
+        """Bill of the functions that have ended, plus the highest possible cost of the probe."""
         return self._probe + self.spent
 
     def watch(self, live: RunProgress, then: OnOutcome) -> OnOutcome:
-        """Return what to call with each outcome; it calls ``then``.
+        """Return a callback for outcomes that calls ``then``.
 
-        It says in ``live`` how many functions may be out. What is called raises
-        ``CostError`` once none may be, or the bill of what has arrived, and of as many more
-        as are under way, exceeds the limit.
+        It sets ``live.limit`` to the number of functions that may run concurrently. It raises
+        ``CostError`` when that number is zero, or when the bill of the functions that have ended,
+        plus an estimate for the running functions, exceeds the limit.
         """
 
         def on_outcome(outcome: Outcome) -> None:
@@ -97,8 +98,8 @@ class Budget:
             self.spent += price(usage, self._prices).total
             live.limit = self._may_fly()
             flying = max(live.in_flight, live.started - self._arrived)
-            each = max(self.spent / self._arrived, self.estimate / self._job.number)
-            committed = self._probe + self.spent + flying * each
+            mean_cost = max(self.spent / self._arrived, self.estimate / self._job.number)
+            committed = self._probe + self.spent + flying * mean_cost
             waiting = len(self._done) + flying < self._job.number
             if committed > self._limit:
                 self._stop(f"with the {flying} under way about {self._prices.money(committed)}")
@@ -115,7 +116,7 @@ class Budget:
         raise CostError(
             f"stopped: {self._arrived} functions cost {self._prices.money(self.spent)}, {why},"
             f" more than {self.limit_text}",
-            hint="the report has what had arrived; functions under way are billed, too",
+            hint="the report has the results so far; running functions are billed, too",
         )
 
     def _check(self, function_s: float | None) -> None:
@@ -124,7 +125,7 @@ class Budget:
             about = self._prices.money(self.foreseen)
             raise CostError(
                 f"this job would cost about {about}, more than {limit}",
-                hint="sbench plan shows what costs how much",
+                hint="sbench plan shows the cost of each part",
             )
         job = self._job
         out = job.at_once
@@ -140,12 +141,12 @@ class Budget:
             )
 
     def _advice(self, out: int, function_s: float | None) -> str:
-        """Return which deadline would do, if there is one that lets the functions finish."""
+        """Return advice: a deadline that keeps the limit and suffices for the functions, if any."""
         enough_s = max(_LEAST_DEADLINE_S, _ROOM * (function_s or 0.0))
         short, shorter = (self._most_of(replace(self._job, deadline=s)) for s in (2.0, 1.0))
         per_s = short - shorter
-        each = (self._limit - self._probe) / out
-        most_s = (each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
+        limit_each = (self._limit - self._probe) / out
+        most_s = (limit_each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
         if most_s < enough_s or most_s > self._job.deadline:
             return "allow more, or have fewer at once: `number`, `concurrency`"
         step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1
@@ -159,7 +160,7 @@ class Budget:
 
     @property
     def limit_text(self) -> str:
-        """The limit, in words."""
+        """The limit as text."""
         earlier = (
             f", of which {self._prices.money(self._earlier)} is spent" if self._earlier else ""
         )
@@ -168,14 +169,15 @@ class Budget:
 
 
 def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
-    """Return what is known of the functions, and of what they read.
+    """Return what is known about the functions and the objects that they read.
 
-    Memory and processor are as the user says, as the function has them, or the dearer ones.
+    Memory and processor are the user's settings, or those of the function, or the more expensive
+    alternative.
 
     Raises
     ------
     UsageError
-        If what the job reads is of unknown size.
+        If the size of the objects to read is unknown.
     """
     memory, architecture, timeout_s = job.memory, job.arch, None
     if job.function and (memory is None or architecture is None):

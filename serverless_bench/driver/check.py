@@ -1,4 +1,4 @@
-"""Check a saved run: against itself, and against what the store saw of it."""
+"""Check that a saved run is consistent, and compare it with the requests that the store saw."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -20,25 +20,25 @@ from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import format_count, format_moments, format_seconds
 
 Line = tuple[str, str]
-"""A line of text, and its style: ``bad``, ``warning``, or nothing."""
+"""A line of text and its style: ``bad``, ``warning``, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRun(Printed):
-    """What ``check`` found; ``print`` shows it as ``sbench check`` does.
+    """Result of ``check``; ``print`` shows it in the format of ``sbench check``.
 
     Parameters
     ----------
     summary
-        Of the run; its ``withheld`` says what cannot be.
+        Summary of the run; ``withheld`` lists impossible results.
     checks
-        How many self-checks were made.
+        Number of self-checks.
     stability
-        What makes the figures hard to repeat, and the slowest functions.
+        Warnings about causes of poor repeatability, and the slowest functions.
     contradictions
-        How the files of the run differ from what its driver noted, or from its job.
+        Differences between the run's files and the notes of the driver or the job.
     audit
-        Differences from what the store saw; None without a witness.
+        Differences from the requests that the store saw; None without a witness.
 
     Examples
     --------
@@ -55,14 +55,14 @@ class CheckedRun(Printed):
 
     @property
     def passed(self) -> bool:
-        """Whether the figures are possible, and are those that the store saw."""
+        """Whether the results are possible and match the requests that the store saw."""
         differences = () if self.audit is None else self.audit.differences
         wrong = self.summary.withheld or self.contradictions or differences
         return not wrong and not self.violated_keys
 
     @property
     def violated_keys(self) -> int:
-        """How many shared keys have a history that cannot be."""
+        """Number of shared keys with an impossible history."""
         contention = self.summary.contention
         return 0 if contention is None else contention.violated_keys
 
@@ -79,7 +79,7 @@ class CheckedRun(Printed):
         return data if self.audit is None else {**data, "witness": asdict(self.audit)}
 
     def lines(self) -> Iterator[Line]:
-        """Yield what there is to say."""
+        """Yield the lines of the report."""
         if self.summary.simulated is not None:
             yield (
                 f"simulated with the model {self.summary.simulated}: no store was asked",
@@ -89,7 +89,7 @@ class CheckedRun(Printed):
         yield from ((text, "bad") for text in self.contradictions)
         if self.violated_keys:
             keys = format_count(self.violated_keys, "shared key")
-            yield f"{keys} with a history that cannot be: sbench report says what is wrong", "bad"
+            yield f"{keys} with an impossible history: see sbench report", "bad"
         yield from _variability(self.summary, self.stability)
         if self.audit is not None:
             yield from _audit(self.audit)
@@ -101,28 +101,28 @@ class CheckedRun(Printed):
 def check(
     run: Run | str | Path, *, witness: str | Path | None = None, cleaned: bool = False
 ) -> CheckedRun:
-    """Check that a run's figures are possible, and say what makes them hard to repeat.
+    """Check that a run's results are possible, and list causes of poor repeatability.
 
     Parameters
     ----------
     run
         A saved run, or its directory.
     witness
-        What the store saw, as ``sbench serve --witness`` wrote it: every difference is named.
+        File of ``sbench serve --witness`` with the requests to the store; differences are listed.
     cleaned
-        With a witness: whether nothing of the run may be left.
+        With a witness: whether all objects of the run must have been deleted.
 
     Returns
     -------
     CheckedRun
-        What was found.
+        The results of all checks.
 
     Raises
     ------
     ArchiveError
-        If the directory holds no run.
+        If the directory contains no run.
     UsageError
-        If the witness cannot be read, or ``cleaned`` comes without one.
+        If the witness cannot be read, or ``cleaned`` is given without a witness.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def check(
     (True, ())
     """
     if cleaned and witness is None:
-        raise UsageError("cleaned needs a witness", hint="name what sbench serve --witness wrote")
+        raise UsageError("cleaned needs a witness", hint="name the file of sbench serve --witness")
     if not isinstance(run, Run):
         run = load_run(run)
     summary = summarize(run)
@@ -145,20 +145,20 @@ def check(
 
 
 def _contradictions(run: Run) -> tuple[str, ...]:
-    """Return how a run's files differ from what its driver noted, or else from its job."""
+    """Return differences between a run's files and the driver's notes, or else the job."""
     derives_nothing = run.simulated is not None or run.job.executor == IMPORTED
     if derives_nothing or is_intact(run.stages[0]) or is_ours(run.path):
         return file_problems(run)
-    # It brings executors and workloads along, which few runs need.
+    # This imports executors and workloads, which most checks do not need.
     from serverless_bench.driver.run_keys import run_keys  # noqa: PLC0415
 
     return run_keys(run).problems
 
 
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
-    """Hold a run, and its bill if it has one, against a witness."""
-    found = bill(run)
-    billed = Billed(requests=found.requests, exact=found.requests_exact) if found else None
+    """Compare a run, and the bill if there is one, with a witness."""
+    cost = bill(run)
+    billed = Billed(requests=cost.requests, exact=cost.requests_exact) if cost else None
     audit: Audit = TOOLS.load("audit")(run.path, witness, billed=billed, cleaned=cleaned)
     return audit
 
@@ -180,10 +180,11 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
     if found.max_over_p50 is not None and found.tail_tax is not None:
         text = f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
         yield f"{text} {found.tail_tax:.0%} of the span was left when 95% were done", ""
-    for one in found.stragglers:
-        mark = ", an outlier" if one.index in found.outliers else ""
-        text = f"  function {one.index}: {format_seconds(one.took_s)} on {one.worker_id}{mark};"
-        yield f"{text} requests {', '.join(one.request_ids) or '-'}", ""
+    for straggler in found.stragglers:
+        mark = ", an outlier" if straggler.index in found.outliers else ""
+        took = format_seconds(straggler.took_s)
+        text = f"  function {straggler.index}: {took} on {straggler.worker_id}{mark};"
+        yield f"{text} requests {', '.join(straggler.request_ids) or '-'}", ""
 
 
 def _audit(seen: Audit) -> Iterator[Line]:
@@ -194,9 +195,9 @@ def _audit(seen: Audit) -> Iterator[Line]:
     if seen.not_compared:
         yield f"  {seen.not_compared} by functions without a record: not compared", ""
     if seen.left:
-        left = format_count(len(seen.left), "key")
-        yield f"  still there of the run: objects or open uploads of {left}", ""
+        key_count = format_count(len(seen.left), "key")
+        yield f"  still there of the run: objects or open uploads of {key_count}", ""
     yield format_count(len(seen.differences), "difference"), ""
-    for one in seen.differences:
-        where = "" if one.key is None else f" {one.key}:"
-        yield f"  {one.about}:{where} {one.text}", "bad"
+    for difference in seen.differences:
+        where = "" if difference.key is None else f" {difference.key}:"
+        yield f"  {difference.about}:{where} {difference.text}", "bad"

@@ -1,4 +1,4 @@
-"""From settings to a job that may be run: everything is checked before anything starts."""
+"""Create a job from settings and check it before anything starts."""
 
 import os
 import re
@@ -34,22 +34,23 @@ from serverless_bench.settings.schema import check_name
 from serverless_bench.units import format_size
 
 _USUAL_DURATION_S: Final = 10.0
-"""Duration of a workload that has no end of its own."""
+"""Default duration of a workload without a fixed number of operations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedJob:
-    """A job whose settings are all checked; only its store is not there yet."""
+    """A job with checked settings; only the store has not been contacted yet."""
 
     settings: JobSettings
     job: JobSpec
-    """Its target has the address that settings say, which may be none, and no control yet."""
+    """Its target has the endpoint from the settings, which may be empty, and no control target yet.
+    """
     keys: Sequence[str]
-    """Objects that it reads."""
+    """Keys of the objects to read."""
     remote: Remote
 
     def at(self, target: Target) -> JobSpec:
-        """Return the job as it runs on a target."""
+        """Return the job for a target."""
         check_meant(target, by_service=info_of(self.job.executor).billed)
         if not self.job.target.endpoint_url:
             self.remote.check_region(target)
@@ -57,19 +58,19 @@ class CheckedJob:
 
     @contextmanager
     def open_target(self) -> Iterator[Target]:
-        """Yield where its objects are; an embedded store lives as long as the block.
+        """Yield the target of the objects; an embedded store runs as long as the block.
 
         Raises
         ------
         UsageError
-            If the embedded store has no room for what the job writes, or its address is none.
+            If the embedded store has too little space for the job, or the address is invalid.
         StoreError
-            If the store does not answer or start, or the bucket is not ours to use.
+            If the store does not respond or start, or access to the bucket is denied.
         """
         if self.job.target.endpoint_url == FILES.endpoint_url:
             yield self.job.target
             return
-        # botocore takes a moment, which checking a job need not wait for.
+        # Importing botocore is slow, and checking a job does not need it.
         from serverless_bench.driver.target import ensure, located, resolve  # noqa: PLC0415
 
         if self.settings.create_bucket:
@@ -83,43 +84,43 @@ class CheckedJob:
 
     @contextmanager
     def placed(self, job: JobSpec) -> Iterator[JobSpec]:
-        """Yield a job like this one where its objects are, as ``open_target`` says."""
+        """Yield a similar job with the target that ``open_target`` yields."""
         checked = replace(self, job=job)
         with checked.open_target() as target:
             yield checked.at(target)
 
     def new_objects(self) -> tuple[int, int]:
-        """Return how many objects, or arrays, it may make, and how large they are on average.
+        """Return the largest number of objects, or arrays, to create and their mean size.
 
-        No objects if nobody can know.
+        The number is zero if it cannot be predicted.
         """
         job, load = self.job, self.job.load
         count = job.number * job.objects
         if (pieces := job.declared.pieces(load)) is not None:
             return (0 if self.keys else count), pieces[1]
         mean = round(mean_size(job) or 0)
-        # A mix may add as many again as there are.
+        # A mix may create as many objects again as it has at the start.
         return (count * (2 if load.is_drawn else 1) if mean else 0), mean
 
 
 def check_job(
     given: JobSettings | Mapping[str, Any], keys: Sequence[str] | None = None
 ) -> CheckedJob:
-    """Return the job that settings describe, checked as far as that can be without a store.
+    """Return the job for some settings, checked as far as possible without a store.
 
     Parameters
     ----------
     given
         Settings, or values by name for ``make_settings``.
     keys
-        Objects, or arrays, to read, in place of those that ``key`` or ``key_file`` say.
+        Objects, or arrays, to read instead of those in ``key`` or ``key_file``.
 
     Raises
     ------
     UsageError
-        If a setting is wrong; ``field`` is its name.
+        If a setting is invalid; ``field`` is its name.
     PluginError
-        If a client or an executor is unknown or lacks its library.
+        If a client or an executor is unknown or its library is missing.
     ExecutorError
         If the stack cannot be used.
     """
@@ -179,7 +180,7 @@ def _specified(
 
 
 def _with_end(settings: JobSettings, load: Load) -> JobSettings:
-    """Return settings with an end for a mix, or increments; refuse two ends."""
+    """Return settings with a default duration for a mix or increments; reject two limits."""
     what = open_workload(settings.workload).without_end(load)
     if not what or (settings.operations is None) != (settings.duration is None):
         return settings
@@ -203,7 +204,7 @@ def _number(settings: JobSettings, keys: Sequence[str]) -> int:
 
 
 def _concurrency(settings: JobSettings, number: int) -> int:
-    """Return how many functions run at once: elsewhere all of them, as PyWren did."""
+    """Return the number of concurrent functions; remote executors run all at once, like PyWren."""
     if settings.concurrency is not None:
         return settings.concurrency
     info = info_of(settings.executor)
@@ -214,13 +215,15 @@ def _concurrency(settings: JobSettings, number: int) -> int:
 
 
 def _keys(settings: JobSettings, load: Load) -> Sequence[str]:
-    """Return the keys to read that the settings name; none for what makes its own."""
+    """Return the keys to read from the settings; empty if the workload creates its objects."""
     workload = open_workload(settings.workload)
     reads = workload.reads(load)
     if reads and (settings.key_file is None) == (settings.key is None):
-        what = " or ".join(f"`{one}`" for one in ("key_file", "key") if one in workload.settings)
+        names = " or ".join(
+            f"`{name}`" for name in ("key_file", "key") if name in workload.settings
+        )
         raise UsageError(
-            f"give {what}, to say what to read",
+            f"give {names} with the objects to read",
             hint=f"sbench {workload.source} --key-file FILE makes one; a run directory has its"
             " keys.txt",
         )
@@ -235,14 +238,14 @@ def _keys(settings: JobSettings, load: Load) -> Sequence[str]:
 
 
 def read_keys(path: Path) -> list[str]:
-    """Return the keys of a key file; those of a run only as long as its objects are there.
+    """Return the keys of a key file, unless it belongs to a run that has been cleaned.
 
     Raises
     ------
     UsageError
-        If the file is missing, empty, or has a line that cannot be a key.
+        If the file is missing, empty, or has a line that is not a valid key.
     ArchiveError
-        If it is the key file of a run whose objects ``sbench clean`` has begun to delete.
+        If it is the key file of a run and ``sbench clean`` has started to delete its objects.
     """
     if path.name == KEYS and (path.parent / HEADER).is_file():
         refuse_cleaned(path.parent)
@@ -250,8 +253,8 @@ def read_keys(path: Path) -> list[str]:
 
 
 def _check_client(job: JobSpec) -> None:
-    """Refuse operations that the client does not offer, and options that it does not have."""
-    # It brings the ciphers along, for which a wrong setting need not wait.
+    """Raise an error for operations and options that the client does not support."""
+    # This imports the ciphers, which are not needed to report an invalid setting.
     from serverless_bench.worker.operation import needs  # noqa: PLC0415
 
     client = CLIENTS.load(job.target.client).info

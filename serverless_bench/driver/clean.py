@@ -1,4 +1,4 @@
-"""Delete the objects of a run, when none of its functions can write any more."""
+"""Delete the objects of a run after the last function can no longer write."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sized
@@ -25,28 +25,29 @@ from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import NS_PER_S, format_count, format_size
 
 _MARGIN_S: Final = 5.0
-"""What the clocks of driver and workers may be apart."""
+"""Largest expected difference between the clocks of driver and workers."""
 _NO_LIST: Final = "uploads not looked for (this store does not list them)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned(Printed):
-    """What ``clean`` did; ``print`` shows it as ``sbench clean`` does.
+    """Result of ``clean``; ``print`` shows it in the format of ``sbench clean``.
 
     Parameters
     ----------
     deleted
-        What was deleted, what the store refused to delete, and what was left because the
-        run did not write it.
+        Deleted objects, objects that the store failed to delete, and objects that were kept
+        because the run did not write them.
     rest
-        A line about objects below the prefix that are not of the run; empty if there are
-        none, or if nobody looked.
+        A line about objects below the prefix that do not belong to the run; empty if there are
+        none or without a survey.
     wrote_nothing
-        Whether the run cannot have made any object.
+        Whether the run cannot have created an object.
     has_control
         Whether the run has claims and records, which are deleted with its objects.
     problems
-        What the run directory lacks or contradicts: with any, objects of the run may be left.
+        Missing or contradictory data in the run directory; if there are any, objects of the
+        run may remain.
     kept
         Versions that a bucket with versioning keeps.
 
@@ -65,7 +66,7 @@ class Cleaned(Printed):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the run is left."""
+        """Whether all data of the run has been deleted."""
         stays = self.deleted.failed or self.deleted.foreign or self.kept.count
         return not (stays or self.problems)
 
@@ -92,36 +93,36 @@ def clean(
     give_back: bool = True,
     on_message: Callable[[str], object] = lambda _: None,
 ) -> Cleaned:
-    """Delete the objects of a run, and nothing else.
+    """Delete the objects of a run and no others.
 
-    Only keys of the run are touched, and open multipart uploads of those, and only if what
-    is there is what the run wrote. Claims and records go when no late delivery can begin any
-    more: for a run on AWS Lambda this may wait for a minute. Before the first deletion the
-    run's directory notes that its objects go; until the last one no other command works on it.
+    Only keys of the run and their open multipart uploads are deleted, and only if the run wrote
+    the current data. Claims and records are deleted when no late delivery can start any more: for
+    a run on AWS Lambda this can take a minute. The run directory records the start of the
+    deletion, and no other command can use it until the deletion ends.
 
     Parameters
     ----------
     run
         A saved run, or its directory.
     survey
-        Whether to list the whole prefix after that, to say what else is there.
+        Whether to list the whole prefix afterwards and report remaining objects.
     versions
-        Whether to delete for good what a bucket with versioning keeps of deleted objects.
+        Whether to permanently delete the versions that a bucket with versioning keeps.
     trust
-        Whether to use what the run names, though it was not made here.
+        Whether to access the resources of a run that was made elsewhere.
     give_back
-        Whether the embedded store gives their space back to the disk, which takes seconds.
+        Whether the embedded store returns their space to the disk, which takes seconds.
     on_message
-        Called with a sentence before anything that takes time.
+        Called with a sentence before slow steps.
 
     Raises
     ------
     ArchiveError
-        If the directory holds no run, cannot be written, or another command works on its run.
+        If the directory contains no run, cannot be written, or is used by another command.
     UsageError
-        If it would have to be trusted, or there can be nothing of it on any store.
+        If the run is not trusted, or cannot have any objects in a store.
     StoreError
-        If the store does not answer or refuses.
+        If the store does not respond or denies access.
 
     Examples
     --------
@@ -130,18 +131,18 @@ def clean(
     """
     if not isinstance(run, Run):
         run = load_run(run, detail=False)
-    if where := confirm(run, trust=trust):
-        on_message(where)
+    if origin := confirm(run, trust=trust):
+        on_message(origin)
     died_ns = wall_ns() if _is_unfinished(run) else None
-    # What was being cleaned up had been brought to its end before that.
+    # An interrupted cleanup has already waited for the functions of its run.
     if run.job.control is not None and died_ns is not None and run.cleaning_ns is None:
         on_message("its driver ended early: waiting for functions that still run")
         resume_job(run, launch=False, trust=True)
     with locked(run.path) as records:
         run = load_run(run.path, detail=False)
-        found, in_files = run_keys(run), run.job.load.folder is not None
-        if not (found.keys or in_files or run.job.control is not None):
-            return Cleaned(wrote_nothing=True, problems=found.problems)
+        known_keys, in_files = run_keys(run), run.job.load.folder is not None
+        if not (known_keys.keys or in_files or run.job.control is not None):
+            return Cleaned(wrote_nothing=True, problems=known_keys.problems)
 
         def begin() -> None:
             if run.cleaning_ns is None:
@@ -151,21 +152,21 @@ def clean(
             begin()
             return Cleaned(
                 deleted=Deleted(objects=run.job.declared.remove_files(run)),
-                problems=found.problems,
+                problems=known_keys.problems,
             )
         with located(run.job) as job:
             here, in_arrays = replace(run, job=job), job.load.library is not None
             remove = partial(
                 delete, job.target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
             )
-            cleaned = _clean_store(here, remove, found, died_ns, on_message, survey=survey)
+            cleaned = _clean_store(here, remove, known_keys, died_ns, on_message, survey=survey)
             if not (versions or cleaned.deleted.kept):
                 return cleaned
             kept = kept_versions(
                 job.target,
                 job.control,
                 run.run_id,
-                found.keys,
+                known_keys.keys,
                 in_arrays=in_arrays,
                 delete=versions,
             )
@@ -175,20 +176,20 @@ def clean(
 def _clean_store(
     run: Run,
     remove: Callable[[Iterable[str]], Deleted],
-    found: RunKeys,
+    known_keys: RunKeys,
     died_ns: int | None,
     on_message: Callable[[str], object],
     *,
     survey: bool,
 ) -> Cleaned:
-    """Delete objects, then claims and records, then what no file of the run tells of."""
-    deleted, problems, rest = remove(found.keys), [*found.problems], ""
+    """Delete objects, then claims and records, then objects that the run's files do not mention."""
+    deleted, problems, rest = remove(known_keys.keys), [*known_keys.problems], ""
     control = run.job.control
     if control is not None:
         _outwait(run, died_ns, on_message)
         deleted.add(delete_control(control, run.run_id))
     if survey or problems or died_ns is not None:
-        rest = _look_around(run, remove, deleted, problems, found.keys)
+        rest = _look_around(run, remove, deleted, problems, known_keys.keys)
     return Cleaned(
         deleted=deleted,
         rest=rest if survey else "",
@@ -204,61 +205,61 @@ def _look_around(
     problems: list[str],
     keys: Collection[str],
 ) -> str:
-    """Delete objects that are still listed, and those of launches that no file tells of.
+    """Delete objects that are still listed, and objects of launches that no file mentions.
 
-    Whoever cut the last lines off the ledger and the records has taken whole launches away.
-    A known key was written late, or the listing is older than its deletion.
+    If the last lines of ledger and records were removed, complete launches are missing there.
+    A key of the run is listed again if it was written late or the listing is outdated.
 
     Returns
     -------
     str
-        What else lies below the prefix.
+        A line about the remaining objects below the prefix.
     """
-    target, known = run.job.target, frozenset(keys)
+    target, key_set = run.job.target, frozenset(keys)
     with open_bucket(target) as bucket:
-        there, size, is_all = bucket.survey(target.prefix)
+        listed_keys, size, is_all = bucket.survey(target.prefix)
         uploads = bucket.uploads(target.prefix)
-    objects, listed = len(there), set(there).difference(deleted.foreign, deleted.failed)
-    again = listed.intersection(known)
-    later = later_keys(run, listed.difference(known))
-    if again or later:
-        more = remove((*again, *later))
-        deleted.add(more)
-        objects -= len(again) + len(later) - len(more.failed) - len(more.foreign)
+    objects, listed = len(listed_keys), set(listed_keys).difference(deleted.foreign, deleted.failed)
+    still_listed = listed.intersection(key_set)
+    later = later_keys(run, listed.difference(key_set))
+    if still_listed or later:
+        removed = remove((*still_listed, *later))
+        deleted.add(removed)
+        objects -= len(still_listed) + len(later) - len(removed.failed) - len(removed.foreign)
     if later:
-        lost = format_count(len(later), "object")
-        problems.append(f"no file of the run tells of {lost} of later launches")
+        object_count = format_count(len(later), "object")
+        problems.append(f"the files of the run do not mention {object_count} of later launches")
     if not is_all and problems:
-        looked = format_count(objects, "object")
-        problems.append(f"only the first {looked} below {target.url} were looked at")
+        inspected = format_count(objects, "object")
+        problems.append(f"only the first {inspected} below {target.url} were inspected")
     return _rest(target, objects, size, uploads, is_all=is_all)
 
 
 def _is_unfinished(run: Run) -> bool:
-    """Tell whether functions may run that nobody waits for: the driver died, or was ended."""
+    """Return whether functions may still run after the driver died or was interrupted."""
     lost = is_text(run.functions["status"], "lost")
     return not run.ended or bool((run.functions["collected_ns"][lost] == ABSENT).any())
 
 
 def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object]) -> None:
-    """Return when no delivery of this run can begin any more.
+    """Wait until no delivery of this run can start any more.
 
-    As long as one can, its claim has to stay: it is what makes a second delivery stop.
+    The claims have to remain until then, because they stop a second delivery.
     """
     functions = run.functions
-    # What was refused at first was sent again later than it says.
+    # An invocation that was throttled at first was sent later than ``submitted_ns``.
     late = functions["refusals"] > 0
     sent_ns = np.where(late, functions["collected_ns"], functions["submitted_ns"])
     last_ns = max(int(sent_ns.max(initial=0)), died_ns or 0)
     until_ns = last_ns + round((run.job.start_timeout + _MARGIN_S) * NS_PER_S)
-    left_s = (until_ns - wall_ns()) / NS_PER_S
-    if left_s > 0:
-        on_message(f"waiting {math.ceil(left_s)} s for deliveries that may come late")
-        sleep(left_s)
+    remaining_s = (until_ns - wall_ns()) / NS_PER_S
+    if remaining_s > 0:
+        on_message(f"waiting {math.ceil(remaining_s)} s for deliveries that may come late")
+        sleep(remaining_s)
 
 
 def _rest(target: Target, objects: int, size: int, uploads: Sized | None, *, is_all: bool) -> str:
-    """Say what else lies below the prefix: it costs money, and is not of this run."""
+    """Return a line about other objects below the prefix: they cost money and belong to others."""
     if not objects and not uploads:
         return ""
     number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"

@@ -1,9 +1,9 @@
-"""Delete objects that a run made, and nothing else.
+"""Delete the objects of a run and no others.
 
-Three things must hold before an object is deleted: its key is one of the run's, as
-``run_keys`` says, or derives from the run as a claim's and a record's do; it lies below the
-run's prefix; and it begins like something that the run wrote. It is then deleted only if it
-still is the object that was looked at (``If-Match``), where the store has that condition.
+Three conditions must hold before an object is deleted: its key is one of the run's, according to
+``run_keys``, or is derived from the run like the keys of claims and records; it is below the run's
+prefix; and its first bytes match data that the run wrote. The deletion is conditional on the ETag
+of the inspected object (``If-Match``), if the store supports that condition.
 """
 
 import json
@@ -43,48 +43,48 @@ from serverless_bench.worker.object_io import Head, ObjectIO
 
 _BATCH: Final = 1000
 THREADS: Final = 64
-"""A round trip of 100 ms lets each make ten requests a second."""
+"""With a round trip of 100 ms each thread makes ten requests per second."""
 _TIMEOUT_S: Final = 30.0
 HEAD_BYTES: Final = 256
-"""Of an object that tell whose it is."""
+"""Number of leading bytes of an object that identify the run that wrote it."""
 _PIECE: Final = 32
-"""Two counter blocks of the keystream tell whose bytes they are."""
+"""Two counter blocks of the keystream, which identify the object that they belong to."""
 _CHUNK_PIECE: Final = 3 * BLOCK
-"""What holds two counter blocks wherever they begin."""
+"""Any piece of this length contains two complete counter blocks."""
 _CHUNK_LOOK: Final = MIN_RUN_BYTES - _CHUNK_PIECE
 _BLOSC_HEAD: Final = 16
 _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
-"""The answer for the first bytes of an object that has none."""
+"""Status for the first bytes of an empty object."""
 _GATE: Final = b"+"
-"""What the objects of a gate hold; see ``gate``."""
+"""Content of the objects of a gate; see ``gate``."""
 
 _End = Literal["deleted", "kept", "absent", "foreign", "failed"]
-"""What became of one key."""
+"""Result for one key."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Deleted:
-    """What ``delete`` did."""
+    """Result of ``delete``."""
 
     objects: int = 0
     kept: int = 0
     """Objects and control objects that the bucket keeps as older versions."""
     uploads: int = 0
-    """Multipart uploads that were still open and are now aborted."""
+    """Multipart uploads that were open and have been aborted."""
     lists_uploads: bool = True
-    """Whether the store says which uploads are open: those of some are not found."""
+    """Whether the store lists open uploads; otherwise none are found."""
     control: int = 0
     """Claims and records."""
     failed: list[str] = field(default_factory=list)
-    """Keys that the store refused to delete."""
+    """Keys that the store failed to delete."""
     foreign: list[str] = field(default_factory=list)
-    """Keys at which something is that the run did not write; left as it is."""
+    """Keys with data that the run did not write; these objects are not changed."""
     requests: Counter[str] = field(default_factory=Counter, compare=False)
-    """Billed requests that this took, by kind: the deletions themselves are free."""
+    """Billed requests of the deletion by kind; DELETE requests are free."""
 
     def add(self, more: "Deleted") -> None:
-        """Count further deletions, but not what they took nor the uploads of their keys."""
+        """Add further deletions, without their requests and uploads."""
         for name in ("objects", "kept", "control", "failed", "foreign"):
             setattr(self, name, getattr(self, name) + getattr(more, name))
 
@@ -102,37 +102,37 @@ def delete(
     Parameters
     ----------
     target
-        Where. Keys that are not below its prefix are foreign.
+        Location of the objects. Keys that are not below its prefix are foreign.
     keys
-        Keys of a run: nothing else is ever touched.
+        Keys of a run; other objects are never deleted.
     in_arrays
-        Whether these are objects of arrays, which are known by less than other objects.
+        Whether the objects belong to arrays, which have weaker evidence of their origin.
     give_back
-        Whether the embedded store gives their space back to the disk, which takes seconds.
+        Whether the embedded store returns their space to the disk, which takes seconds.
     on_begin
-        Called when the store has answered, before the first deletion.
+        Called after the first response of the store, before the first deletion.
 
     Raises
     ------
     StoreError
-        If the store does not answer or refuses.
+        If the store does not respond or denies access.
     """
-    named = list(dict.fromkeys(keys))
-    mine = [key for key in named if key.startswith(target.prefix)]
-    deleted = Deleted(foreign=[key for key in named if not key.startswith(target.prefix)])
-    is_ours = ownership(mine, in_arrays=in_arrays)
-    # Asked first: it says in one request whether the store answers and lets us in.
-    asked = Counter[str]()
-    with open_bucket(target, asked) as bucket, loading(target):
-        uploads = bucket.uploads(target.prefix) if mine else []
+    unique_keys = list(dict.fromkeys(keys))
+    keys_below_prefix = [key for key in unique_keys if key.startswith(target.prefix)]
+    deleted = Deleted(foreign=[key for key in unique_keys if not key.startswith(target.prefix)])
+    is_ours = ownership(keys_below_prefix, in_arrays=in_arrays)
+    # The list of uploads comes first: one request shows whether the store allows access.
+    request_counts = Counter[str]()
+    with open_bucket(target, request_counts) as bucket, loading(target):
+        uploads = bucket.uploads(target.prefix) if keys_below_prefix else []
         deleted.lists_uploads = uploads is not None
         on_begin()
         with closing(ObjectIO(replace(target, prefix=""))) as objects:
-            deleted.objects = _delete_all(objects, mine, is_ours, deleted)
-            deleted.requests = objects.requests + Counter(list=asked["list"])
-        known = set(mine)
+            deleted.objects = _delete_all(objects, keys_below_prefix, is_ours, deleted)
+            deleted.requests = objects.requests + Counter(list=request_counts["list"])
+        key_set = set(keys_below_prefix)
         for upload in uploads or ():
-            if upload.key in known:
+            if upload.key in key_set:
                 bucket.abort(upload)
                 deleted.uploads += 1
     if give_back and target.store is not None:
@@ -141,16 +141,16 @@ def delete(
 
 
 def ownership(keys: Iterable[str], *, in_arrays: bool) -> Callable[[str, Head], bool]:
-    """Return what tells by its beginning whether an object is one of those with these keys."""
-    # A chunk holds bytes of its array, whose key is not one of an object.
+    """Return a function that decides from its first bytes if an object belongs to these keys."""
+    # Chunks contain bytes of their array, which has its own key.
     hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in keys}
     return partial(_is_ours, hashes=hashes, in_arrays=in_arrays)
 
 
 def give_space_back() -> None:
-    """Have the embedded store, if it runs, give the space of deleted objects to the disk.
+    """Make the embedded store, if it is running, return the space of deleted objects to the disk.
 
-    Where that fails, the space is all that it costs: the next one may have it.
+    Errors are ignored: later objects can reuse the space.
     """
     with suppress(OSError, StoreError):
         lease = Lease.take(default_directory(), start=False)
@@ -162,14 +162,14 @@ def give_space_back() -> None:
 
 
 def delete_control(control: Target, run_id: str) -> Deleted:
-    """Delete the claims and records of a run, and events that nobody has taken.
+    """Delete the claims and records of a run, and its events that no function has claimed.
 
     Parameters
     ----------
     control
         The job's control target.
     run_id
-        Of the run.
+        Identifier of the run.
 
     Raises
     ------
@@ -191,12 +191,13 @@ def delete_control(control: Target, run_id: str) -> Deleted:
 def control_folders(
     control: Target, run_id: str
 ) -> Iterator[tuple[Target, str, Callable[[str], bool]]]:
-    """Yield where claims, records and events of a run lie, and what tells their names.
+    """Yield the folders of the claims, records and events of a run.
 
     Yields
     ------
     Target, str, callable
-        The control target of the folder, the folder, and whether a name in it is of the run.
+        The control target of the folder, the folder, and a test whether a name in it belongs
+        to the run.
     """
     own, events = for_run(control, run_id), for_events(control)
     yield own, "records/", lambda name: bool(parse_record(name)) or is_of_probe("records/" + name)
@@ -211,7 +212,7 @@ def _delete_all(
     deleted: Deleted,
     prefix: str = "",
 ) -> int:
-    """Return how many objects were deleted; the keys of those that were left are noted."""
+    """Return the number of deleted objects; keys that were not deleted are added to ``deleted``."""
     keys: dict[_End, list[str]] = defaultdict(list)
     remaining = iter(names)
     with ThreadPoolExecutor(THREADS) as pool:
@@ -234,7 +235,7 @@ def _delete_one(objects: ObjectIO, is_ours: Callable[[str, Head], bool], name: s
     except NotFound:
         return "absent"
     except OperationError as exc:
-        # 412: somebody has written there since we looked.
+        # 412: the object has changed after it was inspected.
         return "foreign" if exc.status == _CHANGED else "failed"
     return "kept" if is_kept else "deleted"
 
@@ -245,7 +246,7 @@ def _head_of(objects: ObjectIO, name: str) -> Head:
     except OperationError as exc:
         if exc.status != _NO_SUCH_RANGE:
             raise
-        # Its tag is the MD5 of nothing, but not where KMS encrypts.
+        # The ETag is the MD5 of no bytes, except with KMS encryption.
         return objects.head(name, 0, timeout_s=_TIMEOUT_S)
 
 
@@ -256,17 +257,17 @@ def _delete_if_same(objects: ObjectIO, name: str, etag: str) -> bool:
     except OperationError as exc:
         if exc.status not in {400, 501}:
             raise
-        # No conditional deletes here; what we saw a moment ago has to do.
+        # The store has no conditional deletes; the check a moment ago has to suffice.
         return objects.delete(name, etag="", timeout_s=_TIMEOUT_S)
 
 
 def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool:
-    """Tell whether an object begins with bytes that a run with these keys makes.
+    """Return whether an object starts with bytes that a run with these keys writes.
 
-    Bytes of another object of the same run count too, and a few wrong ones do not
-    matter: a store that mixes up what it was given does not keep us from cleaning up.
+    Bytes of another object of the same run are accepted, and so are a few wrong bytes: a run
+    can be cleaned up even if the store has mixed up its data.
     """
-    # By its end: a prefix may look like anything, an array of ours included.
+    # Only the end of a key is tested: a prefix can look like anything, even like an array's key.
     if declared_size(key) is None:
         if is_shared_key(key):
             return is_of_key(key, head.data)
@@ -274,7 +275,8 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool
             return _is_of_array(key, head, hashes)
         return head.data == _GATE and head.size == len(_GATE)
     if head.size == 0:
-        # SeaweedFS makes this of an upload whose worker was killed before its first byte.
+        # SeaweedFS creates an empty object if a worker was killed before the first byte of an
+        # upload.
         return True
     if content_of(key).agrees(0, memoryview(head.data)):
         return True
@@ -282,11 +284,11 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool
 
 
 def _is_of_array(key: str, head: Head, hashes: set[int]) -> bool:
-    """Tell whether an object of an array is metadata, or begins like a chunk of ours.
+    """Return whether an object of an array is metadata, or starts like a chunk of the run.
 
-    Incompressible bytes stand in every codec as they are, behind a head. Blosc shuffles
-    those of a chunk at the edge, which it can compress: then its own head has to do. The
-    further levels of an image hold means of ours: their keys alone say that they are ours.
+    All codecs store incompressible bytes unchanged after a header. Blosc shuffles those of a
+    chunk at the edge, which is compressible; only its header is checked then. The further levels
+    of an image hold means of the run's data and are identified by their keys alone.
     """
     if key.rpartition("/")[2] in METADATA:
         return head.data.lstrip()[:1] == b"{"
@@ -296,19 +298,19 @@ def _is_of_array(key: str, head: Head, hashes: set[int]) -> bool:
 
 
 def _has_bytes_of(hashes: set[int], data: bytes, starts: range, size: int) -> bool:
-    """Tell whether any piece of this size is of an object whose key has one of these hashes."""
+    """Return whether a piece of this size belongs to an object with one of these key hashes."""
     origins = (identify(memoryview(data[at : at + size])) for at in starts)
     return any(origin is not None and origin.key_hash in hashes for origin in origins)
 
 
 def _is_blosc(head: Head) -> bool:
-    """Tell whether an object begins with a frame of Blosc (c-blosc, README_CHUNK_FORMAT)."""
+    """Return whether an object starts with a frame of Blosc (c-blosc, README_CHUNK_FORMAT)."""
     version, size = head.data[:1], int.from_bytes(head.data[12:16], "little")
     return version == b"\x02" and _BLOSC_HEAD < size <= head.size
 
 
 def names_run(name: str, head: Head, *, run_id: str) -> bool:
-    """Tell whether a claim or a record says that it is of this run."""
+    """Return whether a claim or record contains the identifier of this run."""
     del name
     start = head.data.decode("utf-8", "replace").replace(" ", "")
     return start.startswith("{") and f'"run_id":{json.dumps(run_id)}' in start

@@ -1,4 +1,4 @@
-"""What the driver does beside the fan-out: ask the store for the time, and open the gate."""
+"""Requests of the driver during the fan-out: read the store's clock, and open the gate."""
 
 import threading
 from collections import Counter
@@ -17,34 +17,37 @@ from serverless_bench.worker.barrier import folder, start_key
 
 _PROBES: Final = 20
 _PROBE_EVERY_S: Final = 0.053
-"""Spread over all phases of a second, so that some answers come next to its border:
-those bound the store's clock within a round trip."""
+"""Spread over all phases of a second, so that some responses are close to the start of a second:
+these bound the store's clock within one round trip.
+"""
 _LOOK_EVERY_S: Final = 0.2
 _LOOK_LATER_S: Final = 0.5
-"""For the first of a batch, while the one before it is at work: each look costs a LIST."""
+"""Interval for the first function of a batch while the previous batch runs; each look is a LIST
+request.
+"""
 _JOIN_S: Final = 15.0
 
 
 class Coordinator:
-    """A thread that lives as long as the fan-out; use it as a context manager.
+    """A thread that runs during the fan-out; use it as a context manager.
 
-    It does nothing for a workload without operations. What it cannot do (the store does
-    not answer, or refuses to list) is left out of its report and disturbs nothing: without
-    a start the functions begin by themselves, and say so.
+    It is idle for a workload without operations. If a step fails (the store does not respond, or
+    denies listing), its result is missing in the report and the run continues: without a start
+    signal the functions start on their own and record that.
 
     Parameters
     ----------
     job, run_id
-        Whose gate, and which store to ask.
+        Job with the gate and the target, and the identifier of the run.
     clock
-        The driver's.
+        Clock of the driver.
     """
 
     def __init__(self, job: JobSpec, run_id: str, clock: Clock) -> None:
         self.job = job
-        """As it will run, once that is known."""
+        """The final job, after the concurrency is known."""
         self.gate_keys: Sequence[str] = ()
-        """What the gate may create; deleted at the end."""
+        """Keys that the gate may create; their objects are deleted at the end."""
         self._run_id = run_id
         self._clock = clock
         self._over = threading.Event()
@@ -53,12 +56,12 @@ class Coordinator:
         self._thread: threading.Thread | None = None
 
     def reach(self) -> None:
-        """Ask the store for the time once, before anything is launched or written.
+        """Read the store's clock once, before any function is launched or object written.
 
         Raises
         ------
         StoreError
-            If the store does not answer, or the bucket is missing or not ours to use.
+            If the store does not respond, or the bucket is missing or access to it is denied.
         """
         if uses_store(self.job):
             with open_bucket(self.job.target, self._requests) as bucket:
@@ -66,14 +69,14 @@ class Coordinator:
 
     def __enter__(self) -> Self:
         if uses_store(self.job):
-            # Here, not in the thread: botocore, if it is asked for credentials, goes through all
-            # variables of the environment, and a client under test may set one meanwhile.
+            # Open the bucket here and not in the thread: to find credentials, botocore iterates
+            # over the environment, and a client under test may set a variable at the same time.
             bucket = Bucket(self.job.target, self._requests)
             self._thread = threading.Thread(target=self._run, args=(bucket,), daemon=True)
             try:
                 self._thread.start()
             except KeyboardInterrupt:
-                # It may have begun, and nobody will leave what was not entered.
+                # The thread may have started, and ``__exit__`` is not called after this.
                 self._over.set()
                 raise
         return self
@@ -83,27 +86,27 @@ class Coordinator:
         if self._thread is not None:
             self._thread.join(_JOIN_S)
         if self.job.gate is not None:
-            # The gate's own objects, which stand in the ledger. What cannot be deleted
-            # now is left to `sbench clean`.
+            # The gate's objects are in the ledger; `sbench clean` deletes those that cannot be
+            # deleted now.
             with suppress(SbenchError):
-                # It looks for open uploads, with botocore.
+                # The deletion looks for open uploads with botocore.
                 from serverless_bench.driver.cleanup import delete  # noqa: PLC0415
 
                 done = delete(replace(self.job.target, store=None), self.gate_keys)
                 self._requests.update({n: done.requests[n] for n in ("get", "list")})
 
     def report(self) -> Mapping[str, Any]:
-        """Return what the archive's last line says of it.
+        """Return the coordinator's part of the archive's last line.
 
-        ``probes`` and ``store_requests`` as in ``archive.Run``; ``gate`` with ``expected``
-        and ``announced`` functions of all ``batches`` that began, and ``opened_ns`` (driver's
-        clock) and ``waited_s`` of the first.
+        ``probes`` and ``store_requests`` are defined in ``archive.Run``. ``gate`` has ``expected``
+        and ``announced`` functions of all ``batches`` that started, and ``opened_ns`` (driver's
+        clock) and ``waited_s`` of the first batch.
         """
         counted = {"store_requests": dict(self._requests)} if self._requests else {}
         return self._report | counted
 
     def _run(self, bucket: Bucket) -> None:
-        # Without a store that answers, nothing is reported.
+        # If the store does not respond, the report stays empty.
         with suppress(SbenchError), explained(self.job.target), closing(bucket):
             job = self.job
             batches = range(0, job.number, job.concurrency) if job.gate is not None else ()
@@ -112,7 +115,7 @@ class Coordinator:
             for _ in range(_PROBES - 1):
                 self._probe(bucket)
                 if self._over.wait(_PROBE_EVERY_S):
-                    # A short run still needs a bound: this one was asked for at its end.
+                    # A short run needs a bound, too: this probe was made at its end.
                     break
             for first in batches[1:]:
                 self._open_gate(bucket, first)
@@ -126,13 +129,13 @@ class Coordinator:
             self._report["probes"].append((sent_ns, received_ns, date_s))
 
     def _open_gate(self, bucket: Bucket, first: int) -> None:
-        """Open the gate of the batch that begins with an index, once it is there."""
+        """Open the gate of the batch at index ``first`` when the functions are ready."""
         job, prefix = self.job, self.job.target.prefix
         place = folder(prefix, self._run_id)
         batch = range(first, min(first + job.concurrency, job.number))
         expected = max(1, -(-round(len(batch) * (job.gate or 0.0) * 1000) // 1000))
         began_ns = self._clock.now_ns()
-        # A later batch comes as the one before it ends, which takes as long as it takes.
+        # A later batch starts when the previous batch ends, without a limit of time.
         deadline_ns = None if first else self._deadline_ns()
         announced = 0
         while announced < expected and (deadline_ns is None or self._clock.now_ns() < deadline_ns):

@@ -1,4 +1,4 @@
-"""What the user says of costs; ``budget`` holds a job to it."""
+"""Cost settings of the user; ``budget`` enforces them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLimit:
-    """What a job may cost, and what decides what it costs."""
+    """Cost limit of a job, and the prices that apply to it."""
 
     limit: float | None = None
     prices: "Prices | None" = None
-    """None for those that come with sbench."""
+    """None for the prices that come with sbench."""
     spent: float = 0.0
-    """Bill of earlier runs, which the limit is for, too."""
+    """Bill of earlier runs that count towards the limit."""
 
 
 def cost_limit(
     executor: str, *, max_cost: float | None = None, prices: Path | None = None
 ) -> CostLimit:
-    """Return what the user says of costs, checked.
+    """Return the checked cost settings of the user.
 
     Parameters
     ----------
     executor
-        Whose functions are billed, or not.
+        Executor of the functions, which may be billed.
     max_cost
-        In the currency of the prices; None for no limit.
+        Limit in the currency of the prices; None for no limit.
     prices
         A price file; None for the prices that come with sbench.
 
     Raises
     ------
     UsageError
-        If a value is wrong, or costs are limited where there are none.
+        If a value is invalid, or the limit is for an executor without costs.
     """
     if max_cost is not None and not (info := info_of(executor)).billed:
         costs = "nothing" if info.shares_memory else "what its machines cost"
@@ -47,15 +47,15 @@ def cost_limit(
         raise wrong(
             "max_cost",
             f"is for functions that are billed, `executor` {executor} costs {costs}",
-            hint=f"`executor` {billed} has functions elsewhere; what a bucket on AWS costs"
+            hint=f"`executor` {billed} has billed functions; the cost of a bucket on AWS"
             " is in the report",
         )
     if max_cost is not None and not max_cost > 0:
         raise wrong("max_cost", f"must be positive, got {max_cost:g}")
-    known = None
+    loaded_prices = None
     if prices is not None:
-        # Few jobs have prices of their own, and most have none.
+        # Loading prices is needed only for jobs with a price file.
         from serverless_bench.aws.cost.prices import load_prices  # noqa: PLC0415
 
-        known = load_prices(prices)
-    return CostLimit(limit=max_cost, prices=known)
+        loaded_prices = load_prices(prices)
+    return CostLimit(limit=max_cost, prices=loaded_prices)

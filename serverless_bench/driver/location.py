@@ -1,6 +1,6 @@
-"""Checks of where a job has its objects, against the environment, the disk and the kind of bucket.
+"""Check the location of a job's objects against environment, disk and bucket type.
 
-What a directory bucket (S3 Express One Zone) cannot serve is refused before anything starts.
+Jobs that a directory bucket (S3 Express One Zone) cannot serve are rejected before the start.
 """
 
 import os
@@ -25,25 +25,26 @@ from serverless_bench.job.types import wrong
 from serverless_bench.units import format_size
 
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-"""Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
-"Service-specific endpoints"); and what has it look elsewhere."""
+"""Variables with a store's endpoint for botocore, which locates buckets (AWS SDKs reference guide,
+"Service-specific endpoints"), and the variable that makes botocore ignore them.
+"""
 IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 
 
 def check_meant(target: Target, *, by_service: bool = False) -> None:
-    """Refuse to measure the embedded store where the environment names another one.
+    """Raise an error if the embedded store would be used but the environment names another.
 
     Parameters
     ----------
     target
-        Where the objects are.
+        Location of the objects.
     by_service
-        Whether a service runs the functions: ``AWS_ENDPOINT_URL`` alone may be meant for that.
+        Whether a service runs the functions: ``AWS_ENDPOINT_URL`` may then be its endpoint.
 
     Raises
     ------
     UsageError
-        If so.
+        If the environment names another store.
     """
     if target.store is None or os.environ.get(IGNORED, "").lower() == "true":
         return
@@ -58,12 +59,12 @@ def check_meant(target: Target, *, by_service: bool = False) -> None:
 
 
 def check_room(planned_bytes: int, what: str) -> None:
-    """Refuse a job that would fill the disk of the embedded store.
+    """Raise an error for a job that would fill the disk of the embedded store.
 
     Raises
     ------
     UsageError
-        If ``planned_bytes`` are more than what is free.
+        If ``planned_bytes`` is larger than the free space.
     """
     _, free = room_of_store()
     if planned_bytes > free:
@@ -76,7 +77,7 @@ def check_room(planned_bytes: int, what: str) -> None:
 
 
 def room_of_store() -> tuple[Path, int]:
-    """Return the folder that the embedded store is in, or will be, and its free bytes."""
+    """Return the existing or future folder of the embedded store and its free bytes."""
     from serverless_bench.stores.embedded import default_directory  # noqa: PLC0415
 
     directory = default_directory()
@@ -85,19 +86,20 @@ def room_of_store() -> tuple[Path, int]:
 
 
 def check_express(job: JobSpec, control: str | None) -> None:
-    """Refuse a job whose settings do not fit its bucket, if that is a directory bucket.
+    """Raise an error for settings that do not fit a directory bucket.
 
     Parameters
     ----------
     job
-        To be run.
+        Job to run.
     control
-        Bucket of claims and records; empty for that of the objects, None for no such records.
+        Bucket of claims and records; empty for the bucket of the objects, None without such
+        records.
 
     Raises
     ------
     UsageError
-        With the first setting that does not fit.
+        For the first setting that does not fit.
     """
     bucket = job.target.bucket
     if control is not None and is_directory_bucket(control or bucket):
@@ -113,7 +115,7 @@ def check_express(job: JobSpec, control: str | None) -> None:
 
 
 def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
-    """Yield each setting that does not fit, what is wrong, and what to do."""
+    """Yield each setting that does not fit, the problem, and a hint."""
     target, client = job.target, CLIENTS.load(job.target.client).info
     if not client.express:
         yield (
@@ -136,7 +138,7 @@ def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
 
 
 def _clients_with_sessions() -> Iterator[str]:
-    """Yield the clients that make sessions, of those whose library is installed."""
+    """Yield the installed clients that support sessions."""
     for name in CLIENTS.names():
         with suppress(PluginError):
             if CLIENTS.load(name).info.express:
@@ -144,12 +146,12 @@ def _clients_with_sessions() -> Iterator[str]:
 
 
 def check_zone(bucket: str, region: str) -> None:
-    """Refuse a region in which the zone of a directory bucket is not.
+    """Raise an error if the zone of a directory bucket is not in a region.
 
     Raises
     ------
     UsageError
-        If so: the host name would not exist.
+        If it is not: the host name would not exist.
     """
     zone = zone_of(bucket)
     if zone is not None and not is_zone_in(zone, region):
@@ -160,7 +162,7 @@ def check_zone(bucket: str, region: str) -> None:
 
 
 def standard_endpoint(target: Target) -> str:
-    """Return the endpoint for buckets of another kind beside a target's."""
+    """Return the endpoint for standard buckets in the region of a target."""
     zone = zone_of(target.bucket)
     if zone is None or target.endpoint_url != zonal_endpoint(zone, target.region):
         return target.endpoint_url

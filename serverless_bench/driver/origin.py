@@ -1,9 +1,9 @@
-"""Whether a run was made here, by this user; and what another one's directory may have us do.
+"""Check that this user made a run, and list the resources that another user's run would access.
 
-A run directory says where requests go and which functions are invoked, and it may come from
-anybody. What its driver notes of it (the header, and the lines of waves and ends) therefore
-carries a seal, made with a key that never leaves the user's own state directory. A directory
-whose header has none is used only if the user says so. docs/decisions/0039 has the reasons.
+A run directory names the endpoints of requests and the functions to invoke, and it can come from
+anyone. The driver therefore adds a seal to its notes (the header, and the lines of waves and ends),
+made with a key that never leaves the user's state directory. A directory without a seal in its
+header is used only with the user's consent. docs/decisions/0039 has the reasons.
 """
 
 import hmac
@@ -27,14 +27,14 @@ from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.run import Run, read_header
 
 IMPORTED: Final = "imported"
-"""Executor of runs that are results of another tool; see ``formats.importers.saving``."""
+"""Executor of runs that were imported from another tool; see ``formats.importers.saving``."""
 _KEY_BYTES: Final = 32
 _SHOWN: Final = 3
-"""Functions that a message names."""
+"""Number of functions in a message."""
 
 
 def sealed(stage: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is noted of a new run with this user's seal."""
+    """Return notes about a new run with this user's seal."""
     with suppress(OSError):
         if _stored_key() is None:
             _store_key()
@@ -42,51 +42,51 @@ def sealed(stage: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sealed(stage: Mapping[str, Any]) -> bool:
-    """Tell whether this user noted this of a run, and nothing of it was changed since."""
+    """Return whether this user wrote these notes about a run, and they are unchanged."""
     fields = {**stage}
     seal = fields.pop(SEAL, None)
     if not isinstance(seal, str) or not seal.isascii():
         return False
     keys = (_stored_key(), _fleeting_key())
-    # What is nested deeper than can be written was not written by us.
+    # Notes with a deeper nesting than orjson can write were not written by sbench.
     with suppress(orjson.JSONEncodeError):
         return any(key and hmac.compare_digest(_seal(fields, key), seal) for key in keys)
     return False
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether this user made the run in a directory, and its header is as it was then."""
+    """Return whether this user made the run in a directory and the header is unchanged."""
     return is_sealed(read_header(path))
 
 
 def confirm(run: Run, *, trust: bool) -> str:
-    """Refuse a run that was not made here, unless its user says that it is meant.
+    """Raise an error for a run that was made elsewhere, unless the user trusts it.
 
     Parameters
     ----------
     run
-        Of the directory. No request is made, and no name is looked up.
+        Run in the directory. No request is made, and no host name is resolved.
     trust
-        Whether it is meant.
+        Whether the user trusts the run.
 
     Returns
     -------
     str
-        What will be asked, and where, if the run was not made here; empty if it was.
+        The resources that the run accesses, if it was made elsewhere; otherwise empty.
 
     Raises
     ------
     UsageError
-        If the run was not made here and nobody trusts it; or if there can be nothing of it on
-        any store, because it was simulated or imported.
+        If the run was made elsewhere and is not trusted; or if it has no objects in any store,
+        because it was simulated or imported.
     ArchiveError
-        If the run was not made here, and its header was changed since it was made.
+        If the run was made elsewhere, and the header was changed later.
     """
     if run.simulated is not None or run.job.executor == IMPORTED:
         raise UsageError(
             f"{run.path} was {'imported' if run.simulated is None else 'simulated'}: sbench has"
             " written nothing of it to any store",
-            hint="delete the directory, and it is gone",
+            hint="delete the directory",
         )
     if is_ours(run.path):
         return ""
@@ -94,45 +94,51 @@ def confirm(run: Run, *, trust: bool) -> str:
     if not trust:
         raise UsageError(
             f"{run.path} was not made here; it uses {places}",
-            hint="--trust if you know whose it is, and mean these (trust=True in Python)",
+            hint="--trust if you know its owner and accept these (trust=True in Python)",
         )
     if not is_intact(run.stages[0]):
         raise ArchiveError(
             f"{run.path / HEADER} is not as its driver wrote it",
-            hint="nobody can tell what the run did: nothing is launched or deleted",
+            hint="the actions of the run are unknown: no function is launched, no object deleted",
         )
     return f"{run.path} was not made here; it uses {places}"
 
 
 def _places(job: JobSpec) -> Iterator[str]:
-    """Yield what a job uses: directories, stores, functions, clusters."""
+    """Yield the resources of a job: directories, stores, functions, clusters."""
     folder = job.load.folder
     if folder is not None:
         yield f"the directory {folder!r}"
     else:
         yield from _stores(job)
     if job.function:
-        more = f" and {len(job.function) - _SHOWN} more" if len(job.function) > _SHOWN else ""
+        remaining = f" and {len(job.function) - _SHOWN} more" if len(job.function) > _SHOWN else ""
         names = ", ".join(map(repr, job.function[:_SHOWN]))
-        yield f"the functions {names}{more}"
+        yield f"the functions {names}{remaining}"
     if job.scheduler is not None:
         yield f"the Dask scheduler {job.scheduler!r}"
 
 
 def _stores(job: JobSpec) -> Iterator[str]:
-    """Yield the endpoint and the bucket of each kind of request."""
+    """Yield the endpoint and bucket of objects and of control objects."""
     target, control = job.target, job.control
-    # Where this is named the embedded store is meant, at the address that it has now.
+    # This URL stands for the embedded store, whose address is different today.
     embedded_url = None if target.store is None else target.endpoint_url
     if embedded_url is not None:
         yield "the embedded store"
     targets = [target, *((control,) if control is not None else ())]
-    named = [(each, each.endpoint_url) for each in targets if each.endpoint_url != embedded_url]
-    for each, url in dict.fromkeys((*named, *((target, url) for url in job.endpoints))):
+    endpoints_of_targets = [
+        (target_of_url, target_of_url.endpoint_url)
+        for target_of_url in targets
+        if target_of_url.endpoint_url != embedded_url
+    ]
+    for target_of_url, url in dict.fromkeys(
+        (*endpoints_of_targets, *((target, url) for url in job.endpoints))
+    ):
         endpoint = parse_endpoint(url) if url else ""
         if endpoint != url.removesuffix("/"):
             raise wrong("endpoint_url", f"{url!r} is not a URL of a store")
-        yield f"{endpoint or 'AWS'} (bucket {each.bucket_name!r})"
+        yield f"{endpoint or 'AWS'} (bucket {target_of_url.bucket_name!r})"
 
 
 def _seal(stage: Mapping[str, Any], key: bytes) -> str:
@@ -145,25 +151,25 @@ def _key_path() -> Path:
 
 @cache
 def _fleeting_key() -> bytes:
-    """Return a key for as long as this process lives, where none can be stored."""
+    """Return a key for the lifetime of this process, used if no key can be stored."""
     return secrets.token_bytes(_KEY_BYTES)
 
 
 def _stored_key() -> bytes | None:
-    """Return the user's key; None if there is none, or somebody else may know it."""
+    """Return the user's key; None if it does not exist or others can read it."""
     key = read_private(_key_path(), _KEY_BYTES)
     return key if key is not None and len(key) == _KEY_BYTES else None
 
 
 def _store_key() -> None:
-    """Make the user's key; of several processes that do so at once, one wins."""
+    """Create the user's key; if several processes do this at once, one of them wins."""
     path = _key_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with private_draft(path, secrets.token_bytes(_KEY_BYTES)) as draft:
         try:
-            # Not renamed: a key that another process made meanwhile stays.
+            # A link instead of a rename keeps a key that another process has created meanwhile.
             path.hardlink_to(draft)
         except OSError:
-            # One that somebody else may know does not, nor is there a link on every file system.
+            # Replace a key that others can read, and handle file systems without hard links.
             if _stored_key() is None:
                 draft.replace(path)

@@ -1,4 +1,4 @@
-"""What a job would do: functions, operations, bytes, keys and cost, without starting any."""
+"""Preview of a job: functions, operations, bytes, keys and cost, without starting a function."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from serverless_bench.job.workload import Stream, Workload, open_workload, succe
 from serverless_bench.units import format_seconds, format_size
 
 _ENOUGH: Final = 20_000
-"""Operations to look at; what more functions do is taken to be like it."""
+"""Number of operations to inspect; the remaining functions are extrapolated."""
 _EXAMPLES: Final = 2
 _MAKING: Final = (OperationKind.PUT, OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY)
 _MOVING: Final = (
@@ -45,42 +45,42 @@ _MOVING: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a job would do to a store."""
+    """Expected operations of a job on a store."""
 
     workload: str
     functions: int
     concurrency: int
     prepared_objects: int
-    """Made before the measurement."""
+    """Objects that are created before the measurement."""
     prepared_bytes: int
     operations: dict[str, int]
-    """By kind; empty if time ends the job and its operations are not counted."""
+    """Number by kind; empty if the duration ends the job and the operations are not counted."""
     bytes: int
-    """What they move."""
+    """Bytes that the operations transfer."""
     duration_s: float | None
-    """How long the job goes on, if time ends it; ``operations`` is one round then."""
+    """Duration of the job, if it has one; ``operations`` then counts one round."""
     exact: bool
-    """Whether every operation was looked at, and none has a size that is drawn."""
+    """Whether all operations were inspected, and none has a random size."""
     keys: tuple[str, ...]
-    """Examples of what it writes, or else reads."""
+    """Examples of keys that the job writes, or else reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan(Printed):
-    """What ``plan`` says of a job; ``print`` shows it as ``sbench plan COMMAND`` does.
+    """Result of ``plan``; ``print`` shows it in the format of ``sbench plan COMMAND``.
 
     Parameters
     ----------
     job
-        As it would run on AWS Lambda: with claims and records, as many at once as can be.
+        The job on AWS Lambda: with claims and records, and the highest possible concurrency.
     outlook
-        Operations, bytes and keys; None for a function of your own, which alone knows.
+        Operations, bytes and keys; None for a function of your own, whose requests are unknown.
     expected
-        What the functions use; None if nobody can know what they move.
+        Expected usage of the functions; None if the transferred bytes cannot be predicted.
     at_most
-        What one function uses if it runs until its deadline.
+        Usage of one function that runs until its deadline.
     prices
-        What is paid.
+        Prices of requests, functions and transfer.
 
     Examples
     --------
@@ -98,17 +98,17 @@ class JobPlan(Printed):
 
     @property
     def dollars(self) -> Dollars | None:
-        """What the job is expected to cost, by component; None if nobody can know."""
+        """Expected cost of the job by component; None if it cannot be predicted."""
         return None if self.expected is None else price(self.expected.usage, self.prices)
 
     @property
     def dollars_at_most(self) -> float:
-        """What the job costs if every function runs until its deadline."""
+        """Cost of the job if all functions run until their deadline."""
         return self.job.number * price(self.at_most, self.prices).total
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench plan COMMAND``."""
-        job, each, dollars = self.job, price(self.at_most, self.prices).total, self.dollars
+        job, cost_each, dollars = self.job, price(self.at_most, self.prices).total, self.dollars
         used = None
         if self.expected is not None and dollars is not None:
             used = asdict(self.expected) | {"dollars": asdict(dollars)}
@@ -121,9 +121,9 @@ class JobPlan(Printed):
             "total": None if dollars is None else dollars.total,
             "at_most": {
                 "usage_each": asdict(self.at_most),
-                "each": each,
-                "at_once": job.concurrency * each,
-                "total": job.number * each,
+                "each": cost_each,
+                "at_once": job.concurrency * cost_each,
+                "total": job.number * cost_each,
             },
             "currency": self.prices.currency,
             "prices_as_of": self.prices.as_of,
@@ -132,13 +132,13 @@ class JobPlan(Printed):
         }
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield what there is to say, name and text."""
+        """Yield the rows of the plan as name and text."""
         job, expected, dollars = self.job, self.expected, self.dollars
         yield "functions", f"{job.number:,}, at most {job.concurrency:,} at once"
         if job.idle_threads:
             yield "idle threads", idle_words(job.idle_threads, job.load.threads)
         if expected is None or dollars is None:
-            yield "expected", "nobody can know what it moves; below is what it could"
+            yield "expected", "bytes cannot be predicted; below is the highest possible cost"
         else:
             usage = expected.usage
             yield "operations", f"about {expected.operations:,.0f} in each function"
@@ -146,16 +146,16 @@ class JobPlan(Printed):
             yield "a function takes", f"{format_seconds(expected.function_s)}, billed"
             yield "requests", f"{usage.puts:,} of the PUT class, {usage.gets:,} of the GET class"
             parts = {name: getattr(dollars, name) for name in asdict(dollars)}
-            shown = ", ".join(
+            costs_by_part = ", ".join(
                 f"{name} {self.prices.money(part)}" for name, part in parts.items() if part
             )
-            yield "expected", f"{self.prices.money(dollars.total)}: {shown}"
+            yield "expected", f"{self.prices.money(dollars.total)}: {costs_by_part}"
             if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
                 yield "transfer", moved
-        each = price(self.at_most, self.prices).total
+        cost_each = price(self.at_most, self.prices).total
         limit = f"that runs until its --deadline of {job.deadline:g} s"
-        together = f"{self.prices.money(job.concurrency * each)} for all that are out at once"
-        yield "at most", f"{self.prices.money(each)} a function {limit}, {together}"
+        together = f"{self.prices.money(job.concurrency * cost_each)} for all that are out at once"
+        yield "at most", f"{self.prices.money(cost_each)} a function {limit}, {together}"
         yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
         if is_foreign(job) and not self.prices.given:
             yield "not in it", "what the store outside of AWS bills"
@@ -176,16 +176,16 @@ def plan(
     network_mbps: float = BASE_MBPS,
     prices: str | Path | None = None,
 ) -> JobPlan:
-    """Say what a job would do, and what it would cost on AWS Lambda; nothing is started.
+    """Predict operations and cost of a job on AWS Lambda without starting it.
 
     Parameters
     ----------
     job
-        What to plan.
+        Job to plan.
     keys
-        Objects that it reads, for workloads that read.
+        Objects to read, for workloads that read.
     memory_mib
-        Of a function.
+        Memory of a function.
     architecture
         Processor of the functions: arm64 or x86_64.
     quota
@@ -198,8 +198,8 @@ def plan(
     Raises
     ------
     UsageError
-        If the job makes no sense with these keys, the price file is none, or nobody knows
-        prices for where its objects are.
+        If the job does not fit these keys, the price file is invalid, or there are no prices
+        for the location of its objects.
 
     Examples
     --------
@@ -211,9 +211,9 @@ def plan(
     """
     check(job, keys)
     at_once = min(job.at_once, quota)
-    # As it would run there: as many at once as may, with claims and records.
-    there = replace(job, concurrency=at_once, control=job.target)
-    setting = CostConditions(
+    # On Lambda the job has claims and records, and its concurrency is limited by the quota.
+    lambda_job = replace(job, concurrency=at_once, control=job.target)
+    conditions = CostConditions(
         memory_mib=memory_mib,
         architecture=architecture,
         object_bytes=mean_declared(keys),
@@ -221,19 +221,19 @@ def plan(
         network_mbps=network_mbps,
     )
     return JobPlan(
-        job=there,
+        job=lambda_job,
         prices=needed_prices(job, prices),
         outlook=None if job.declared.runs_code else outlook(job, keys),
-        expected=expected(there, setting),
-        at_most=at_most(there, setting),
+        expected=expected(lambda_job, conditions),
+        at_most=at_most(lambda_job, conditions),
     )
 
 
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
-    """Return what a job would do to a store."""
+    """Return the expected operations of a job on a store."""
     workload = open_workload(job.workload)
     endless = job.load.is_drawn and job.load.operations is None
-    seen = looked = prepared_objects = prepared_bytes = moved = 0
+    invocations_seen = looked = prepared_objects = prepared_bytes = moved = 0
     kinds: Counter[str] = Counter()
     for invocation in example_invocations(job, keys):
         for operation in _succeeding(workload, workload.prepare, invocation):
@@ -248,12 +248,12 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
                 length = operation.length
                 moved += (operation.size if length is None else length) or 0
             looked += 1
-        seen += 1
+        invocations_seen += 1
         if looked >= _ENOUGH:
             break
-    scale = job.number / seen
+    scale = job.number / invocations_seen
     makes = job.load.is_drawn or any(kind.value in kinds for kind in _MAKING)
-    made = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
+    new_keys = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
     return Outlook(
         workload=job.workload,
         functions=job.number,
@@ -263,26 +263,28 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         operations={kind: round(count * scale) for kind, count in kinds.items()},
         bytes=round(moved * scale),
         duration_s=job.duration,
-        exact=seen == job.number and job.load.sizes is None and not job.load.is_drawn,
-        keys=tuple(made) or tuple(keys[:_EXAMPLES]),
+        exact=invocations_seen == job.number and job.load.sizes is None and not job.load.is_drawn,
+        keys=tuple(new_keys) or tuple(keys[:_EXAMPLES]),
     )
 
 
 def example_invocations(job: JobSpec, keys: Sequence[str]) -> Iterator[InvocationSpec]:
-    """Yield what the functions of a run would be given; its keys are new each time."""
+    """Yield example invocations of a run; each call creates new keys."""
     created_ns = wall_ns()
     return invocation_specs(job, run_id=new_run_id(created_ns), created_ns=created_ns, keys=keys)
 
 
 def example_keys(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
-    """Yield keys like those of the objects, or of the arrays, that a run would write."""
+    """Yield example keys of the objects or arrays that a run would write."""
     workload = open_workload(job.workload)
     for invocation in example_invocations(job, keys):
         if job.load.is_drawn:
             yield from workload.keys(invocation)
             continue
         operations = _succeeding(workload, workload.operations, invocation)
-        yield from dict.fromkeys(each.key for each in operations if each.kind in _MAKING)
+        yield from dict.fromkeys(
+            operation.key for operation in operations if operation.kind in _MAKING
+        )
 
 
 def _succeeding(
@@ -290,6 +292,6 @@ def _succeeding(
     make: Callable[[InvocationSpec, int], Stream],
     invocation: InvocationSpec,
 ) -> Iterator[OperationSpec]:
-    """Yield what a workload makes for an invocation, as if each operation succeeded."""
+    """Yield the operations of a workload for an invocation, assuming that all succeed."""
     for thread in range(invocation.load.threads):
         yield from succeeding(workload, make(invocation, thread))

@@ -1,4 +1,4 @@
-"""Pack a function of the user's own for the way to its workers: the driver's side."""
+"""Pickle a function of the user and send it to workers: the driver's side."""
 
 import io
 import os
@@ -21,34 +21,36 @@ from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.user_function import PYTHON
 
 MAX_CODE_BYTES: Final = 720_000
-"""Base64 makes 960,000 of it, and an event that nobody waits for has 1 MB at most (AWS Lambda
-developer guide, "Lambda quotas"; lambda-host has the same limit)."""
+"""Base64 makes 960,000 bytes of it. An asynchronous event has 1 MB at most (AWS Lambda developer
+guide, "Lambda quotas"; lambda-host has the same limit).
+"""
 _SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", *CLOUD_SECRETS)
 _LEAST_SECRET: Final = 8
-"""Characters: secrets of AWS have 40, and MinIO takes none that is shorter. Such a word protects
-nothing, as ``test`` of LocalStack, and is a part of many names."""
+"""Shortest secret to search for, in characters: secrets of AWS have 40, and MinIO requires 8.
+A shorter word such as ``test`` of LocalStack protects no data and is a part of many names.
+"""
 _HOLDERS: Final = frozenset({"aiobotocore", "boto3", "botocore"})
-"""Packages whose objects hold credentials, or can give them."""
+"""Packages with objects that hold credentials or give access to them."""
 
 OwnFunction = Callable[[FunctionContext], object]
-"""What the user writes; what it returns is not looked at."""
+"""A function of the user; its return value is ignored."""
 
 
 def function_job(function: OwnFunction, **settings: Any) -> JobSpec:  # noqa: ANN401 - of JobSpec
-    """Return the job that calls a function of the user's own.
+    """Return a job that calls a function of the user.
 
     Parameters
     ----------
     function
-        Called with ``FunctionContext``, in every invocation.
+        Function that each invocation calls with ``FunctionContext``.
     settings
-        Of ``JobSpec``, all but ``workload``. ``objects`` and ``size`` say which new
-        objects each function may make.
+        Fields of ``JobSpec`` except ``workload``. ``objects`` and ``size`` define the new
+        objects that each function may create.
 
     Raises
     ------
     UsageError
-        If the function cannot be sent, or the job has settings that mean nothing to it.
+        If the function cannot be pickled, or a setting does not apply to the job.
     PluginError
         If cloudpickle is not installed.
     """
@@ -57,23 +59,23 @@ def function_job(function: OwnFunction, **settings: Any) -> JobSpec:  # noqa: AN
 
 
 def pack(function: OwnFunction) -> str:
-    """Return a function by value, with what it needs from the files beside its own.
+    """Return a function pickled by value, together with modules from its folder.
 
     Parameters
     ----------
     function
-        From a notebook, a script or a module. Modules in the folder of its file go with
-        it, if it uses them; all others have to be installed where it runs.
+        From a notebook, a script or a module. Modules in the folder of its file are included
+        if it uses them; all other modules have to be installed on the workers.
 
     Returns
     -------
     str
-        Which Python made it, a colon, and cloudpickle's bytes in Base64.
+        The Python version, a colon, and cloudpickle's bytes in Base64.
 
     Raises
     ------
     UsageError
-        If it is no function, cannot be pickled, holds credentials or is too large.
+        If it is not a function, cannot be pickled, holds credentials or is too large.
     PluginError
         If cloudpickle is not installed.
     """
@@ -96,19 +98,19 @@ def pack(function: OwnFunction) -> str:
         raise UsageError(
             f"{name_of(function)} has {len(data)} bytes with all that it holds, and"
             f" {MAX_CODE_BYTES} fit into an event",
-            hint="large values belong into objects: write them before, and give their keys",
+            hint="store large values in objects and pass their keys",
         )
     return f"{PYTHON}:{b64encode(data).decode()}"
 
 
 def name_of(function: object) -> str:
-    """Return what a function is called."""
+    """Return the name of a function."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
 
 
 @contextmanager
 def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
-    """Have modules of the user's pickled by value, which workers do not have."""
+    """Pickle the user's modules by value, because workers do not have them."""
     modules = [module for module in _beside(function) if module.__name__ != "__main__"]
     with ExitStack() as registered:
         for module in modules:
@@ -119,7 +121,7 @@ def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
 
 
 def _beside(function: object) -> list[ModuleType]:
-    """Return the module of a function, and those in its folder and below, if not installed."""
+    """Return the module of a function, and modules in and below its folder if not installed."""
     name = getattr(function, "__module__", None) or type(function).__module__
     module = sys.modules.get(name)
     if module is None:
@@ -128,10 +130,12 @@ def _beside(function: object) -> list[ModuleType]:
     folder = Path(file).parent if file else Path.cwd()
     if _is_installed(folder):
         return []
-    # Of thousands of modules hardly any is there: no more is done to see that than needed.
+    # A process has thousands of modules, so the cheap test of the path comes first.
     start = f"{folder}{os.sep}"
-    there = [m for m in list(sys.modules.values()) if str(_file_of(m)).startswith(start)]
-    return [module, *(m for m in there if m is not module and _is_users(m))]
+    modules_in_folder = [
+        m for m in list(sys.modules.values()) if str(_file_of(m)).startswith(start)
+    ]
+    return [module, *(m for m in modules_in_folder if m is not module and _is_users(m))]
 
 
 def _file_of(module: ModuleType) -> str | None:

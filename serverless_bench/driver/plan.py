@@ -1,4 +1,4 @@
-"""Refuse a job that could not be run honestly, and list the keys that it may create."""
+"""Reject invalid jobs, and list the keys that a job may create."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 def check(job: JobSpec, keys: Sequence[str]) -> None:
-    """Refuse a job that could not be verified, cleaned up or told apart from others.
+    """Raise an error for a job that could not be verified or cleaned.
 
-    Apart from the specification itself: those of saved runs, which may be older, have to
-    stay readable.
+    This is not a part of the specification, because the jobs of older saved runs have to remain
+    readable.
 
     Parameters
     ----------
     job, keys
-        As in ``invocation_specs``.
+        Same as in ``invocation_specs``.
 
     Raises
     ------
     PluginError
-        If nobody has the workload, the executor or the client; nothing is imported to know.
+        If no plugin provides the workload, the executor or the client; none is imported for that.
     UsageError
-        If a prefix, a key or an endpoint is none, the client does not speak what the store
-        does, or nobody would read some share of an object.
+        If a prefix, a key or an endpoint is invalid, the client does not support the store's
+        protocol, or a share of an object would have no reader.
     """
     WORKLOADS.check(job.workload)
     EXECUTORS.check(job.executor)
@@ -49,7 +49,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     _check_protocol(job)
     if job.target.store is not None and job.endpoints:
         raise wrong("endpoints", "mean nothing to the embedded store, which has one address")
-    # A command knows its address later: until then it is empty.
+    # A command learns the embedded store's address later and passes an empty one here.
     for url in filter(None, (*(target.endpoint_url for target in targets), *job.endpoints)):
         parse_endpoint(url)
     for key in keys:
@@ -63,13 +63,13 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     foreign = next((key for key in keys if declared_size(key) is None), None)
     if foreign is not None:
         raise UsageError(
-            f"`split` needs to know sizes, and {foreign!r} does not say its own",
+            f"`split` needs sizes, but the key {foreign!r} contains none",
             hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_size`",
         )
 
 
 def _check_protocol(job: JobSpec) -> None:
-    """Refuse a store that is not spoken to by S3's protocol, unless the client can do that."""
+    """Raise an error if the client does not support the protocol of a store other than S3."""
     protocol, client = job.target.protocol, job.target.client
     if protocol is StoreProtocol.S3 or job.load.folder is not None:
         return
@@ -79,7 +79,7 @@ def _check_protocol(job: JobSpec) -> None:
 
 
 def _check_stable(job: JobSpec) -> None:
-    """Refuse to end what has no duration, or what the driver does not see while it runs."""
+    """Raise an error for ``until_stable`` without a duration or without shared memory."""
     if job.until_stable is None:
         return
     if job.duration is None:
@@ -89,24 +89,24 @@ def _check_stable(job: JobSpec) -> None:
             field="until_stable",
         )
     if not info_of(job.executor).shares_memory:
-        seen = executors_where(lambda info: info.shares_memory)
+        executors = executors_where(lambda info: info.shares_memory)
         raise UsageError(
             f"`until_stable` does not work with `executor` {job.executor}: what its functions do"
             " is known when they are through",
-            hint=f"`executor` {' or '.join(seen)}, or a fixed `duration`",
+            hint=f"`executor` {' or '.join(executors)}, or a fixed `duration`",
             field="until_stable",
         )
 
 
 def check_saved(run: "Run") -> JobSpec:
-    """Return the job of a saved run that is to go on, unless it makes no sense.
+    """Return the job of a saved run that is to be resumed, if it is valid.
 
     Raises
     ------
     ArchiveError
-        If its job makes no sense; it names the field.
+        If the job is invalid; the message names the field.
     PluginError
-        If nobody has its workload, executor or client.
+        If no plugin provides its workload, executor or client.
     """
     try:
         if not run.job.declared.runs_code:
@@ -120,17 +120,17 @@ def check_saved(run: "Run") -> JobSpec:
 
 
 def uses_store(job: JobSpec) -> bool:
-    """Tell whether anything of a job goes to a store: not of a noop, or of arrays in files."""
+    """Return whether a job accesses a store: a noop does not, nor do arrays in files."""
     return job.gate is not None or (job.declared.uses_store and job.load.folder is None)
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:
-    """Yield every key that the run may create: the only ones it may ever delete.
+    """Yield all keys that the run may create, which are the only keys that it may ever delete.
 
     Raises
     ------
     UsageError
-        If one is longer than a key may be.
+        If a key is longer than the limit of S3.
     """
     workload = open_workload(job.workload)
     if not workload.creates_objects and job.gate is None:

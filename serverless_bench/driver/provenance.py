@@ -1,4 +1,4 @@
-"""What the figures of a run depend on besides its job: versions, host, client and payload."""
+"""Properties that affect a run's results besides its job: versions, host, client and payload."""
 
 import os
 import platform
@@ -25,8 +25,8 @@ _LIBRARIES: Final = (
 
 
 def provenance(job: JobSpec) -> dict[str, Any]:
-    """Return what the figures depend on besides the job itself; no names of people or keys."""
-    # A run directory has no place for the code itself.
+    """Return the properties that affect the results; without names of people or keys."""
+    # A run directory never contains the code, only its hash.
     code = job.load.code and f"sha256:{sha256(job.load.code.encode()).hexdigest()}"
     declared = job.load.compressibility != 1 or job.load.duplication != 1
     return {
@@ -44,7 +44,7 @@ def provenance(job: JobSpec) -> dict[str, Any]:
 
 
 def _client(job: JobSpec) -> dict[str, str | list[str]]:
-    """Return how the library under test makes requests, as far as it lets us see."""
+    """Return how the library under test makes requests, as far as it exposes that."""
     library = job.load.library
     if library is not None:
         return {
@@ -80,7 +80,7 @@ def _git_commit() -> str | None:
         return None
     command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(  # noqa: S603 - git, where there is a checkout
+        completed = subprocess.run(  # noqa: S603 - git, where there is a checkout
             command,
             env=without_credentials(),
             capture_output=True,
@@ -90,4 +90,4 @@ def _git_commit() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return completed.stdout.strip()

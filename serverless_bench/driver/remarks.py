@@ -1,4 +1,4 @@
-"""Remarks about a job, told before anything of it is written."""
+"""Notes about a job that are shown before the first write."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConf
 
 
 def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
-    """Yield what the user should know of a job that reads these keys, where its store is there."""
+    """Yield notes for the user about a job with these keys; its store must be running."""
     yield from beyond_the_link(job, keys)
     if _keeps_versions(job):
         yield (
@@ -28,29 +28,29 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
 
 
 def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
-    """Yield a note for a job whose rate is more than its link carries.
+    """Yield a note for a job if its rate exceeds the bandwidth of its link.
 
     Parameters
     ----------
     job
-        With a rate and a link, or there is nothing to say.
+        Job; without a rate and a link there is no note.
     keys
-        Of the objects that it reads.
+        Keys of the objects to read.
     """
     rate, link = job.load.rate, job.link
-    each = mean_bytes(job, keys)
-    if rate is not None and link is not None and rate * each > link:
+    object_bytes = mean_bytes(job, keys)
+    if rate is not None and link is not None and rate * object_bytes > link:
         yield (
-            f"{rate:g} operations per second of {format_size(round(each))} are"
-            f" {format_rate(rate * each)}, and the link carries {format_rate(link)}:"
+            f"{rate:g} operations per second of {format_size(round(object_bytes))} are"
+            f" {format_rate(rate * object_bytes)}, and the link carries {format_rate(link)}:"
             " some will be overdue"
         )
 
 
 def _keeps_versions(job: JobSpec) -> bool:
-    """Tell whether what a job writes will be kept after its deletion.
+    """Return whether a job's objects will be kept after their deletion.
 
-    A store that does not say so is taken for one that keeps nothing.
+    A store without a versioning status is assumed to keep none.
     """
     target = job.target
     is_asked = target.protocol is StoreProtocol.S3 and target.store is None and uses_store(job)

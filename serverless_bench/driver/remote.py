@@ -1,4 +1,4 @@
-"""From settings to deployed functions and the place where they leave their records."""
+"""Find the deployed functions and the location of their records from the settings."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -31,41 +31,41 @@ NOT_FOR_ALL: Final = (
     *("stack", "function", "function_region", "probe", "memory", "arch"),
     *("scheduler", "lithops_keys", "slots", "control_prefix"),
 )
-"""Settings that mean something to those executors alone whose ``info`` has them."""
+"""Settings that apply only to executors with these names in ``info.settings``."""
 _DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
 _DEPLOYED: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
-"""The client that ``sam build`` packs."""
+"""The client that ``sam build`` includes in the package."""
 _ARN_REGION: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """What a job needs besides its target, when its functions are remote."""
+    """Additional locations that a job needs if its functions are remote."""
 
     functions: tuple[str, ...] = ()
     region: str | None = None
-    """Where these are; None for where the target's bucket is."""
+    """Region of the functions; None for the region of the target's bucket."""
     far: bool = False
-    """Whether it is meant that they are in another region than the bucket."""
+    """Whether the user has confirmed that functions and bucket are in different regions."""
     deployed: tuple[DeployedFunction, ...] = ()
-    """All that the stack has, if a stack is where they come from."""
+    """All functions of the stack, if the functions come from a stack."""
     prefix: str | None = None
-    """Of the control objects; None for executors that need none."""
+    """Prefix of the control objects; None for executors that need none."""
     bucket: str | None = None
-    """Of the control objects; None for the target's."""
+    """Bucket of the control objects; None for the target's."""
     protocol: StoreProtocol = StoreProtocol.S3
-    """Of that bucket."""
+    """Protocol of that bucket."""
     apart: bool = False
-    """Whether that bucket is where the functions are, wherever the target is."""
+    """Whether that bucket is in the functions' region, independent of the target."""
 
     def control(self, target: Target) -> Target | None:
-        """Return where the job's functions leave their records.
+        """Return the location of the records of the job's functions.
 
         Raises
         ------
         StoreError
-            If that bucket has an address of its own, and cannot be used.
+            If the bucket has a separate address and cannot be used.
         """
         if self.prefix is None:
             return None
@@ -87,33 +87,33 @@ class Remote:
         )
 
     def check_region(self, target: Target) -> None:
-        """Refuse functions that are far from their bucket, unless that is meant.
+        """Raise an error if functions and bucket are in different regions without confirmation.
 
         Parameters
         ----------
         target
-            Where the bucket really is.
+            Actual location of the bucket.
 
         Raises
         ------
         UsageError
-            If so.
+            If the regions differ and the user has not confirmed it.
         """
-        # What is on another cloud is far from all functions on AWS, and that is meant.
+        # A bucket on another cloud is always in another place than functions on AWS.
         is_elsewhere = target.protocol is not StoreProtocol.S3
         if self.region is None or self.far or is_elsewhere or self.region == target.region:
             return
         raise UsageError(
             f"the functions are in {self.region}, bucket {target.bucket!r} is in {target.region}:"
             " that is slow, and every byte is billed",
-            hint=f"`function_region` {self.region} says that it is meant",
+            hint=f"`function_region` {self.region} confirms it",
         )
 
 
 def locate(settings: JobSettings) -> tuple[Target, Remote]:
-    """Return where a job's objects are, as far as that is said, and its functions.
+    """Return the locations of a job's objects, as far as they are known, and its functions.
 
-    A stack says both. The address of the target, and its region, may be empty.
+    A stack names both. The address and the region of the target may be empty.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def locate(settings: JobSettings) -> tuple[Target, Remote]:
     target = _target(settings)
     if settings.stack is not None:
         _check_deployed(settings, target.client)
-        # Only a job with a stack waits for AWS, and for what reads its answers.
+        # Only a job with a stack pays for the import of botocore and for requests to AWS.
         from serverless_bench.aws.account import read_stack  # noqa: PLC0415
 
         stack = read_stack(settings.stack, region=remote.region or settings.region)
@@ -143,12 +143,12 @@ def locate(settings: JobSettings) -> tuple[Target, Remote]:
 
 
 def endpoints_of(settings: JobSettings) -> tuple[str, ...]:
-    """Return the endpoints that settings name, in their order.
+    """Return the endpoints in the settings, in the same order.
 
     Raises
     ------
     UsageError
-        If a URL is wrong.
+        If a URL is invalid.
     """
     urls = () if settings.endpoint_url is None else settings.endpoint_url.split(",")
     return tuple(map(parse_endpoint, urls))
@@ -160,7 +160,7 @@ def _target(settings: JobSettings) -> Target:
         raise wrong(
             "bucket",
             f"{settings.bucket!r} goes on behind the bucket",
-            hint=f"`bucket` {protocol}://{bucket}, and what keys begin with goes into `prefix`",
+            hint=f"`bucket` {protocol}://{bucket}, and `prefix` for the start of keys",
         )
     if protocol is not StoreProtocol.S3 and settings.region is not None:
         raise wrong("region", f"means nothing to {protocol}://", hint="leave it out")
@@ -194,15 +194,15 @@ def _remote(settings: JobSettings) -> Remote:
 def _with_stack(
     stack: "Stack", settings: JobSettings, target: Target, remote: Remote
 ) -> tuple[Target, Remote]:
-    """Return both, completed by a stack."""
-    own = bool(settings.bucket or target.endpoint_url)
-    elsewhere = not own and stack.data_region != stack.region
+    """Return the target and the functions, completed with the stack's resources."""
+    has_own_store = bool(settings.bucket or target.endpoint_url)
+    elsewhere = not has_own_store and stack.data_region != stack.region
     is_control_ours = remote.bucket in {None, stack.control_bucket}
     for prefix, setting, allowed in (
         (None if settings.bucket else target.prefix, "prefix", DEFAULT_PREFIX),
         (remote.prefix if is_control_ours else None, "control_prefix", CONTROL_PREFIX),
     ):
-        # The role of the stack's functions allows nothing elsewhere.
+        # The role of the stack's functions allows access below these prefixes only.
         if prefix is not None and not prefix.startswith(allowed):
             raise wrong(
                 setting,
@@ -219,7 +219,7 @@ def _with_stack(
     if not functions:
         deployed = stack.functions
         chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
-        functions = tuple(one.name for one in chosen)
+        functions = tuple(function.name for function in chosen)
     remote = replace(
         remote,
         functions=functions,
@@ -227,15 +227,15 @@ def _with_stack(
         far=remote.far or elsewhere,
         deployed=deployed,
         bucket=remote.bucket or stack.control_bucket,
-        # A store, or a bucket, of the user's has an address of its own.
-        apart=remote.bucket is None and (own or elsewhere),
+        # A store or bucket of the user has a separate address.
+        apart=remote.bucket is None and (has_own_store or elsewhere),
     )
     return target, remote
 
 
 def _check_deployed(settings: JobSettings, client: str) -> None:
-    """Refuse what is not in the zip of a stack's functions."""
-    hint = "its zip holds what the body needs and no more; docs/aws.md"
+    """Raise an error for a client or workload that is not in the package of a stack's functions."""
+    hint = "its zip contains only the modules that it needs; docs/aws.md"
     if client != _DEPLOYED:
         raise UsageError(
             f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",
@@ -246,7 +246,7 @@ def _check_deployed(settings: JobSettings, client: str) -> None:
 
 
 def _region_of(functions: Sequence[str]) -> str | None:
-    """Return the region that stands in the ARN of a function; None if it is a name."""
+    """Return the region in the ARN of a function; None if it is a plain name."""
     words = functions[0].split(":") if functions else []
     return words[_ARN_REGION] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
 
@@ -267,7 +267,7 @@ def _check_reach(executor: str, functions: tuple[str, ...], target: Target) -> N
 
 
 def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
-    """Refuse a setting that is given and means nothing to the executor."""
+    """Raise an error for a setting that the executor does not use."""
     names = (name for name in NOT_FOR_ALL if name not in meant)
     idle = next((name for name in names if getattr(settings, name) != _DEFAULTS[name]), None)
     if idle is not None:
@@ -280,16 +280,16 @@ def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
 
 
 def parse_prefix(text: str | None) -> tuple[StoreProtocol, str | None, str]:
-    """Return protocol, bucket if there is one, and prefix of ``PREFIX`` or ``az://BUCKET/PREFIX``.
+    """Return protocol, optional bucket, and prefix of ``PREFIX`` or ``az://BUCKET/PREFIX``.
 
-    Without a bucket the protocol is that of the target's, whatever is returned.
+    Without a bucket the target's protocol applies, and the returned protocol has no meaning.
     """
     if text is None:
         return StoreProtocol.S3, None, CONTROL_PREFIX
     bucket: str | None
     protocol, bucket, prefix = parse_bucket(text)
     if "://" not in text:
-        # A name alone would be a bucket's, but here it is the prefix.
+        # A plain name is a prefix here, and not a bucket.
         bucket, prefix = None, text
     if not prefix.strip("/") or prefix.startswith("/"):
         raise wrong(

@@ -1,4 +1,4 @@
-"""Run a job: send every invocation to the executor and save every outcome as it arrives."""
+"""Run a job: send all invocations to the executor and save each outcome on arrival."""
 
 import secrets
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -42,25 +42,25 @@ from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.barrier import gate_keys
 
 RUNS: Final = "sbench-runs"
-"""Where runs go whose directory nobody names."""
+"""Parent directory of runs for which the user names no directory."""
 MAX_WAVES: Final = 3
-"""How often what never began is launched again; then it is lost."""
+"""Number of additional launches for functions that never started; after that they are lost."""
 
 
 class CutShort(SbenchError):
-    """A run has not come to its proper end, but there is something to report.
+    """A run was cut short, but part of its results can be reported.
 
     Parameters
     ----------
     run
-        What had arrived.
+        The part of the run that had arrived.
     cause
-        What ended it: Ctrl-C, or an error of the executor or the disk.
+        Cause of the early end: Ctrl-C, or an error of the executor or the disk.
 
     Examples
     --------
     >>> str(sbench.CutShort(written, KeyboardInterrupt()))
-    'interrupted; what had arrived is saved'
+    'interrupted; the results so far are saved'
     """
 
     def __init__(self, run: Run, cause: BaseException) -> None:
@@ -68,9 +68,9 @@ class CutShort(SbenchError):
             super().__init__(str(cause), hint=cause.hint)
             self.exit_code = cause.exit_code
         else:
-            super().__init__("interrupted; what had arrived is saved")
+            super().__init__("interrupted; the results so far are saved")
             on, away = f"sbench resume {run.path}", f"sbench clean {run.path}"
-            self.hint = f"{on} goes on with it, {away} deletes what it wrote"
+            self.hint = f"{on} resumes it, {away} deletes its objects"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -85,24 +85,24 @@ def run_job(
     on_outcome: OnOutcome = lambda _: None,
     **settings: Any,  # noqa: ANN401 - of JobSpec
 ) -> Run:
-    """Run a job and return its run.
+    """Run a job and return the run.
 
     Parameters
     ----------
     job
-        What to run; or a function of your own, which is called with ``FunctionContext``.
+        Job to run, or a function of your own, which is called with ``FunctionContext``.
     directory
         The new run directory; None for a new one in ``sbench-runs``.
     keys
-        Objects to read, for workloads that read: the ``keys()`` of a run that wrote some.
+        Objects to read, for workloads that read: ``keys()`` of a run that wrote objects.
     progress
-        Whether to show the run while it is under way; ``Display`` says how, and where else.
+        Whether to show the progress of the run; a ``Display`` selects the style and the metrics.
     live
-        Kept up to date while the job runs, for a progress display of your own.
+        Updated while the job runs, for a progress display of your own.
     on_outcome
         Called as each outcome arrives.
     **settings
-        Of ``JobSpec``, where ``job`` is a function of your own.
+        Fields of ``JobSpec``, if ``job`` is a function of your own.
 
     Returns
     -------
@@ -112,13 +112,13 @@ def run_job(
     Raises
     ------
     ArchiveError
-        If the directory holds a run already or cannot be written.
+        If the directory already contains a run or cannot be written.
     StoreError
-        If the store does not answer, or the bucket is missing or not ours to use.
+        If the store does not respond, or the bucket is missing or access to it is denied.
     UsageError, PluginError, ExecutorError
-        If the job makes no sense, lacks a library, or no invocation could be started.
+        If the job is invalid, a library is missing, or no invocation could be started.
     CutShort
-        If the job ended early, or its records could not all be saved; it has the run so far.
+        If the job was cut short or a record could not be saved; ``run`` has the partial run.
 
     Examples
     --------
@@ -130,23 +130,23 @@ def run_job(
     """
     job = _ready(job, keys, settings)
     live, place = live or RunProgress(), new_directory(directory, job.workload)
-    with shown(job, job.number, live, on_outcome, keys=keys, progress=progress) as tell:
-        return _launched(job, place, keys, live, tell)
+    with shown(job, job.number, live, on_outcome, keys=keys, progress=progress) as notify:
+        return _launched(job, place, keys, live, notify)
 
 
 def new_directory(directory: str | Path | None, kind: str) -> Path:
-    """Return where a run or a series goes: ``directory``, or a new name in ``RUNS``."""
+    """Return the directory of a new run or series: ``directory``, or a new name in ``RUNS``."""
     if directory is not None:
         return Path(directory)
     return Path(RUNS, f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}")
 
 
 def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
-    """Return a job that can be launched; the bucket of one on AWS has been found."""
+    """Return a job that can be launched, with the address of its bucket if that is on AWS."""
     if not isinstance(job, JobSpec):
         job = function_job(job, **settings)
     elif settings:
-        raise TypeError(f"{', '.join(settings)} belong into the job")
+        raise TypeError(f"{', '.join(settings)} are fields of the job")
     if job.declared.runs_code and job.load.code is None:
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
@@ -164,7 +164,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
 def _launched(
     job: JobSpec, directory: Path, keys: Sequence[str], live: RunProgress, on_outcome: OnOutcome
 ) -> Run:
-    """Run a job that is checked, whose store answers."""
+    """Run a checked job after the store has responded."""
     executor, created_ns = open_executor(job), wall_ns()
     run_id = new_run_id(created_ns)
     coordinator = Coordinator(job, run_id, live.clock)
@@ -176,7 +176,7 @@ def _launched(
     header = {
         "run_id": run_id,
         "created_ns": created_ns,
-        # Nobody is to run code because it lies in a file.
+        # The code is left out: reading a run directory must never execute code.
         "job": asdict(replace(job, load=replace(job.load, code=None))),
         "provenance": provenance(job),
         **({} if ready is None else {"limits": ready.limits, "probe": ready.probe}),
@@ -185,9 +185,9 @@ def _launched(
     gated = () if job.gate is None else planned()
     coordinator.job = job
     coordinator.gate_keys = [key for invocation in gated for key in gate_keys(invocation)]
-    left = () if ready is None else ready.left
-    made = chain(left, ledger(job, planned()))
-    with Archive(directory, header=header, ledger=made, keys=keys, seal=sealed) as archive:
+    probe_keys = () if ready is None else ready.left
+    ledger_keys = chain(probe_keys, ledger(job, planned()))
+    with Archive(directory, header=header, ledger=ledger_keys, keys=keys, seal=sealed) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         with (
             archive.beating(lambda: live.started),
@@ -211,32 +211,33 @@ def resume_job(
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
 ) -> Run:
-    """Go on with a run whose driver has died, or that lost functions.
+    """Resume a run whose driver has died, or that lost functions.
 
-    Records that came meanwhile are collected; functions that still run are waited for;
-    those that are missing then are launched again, as a wave of their own. What has a
-    record is never launched again, and a complete run stays as it is.
+    Records that have arrived in the meantime are collected, and functions that are still
+    running are waited for. Functions that are missing after that are launched again, as a
+    separate wave. A function with a record is never launched again, and a complete run is
+    returned unchanged.
 
     Parameters
     ----------
     run
         A saved run, or its directory.
     function
-        For the run of a function of your own, that function again: a run directory has no
-        code. Without it, nothing is launched.
+        The function of a run that calls your own code: a run directory contains no code.
+        Without it, no function is launched.
     launch
-        False to launch nothing: the run is only brought to its end.
+        Whether to launch missing functions; False only ends the run.
     trust
-        As in ``clean``, and its functions are invoked.
+        Same as in ``clean``; trusting a run also invokes its functions.
     progress, live, on_outcome
-        As in ``run_job``.
+        Same as in ``run_job``.
 
     Raises
     ------
     ArchiveError, UsageError, StoreError
-        As in ``clean``; if the embedded store does not start.
+        Same as in ``clean``; also raised if the embedded store does not start.
     CutShort
-        As in ``run_job``.
+        Same as in ``run_job``.
 
     Examples
     --------
@@ -259,22 +260,22 @@ def resume_job(
         launch = False
         live.notes.append(reason)
     with (
-        located(job) as there,
-        shown(job, missing, live, on_outcome, progress=progress) as tell,
+        located(job) as located_job,
+        shown(job, missing, live, on_outcome, progress=progress) as notify,
     ):
-        return _resumed(there, path, live, tell, launch=launch)
+        return _resumed(located_job, path, live, notify, launch=launch)
 
 
 def _resumed(
     job: JobSpec, path: Path, live: RunProgress, on_outcome: OnOutcome, *, launch: bool
 ) -> Run:
-    """Go on with the run in ``path``, whose store has the address that ``job`` says."""
+    """Resume the run in ``path``; ``job`` has the current address of its store."""
     executor = open_executor(job)
     with Archive(path, seal=sealed) as archive:
         before = load_run(path)
         archive.resumed(wall_ns())
-        given, made = before.keys(), set(before.ledger())
-        keys = [key for key in given if key not in made]
+        all_keys, created_keys = before.keys(), set(before.ledger())
+        keys = [key for key in all_keys if key not in created_keys]
         fanout = _Fanout(
             replace(job, gate=None), before.run_id, keys, executor, archive, live, on_outcome
         )
@@ -294,22 +295,22 @@ def _resumed(
 
 
 def refuse_contradictions(run: Run) -> None:
-    """Refuse to launch functions of a run whose files are not as its driver left them.
+    """Raise an error if the files of a run differ from the files that its driver wrote.
 
     Raises
     ------
     ArchiveError
-        If so; it says what is missing.
+        If they differ; the message lists the differences.
     """
     if problems := run_keys(run).problems:
         raise ArchiveError(
             f"{run.path}: {'; '.join(problems)}",
-            hint=f"nothing is launched; sbench clean {run.path} deletes what it wrote",
+            hint=f"no function is launched; sbench clean {run.path} deletes its objects",
         )
 
 
 class _Fanout:
-    """One driver's work on one run: waves of invocations, and what comes of them."""
+    """Waves of invocations that one driver launches for a run, and their outcomes."""
 
     def __init__(
         self,
@@ -332,13 +333,13 @@ class _Fanout:
         self._again: set[int] = set()
         self._left: tuple[str, ...] = ()
         self._cause: BaseException | None = None
-        # The clock may be older than the run.
+        # The clock may have been created before the run; discard earlier suspensions.
         live.clock.now_ns()
         live.clock.suspensions.clear()
 
     @contextmanager
     def surviving(self, coordinator: Coordinator) -> Iterator[None]:
-        """Keep what has arrived when the block ends early, and what the coordinator reports."""
+        """Keep outcomes that arrived before an early end, and the coordinator's report."""
         archive, live = self._archive, self._live
         try:
             yield
@@ -359,7 +360,7 @@ class _Fanout:
         self._collect(self._executor.map(invocations, self._live))
 
     def ask_again(self) -> None:
-        """Find out anew whether the functions can do it, if any is to be launched again."""
+        """Probe the functions again if any of them has to be launched again."""
         if self._again and isinstance(self._executor, Preparing):
             try:
                 self._note(self._executor.prepare(self._run_id, self._keys, self._live))
@@ -368,13 +369,13 @@ class _Fanout:
                 raise
 
     def _note(self, ready: Readiness) -> None:
-        """Note what asking the functions has cost, and left."""
+        """Save the cost of a probe and the keys of the objects that it left."""
         self._left = ready.left
         if ready.probe is not None:
             self._archive.closing["probed"] = ready.probe["functions"]
 
     def launch_again(self) -> None:
-        """Launch what is missing, and what never began, in waves of its own."""
+        """Launch functions that are missing or never started, as separate waves."""
         first = self.wave
         while self._again and self.wave - first < MAX_WAVES:
             self.wave += 1
@@ -394,13 +395,13 @@ class _Fanout:
             self.launch(planned())
 
     def recover(self, before: Run) -> None:
-        """Collect what another driver's functions have left; the rest is to be launched again."""
+        """Collect the results of functions of another driver; the others are launched again."""
         functions = before.functions
         self._again = set(functions["index"][is_text(functions["status"], "lost")].tolist())
         if not isinstance(self._executor, Recovering) or not self._again:
             return
         rows = zip(functions["index"].tolist(), functions["delivery"], strict=True)
-        known = {(index, delivery) for index, delivery in rows if delivery}
+        known_deliveries = {(index, delivery) for index, delivery in rows if delivery}
         out = invocation_specs(
             self.job,
             run_id=self._run_id,
@@ -409,7 +410,7 @@ class _Fanout:
             wave=self.wave,
             indexes=frozenset(self._again),
         )
-        self._collect(self._executor.recover(out, self._live, before.created_ns, known))
+        self._collect(self._executor.recover(out, self._live, before.created_ns, known_deliveries))
 
     def _collect(self, outcomes: Generator[Outcome, None, None]) -> None:
         with closing(outcomes):
@@ -425,14 +426,14 @@ class _Fanout:
                     self._again.discard(result.index)
 
     def _note_suspensions(self) -> None:
-        """Save when this machine was suspended, as far as it is not saved yet."""
+        """Save suspensions of this machine that are not saved yet."""
         clock = self._live.clock
         clock.now_ns()
         while clock.suspensions:
             self._archive.suspended(*clock.suspensions.pop(0))
 
     def finished(self) -> Run:
-        """Return the run, once its archive is closed."""
+        """Return the run after the archive is closed."""
         archive, cause = self._archive, self._cause
         if archive.failure is not None:
             hint = "this report is the only one that has them; make room and run again"

@@ -1,8 +1,8 @@
-"""Which keys a run may have made: its ledger, held against the job that made it.
+"""Determine the keys that a run may have created from the ledger and the job.
 
-The ledger counts by itself only if a seal of this user covers it. Otherwise the keys that
-follow from the job and the run id decide: those that the ledger lacks are asked for as well,
-and those that it has besides are left alone.
+The ledger alone is trusted only if a seal of this user covers it. Otherwise the keys are derived
+from the job and the run id: derived keys that are missing in the ledger are included, and
+additional keys in the ledger are ignored.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -22,23 +22,23 @@ from serverless_bench.units import format_count
 from serverless_bench.worker.probe import ProbeSpec
 
 _LATER_LAUNCHES: Final = 12
-"""Waves after the last known one whose keys are recognized; each driver adds at most three."""
+"""Waves after the last recorded one with recognized keys; each driver adds three at most."""
 _MOST_UNPROVEN: Final = 20_000
-"""Keys beyond twice its ledger that are derived from a job that nobody here has sealed."""
+"""Limit of derived keys, beyond twice the ledger, for a job without a seal of this user."""
 _SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunKeys:
-    """Keys that a run may have made.
+    """Keys that a run may have created.
 
     Parameters
     ----------
     keys
-        In the order of the ledger.
+        Keys in the order of the ledger.
     problems
-        What its files lack or contradict, one sentence each; with any of them, nobody can say
-        that these are all keys of the run.
+        Missing or contradictory data in the files, one sentence each; if there are any, the keys
+        may be incomplete.
     """
 
     keys: tuple[str, ...]
@@ -46,14 +46,14 @@ class RunKeys:
 
 
 def run_keys(run: Run) -> RunKeys:
-    """Return the keys that a run may have made, and what its files contradict.
+    """Return the keys that a run may have created, and contradictions in the files.
 
     Raises
     ------
     ArchiveError
-        If a file cannot be read; or if keys have to be derived, of a job that makes no sense.
+        If a file cannot be read; or if keys have to be derived from an invalid job.
     PluginError
-        If keys have to be derived, and nobody has the run's workload, executor or client.
+        If keys have to be derived, and the run's workload, executor or client is missing.
     """
     problems, listed, ours = file_problems(run), dict.fromkeys(run.ledger()), is_ours(run.path)
     if ours and _is_proven(run):
@@ -66,21 +66,21 @@ def run_keys(run: Run) -> RunKeys:
         problems += (f"{HEADER} asks for more than {most} keys, {LEDGER} has {len(listed)}",)
     elif missing and not any(problem.startswith(LEDGER) for problem in problems):
         problems += (f"{LEDGER} lacks {missing} of the {len(planned)} keys of the job",)
-    again = islice(planned_keys(run, range(1, 1 + _last_wave(run))), most)
-    planned |= dict.fromkeys((*again, *_probe_keys(run)))
+    later_launches = islice(planned_keys(run, range(1, 1 + _last_wave(run))), most)
+    planned |= dict.fromkeys((*later_launches, *_probe_keys(run)))
     strange = [key for key in listed if key not in planned]
     later = later_keys(run, strange)
     if refused := set(strange).difference(later):
         strangers = format_count(len(refused), "key")
-        shown = ", ".join(map(repr, sorted(refused)[:_SHOWN]))
-        problems += (f"{LEDGER} has {strangers} that the job cannot have made: {shown}",)
+        examples = ", ".join(map(repr, sorted(refused)[:_SHOWN]))
+        problems += (f"{LEDGER} has {strangers} that the job cannot have made: {examples}",)
     return RunKeys(keys=(*planned, *later), problems=problems)
 
 
 def planned_keys(run: Run, waves: Iterable[int]) -> Iterator[str]:
-    """Yield every key that the functions of a run may create in some of its launches.
+    """Yield the keys that the functions of a run may create in some of its launches.
 
-    Which functions a launch after the first had is not known: all are meant.
+    The functions of a later launch are not recorded: the keys of all functions are yielded.
     """
     for wave in waves:
         launched = invocation_specs(
@@ -90,25 +90,25 @@ def planned_keys(run: Run, waves: Iterable[int]) -> Iterator[str]:
 
 
 def _probe_keys(run: Run) -> Iterator[str]:
-    """Yield the keys that stand in the ledger if a probe of the functions left its object."""
+    """Yield the keys that a probe of the functions may have left in the ledger."""
     spec = ProbeSpec(run_id=run.run_id, target=run.job.target)
     yield from (replace(spec, number=number).mark for number in range(len(run.job.function)))
 
 
 def later_keys(run: Run, keys: Collection[str]) -> list[str]:
-    """Return those of some keys that belong to launches of which no line of the run tells."""
+    """Return the keys that belong to launches which the run's files do not mention."""
     wanted, last = {key for key in keys if _may_be_of(run, key)}, _last_wave(run)
     if not wanted:
         return []
     launches = range(last + 1, last + 1 + _LATER_LAUNCHES)
     most = None if is_ours(run.path) else _MOST_UNPROVEN * _LATER_LAUNCHES
-    # Some workloads have the same keys in every launch.
+    # Some workloads use the same keys in all launches.
     planned = islice(planned_keys(run, launches), most)
     return list(dict.fromkeys(key for key in planned if key in wanted))
 
 
 def _may_be_of(run: Run, key: str) -> bool:
-    """Tell whether a key has the form of those that a run makes."""
+    """Return whether a key has the form of a key of this run."""
     return run.run_id in key or declared_size(array_of(key) or key) is not None
 
 
@@ -117,6 +117,6 @@ def _last_wave(run: Run) -> int:
 
 
 def _is_proven(run: Run) -> bool:
-    """Tell whether the ledger is the one that the latest stage with a seal of ours notes."""
+    """Return whether the ledger matches the latest note with a seal of this user."""
     noted = [stage for stage in run.stages if LEDGER in stage[FILES] and is_sealed(stage)]
     return bool(noted) and digest_of(run.path / LEDGER).to_json() == noted[-1][FILES][LEDGER]

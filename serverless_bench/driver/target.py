@@ -1,6 +1,6 @@
-"""The driver's own view of a bucket: is it there, and may we use it.
+"""Requests of the driver that find a bucket and check access to it.
 
-Nothing here is measured.
+None of them is measured.
 """
 
 import os
@@ -26,19 +26,19 @@ _PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
 
 
 def resolve(target: Target) -> Target:
-    """Return ``target`` with the address and region that its bucket really has.
+    """Return ``target`` with the actual address and region of its bucket.
 
     Parameters
     ----------
     target
-        ``endpoint_url`` may be empty: the bucket is on AWS then.
+        Location of the bucket; an empty ``endpoint_url`` stands for AWS.
 
     Raises
     ------
     StoreError
-        If the endpoint does not answer, or the bucket is missing or not ours to use.
+        If the endpoint does not respond, or the bucket is missing or access to it is denied.
     UsageError
-        If the endpoint is no URL, the bucket's name is none, or no account is named.
+        If the endpoint or the bucket's name is invalid, or no account is given.
     """
     zone = zone_of(target.bucket)
     if target.protocol is not StoreProtocol.S3:
@@ -62,7 +62,7 @@ def _found_on_aws(target: Target) -> Target:
     with boto.explained(target):
         client = boto.open_s3(target)
     if not is_aws(client.meta.endpoint_url):
-        # The environment names another store: nobody bounds what botocore reads of it.
+        # The environment names another store, and botocore limits no response of such a store.
         client.close()
         here = replace(
             target, endpoint_url=client.meta.endpoint_url, region=client.meta.region_name
@@ -71,15 +71,17 @@ def _found_on_aws(target: Target) -> Target:
             return replace(here, region=bucket.region() or here.region)
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
-    found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
-    asked = client.meta.region_name
-    if found and found != asked:
-        client = boto.open_s3(replace(target, region=found))
-    return replace(target, endpoint_url=client.meta.endpoint_url, region=found or asked)
+    bucket_region = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
+    client_region = client.meta.region_name
+    if bucket_region and bucket_region != client_region:
+        client = boto.open_s3(replace(target, region=bucket_region))
+    return replace(
+        target, endpoint_url=client.meta.endpoint_url, region=bucket_region or client_region
+    )
 
 
 def _configured_region() -> str:
-    """Return the region of the AWS configuration; botocore is asked only if there is one."""
+    """Return the region of the AWS configuration; botocore is imported only if there is one."""
     files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
     if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
         from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
@@ -89,28 +91,28 @@ def _configured_region() -> str:
 
 
 def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
-    """Return the endpoints that the environment and the AWS configuration name; none means AWS.
+    """Return the endpoints in the environment and the AWS configuration; empty for AWS.
 
-    Of another protocol the environment always names one, if it names an account.
+    For other protocols the environment names an endpoint if it names an account.
     """
-    found = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
+    urls = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
     if protocol in CLOUDS:
         with suppress(UsageError):
-            found.append(CLOUDS[protocol].endpoint())
+            urls.append(CLOUDS[protocol].endpoint())
     else:
         from serverless_bench.driver.boto import configured_endpoint  # noqa: PLC0415
 
-        found.append(configured_endpoint() or "")
-    return frozenset(url.strip().rstrip("/") for url in found) - {""}
+        urls.append(configured_endpoint() or "")
+    return frozenset(url.strip().rstrip("/") for url in urls) - {""}
 
 
 def ensure(target: Target) -> None:
-    """Make the bucket unless it is there.
+    """Create the bucket if it does not exist.
 
     Raises
     ------
     StoreError
-        If the store does not answer or refuses.
+        If the store does not respond or denies access.
     """
     with open_bucket(target) as bucket:
         bucket.ensure()
@@ -123,9 +125,9 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
     Parameters
     ----------
     client
-        As in ``Target``.
+        Same as in ``Target``.
     prefix
-        Goes before every new key.
+        Prefix of all new keys.
 
     Raises
     ------
@@ -156,36 +158,36 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
 
 @contextmanager
 def located(job: JobSpec) -> Iterator[JobSpec]:
-    """Yield a job with the address that its store has now.
+    """Yield a job with the current address of the store.
 
-    An embedded store lives as long as the block; of others nobody asks.
+    An embedded store runs as long as the block; other stores are not contacted.
 
     Raises
     ------
     PluginError, StoreError
-        As ``embedded_target``.
+        Same as in ``embedded_target``.
     """
     if job.target.store is None:
         yield job
         return
     with embedded_target() as here:
-        there: dict[str, Any] = {"endpoint_url": here.endpoint_url, "region": here.region}
+        address: dict[str, Any] = {"endpoint_url": here.endpoint_url, "region": here.region}
         control = job.control
         if control is not None and control.endpoint_url == job.target.endpoint_url:
-            control = replace(control, **there)
-        target = replace(job.target, bucket=here.bucket, **there)
+            control = replace(control, **address)
+        target = replace(job.target, bucket=here.bucket, **address)
         yield replace(job, target=target, control=control)
 
 
 def loading(target: Target, notes: dict[str, Any] | None = None) -> AbstractContextManager[object]:
-    """Count among the commands that load the embedded store while the block runs.
+    """Register this process as a user of the embedded store while the block runs.
 
     Parameters
     ----------
     target
-        Of the run; of stores that sbench does not start, nobody counts.
+        Target of the run; users of other stores are not counted.
     notes
-        As in ``stores.embedded.loading``.
+        Same as in ``stores.embedded.loading``.
     """
     if target.store is None:
         return nullcontext()
@@ -196,10 +198,10 @@ def loading(target: Target, notes: dict[str, Any] | None = None) -> AbstractCont
 
 @contextmanager
 def store_kept_up(*, needed: bool) -> Iterator[None]:
-    """Keep the embedded store up from run to run if one of them uses it.
+    """Keep the embedded store running between runs if one of them uses it.
 
-    Only a lease: its credentials are in the environment during the runs that need them,
-    because another task may go to a store with credentials of its own.
+    This takes only a lease: the store's credentials are in the environment only during the runs
+    that need them, because other tasks may use a store with different credentials.
     """
     from serverless_bench.stores.embedded import Lease, default_directory  # noqa: PLC0415
 

@@ -1,6 +1,6 @@
-"""End a run when its rate is known well enough: ``--until-stable``.
+"""End a run when its rate is known with sufficient precision: ``--until-stable``.
 
-The driver reads the live board in a thread of its own, and tells the functions to end.
+The driver reads the live board in a separate thread, and signals the functions to end.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.live_layout import WARM_UP
 
 _LARGE_BYTES: Final = MIB
-"""From this mean size on, bytes are what goes on evenly; of smaller objects, operations."""
+"""Mean size from which the rate in bytes is used; for smaller objects, the rate of operations."""
 
 
 @contextmanager
 def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) -> Iterator[None]:
-    """End the job when it is stable; ``closing`` gets ``stability``, how that went."""
+    """End the job when it is stable; the result is stored in ``closing["stability"]``."""
     if job.until_stable is None:
         yield
         return
@@ -37,16 +37,16 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
 
 
 class _StabilityWatch:
-    """Samples of what functions have done, and what they say.
+    """Samples of the functions' progress, and the decision of the stopping rule.
 
     Parameters
     ----------
     stopping
-        Says when to end.
+        Rule that decides when to end.
     live
-        Has the board.
+        Progress of the run, with the live board.
     duration_s
-        How long each function works.
+        Planned duration of each function in seconds.
     """
 
     def __init__(self, stopping: StoppingRule, live: RunProgress, duration_s: float) -> None:
@@ -54,12 +54,12 @@ class _StabilityWatch:
         self._live = live
         self._duration_s = duration_s
         self._looks: list[tuple[int, int, int]] = []
-        """When, and how many bytes and operations there were."""
+        """Time of each sample, and the number of bytes and operations until then."""
         self._looked_ns = 0
         self._reached_s: float | None = None
 
     def sample(self) -> None:
-        """Read the board; look at it all, now and then, and end the run if it is stable."""
+        """Read the board; evaluate all samples now and then, and end the run if it is stable."""
         totals, now_ns = self._live.totals(), monotonic_ns()
         if totals is None or self._reached_s is not None:
             return
@@ -78,38 +78,41 @@ class _StabilityWatch:
         return moved >= max(1, _LARGE_BYTES * done)
 
     def _samples(self, *, over: bool = False) -> Floats:
-        """Return what each stretch of equal length had, from the first one that had anything.
+        """Return the progress in intervals of equal length, from the first interval with progress.
 
-        Functions that have nothing to show are stalled, as long as they are to work; what it takes
-        to end them after the run is ``over`` is not theirs.
+        Functions without progress during the planned duration are stalled; the time it takes to end
+        them after the run is ``over`` is ignored.
         """
         at_ns, moved, done = np.array(self._looks, dtype=np.int64).reshape(-1, 3).T
         counts = moved if self._counts_bytes else done
         busy = np.flatnonzero(np.diff(counts))
         if not len(busy):
             return np.zeros(0)
-        # A thread wakes up late, so counts are read between two of its looks.
+        # The thread may wake up late, so counts are interpolated between two samples.
         at_s = (at_ns - at_ns[busy[0]]) / NS_PER_S
         end_s = max(at_s[busy[-1] + 1], min(at_s[-1], self._duration_s)) if over else at_s[-1]
         grid = np.arange(int(end_s / SAMPLE_S) + 1) * SAMPLE_S
         return np.asarray(np.diff(np.interp(grid, at_s, counts)), dtype=np.float64)
 
     def report(self) -> dict[str, Any]:
-        """Return how it went; with a last look, if the run ended by itself."""
+        """Return the result, with a final evaluation if the run ended by itself."""
         samples = self._samples(over=True)
         if self._reached_s is None and len(samples):
             self._stopping.stable(samples)
         latest = self._stopping.latest
-        known = latest is not None and latest.half_width != float("inf")
-        found = asdict(latest) if known and latest is not None else {}
+        is_bounded = latest is not None and latest.half_width != float("inf")
+        fields_of_latest = asdict(latest) if is_bounded and latest is not None else {}
         return {
             "asked": self._stopping.asked,
             "reached": self._reached_s is not None,
             "after_s": self._reached_s,
             "looked_s": self._reached_s or len(samples) * SAMPLE_S,
             "of": "bytes" if self._counts_bytes else "operations",
-            **{name: found.get(name) for name in ("mean_per_s", "low_per_s", "high_per_s")},
-            **{name: found.get(name) for name in ("half_width", "trend", "block_s")},
+            **{
+                name: fields_of_latest.get(name)
+                for name in ("mean_per_s", "low_per_s", "high_per_s")
+            },
+            **{name: fields_of_latest.get(name) for name in ("half_width", "trend", "block_s")},
             "blocks": 0 if latest is None else latest.blocks,
             "looks": self._stopping.looks,
         }

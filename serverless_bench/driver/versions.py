@@ -1,7 +1,7 @@
-"""What a bucket with versioning keeps of objects that were deleted: told, counted, deleted.
+"""Count and delete the versions that a bucket with versioning keeps of deleted objects.
 
-A deletion there only adds a delete marker; every byte stays and is billed (Amazon S3 user
-guide, "Deleting object versions from a versioning-enabled bucket").
+In such a bucket a deletion only adds a delete marker; all bytes remain and are billed (Amazon S3
+user guide, "Deleting object versions from a versioning-enabled bucket").
 """
 
 from collections import defaultdict
@@ -33,13 +33,13 @@ class KeptVersions:
     Parameters
     ----------
     count
-        Versions that hold bytes: what is deleted and what was overwritten.
+        Number of versions with data: of deleted and of overwritten objects.
     size
-        Bytes of these.
+        Their size in bytes.
     text
-        A line that says what is kept and what it costs; empty if nothing is.
+        A line with the kept versions and their cost; empty if there are none.
     deleted
-        Versions and delete markers that were deleted for good.
+        Number of versions and delete markers that were permanently deleted.
     """
 
     count: int = 0
@@ -62,20 +62,20 @@ def kept_versions(
     Parameters
     ----------
     target, control
-        Where these are; None if the run has no claims and records.
+        Their locations; None if the run has no claims and records.
     run_id
-        Of the run.
+        Identifier of the run.
     keys
-        Of its objects.
+        Keys of the run's objects.
     in_arrays
-        As for ``cleanup.delete``.
+        Same as in ``cleanup.delete``.
     delete
-        Whether to delete for good those that the run wrote, and then their delete markers.
+        Whether to permanently delete the run's versions, and then their delete markers.
 
     Returns
     -------
     KeptVersions
-        What is left, and how many were deleted.
+        The remaining versions, and the number of deleted ones.
 
     Raises
     ------
@@ -88,15 +88,20 @@ def kept_versions(
         prefix = where.prefix + folder
         below = replace(where, prefix=prefix)
         places.append((below, prefix, is_named, partial(names_run, run_id=run_id)))
-    left, deleted = list[ObjectVersion](), 0
+    remaining, deleted = list[ObjectVersion](), 0
     for where, folder, is_named, is_ours in places:
         with open_bucket(where) as bucket:
             listed = bucket.versions(where.prefix)
-            there = [one for one in listed if is_named(one.key.removeprefix(folder))]
-            stay = _delete_all(bucket, there, is_ours) if delete else there
-        left += stay
-        deleted += len(there) - len(stay)
-    count, size = sum(not one.is_marker for one in left), sum(one.size for one in left)
+            run_versions = [
+                version for version in listed if is_named(version.key.removeprefix(folder))
+            ]
+            undeleted = _delete_all(bucket, run_versions, is_ours) if delete else run_versions
+        remaining += undeleted
+        deleted += len(run_versions) - len(undeleted)
+    count, size = (
+        sum(not version.is_marker for version in remaining),
+        sum(version.size for version in remaining),
+    )
     text = _text(target, count, size) if count else ""
     return KeptVersions(count=count, size=size, text=text, deleted=deleted)
 
@@ -114,24 +119,24 @@ def _text(target: Target, count: int, size: int) -> str:
 def _delete_all(
     bucket: Bucket, versions: Iterable[ObjectVersion], is_ours: Callable[[str, Head], bool]
 ) -> list[ObjectVersion]:
-    """Delete the versions that the run wrote, and return those that stay."""
+    """Delete the versions that the run wrote, and return the remaining ones."""
     by_key: dict[str, list[ObjectVersion]] = defaultdict(list)
     for version in versions:
         by_key[version.key].append(version)
     with ThreadPoolExecutor(THREADS) as pool:
-        left = pool.map(partial(_delete_key, bucket, is_ours), by_key.values())
-        return [version for kept in left for version in kept]
+        kept_by_key = pool.map(partial(_delete_key, bucket, is_ours), by_key.values())
+        return [version for kept in kept_by_key for version in kept]
 
 
 def _delete_key(
     bucket: Bucket, is_ours: Callable[[str, Head], bool], versions: list[ObjectVersion]
 ) -> list[ObjectVersion]:
-    """Delete the versions of one key, and return those that stay."""
-    left = [version for version in versions if not _is_deleted(bucket, is_ours, version)]
-    if any(not version.is_marker for version in left):
-        # Without its marker the version of somebody else would be the object again.
-        return left
-    for marker in left:
+    """Delete the versions of one key, and return the remaining ones."""
+    remaining = [version for version in versions if not _is_deleted(bucket, is_ours, version)]
+    if any(not version.is_marker for version in remaining):
+        # Deleting the marker would make the remaining version the current object again.
+        return remaining
+    for marker in remaining:
         bucket.delete_version(marker)
     return []
 
@@ -139,7 +144,7 @@ def _delete_key(
 def _is_deleted(
     bucket: Bucket, is_ours: Callable[[str, Head], bool], version: ObjectVersion
 ) -> bool:
-    """Delete a version that the run wrote; False of a marker, and of what stays."""
+    """Delete a version that the run wrote; return False for a marker and for other versions."""
     if version.is_marker:
         return False
     try:

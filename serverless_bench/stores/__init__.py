@@ -1,1 +1,1 @@
-"""Stores to run against that start on this machine."""
+"""Stores for benchmarks that run on this machine."""

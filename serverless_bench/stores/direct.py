@@ -1,4 +1,4 @@
-"""HTTP to servers on this machine, which never goes through a proxy."""
+"""HTTP requests to servers on this machine, which bypass proxies."""
 
 import ssl
 import urllib.request
@@ -11,22 +11,22 @@ from serverless_bench.process.callers import same_user
 
 
 def open_direct(url: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> HTTPResponse:
-    """Return the response to a GET; close it."""
+    """Return the response to a GET request; the caller has to close it."""
     handlers = [urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)]
     direct = urllib.request.build_opener(*handlers)
     return cast("HTTPResponse", direct.open(url, timeout=timeout_s))
 
 
 def answers_as_own(url: str, timeout_s: float) -> bool:
-    """Tell whether a process of this user's answers at an address, whatever it says.
+    """Return whether a process of this user responds at an address, with any status.
 
-    Another user's may have taken a port between the moment when it was free and its use.
+    A process of another user may have taken a free port before the store could use it.
     """
     with closing(HTTPConnection(urlsplit(url).netloc, timeout=timeout_s)) as line:
         try:
             line.request("GET", "/")
             end = line.sock
-            # Whose it is shows when it has taken the connection.
+            # The owner is known only after the connection has been accepted.
             line.getresponse().close()
             return same_user(end.getpeername(), end.getsockname())
         except (OSError, HTTPException):

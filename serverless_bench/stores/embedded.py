@@ -1,4 +1,4 @@
-"""A command's lease on the embedded store; see ``keeper`` for the other end."""
+"""A command's lease on the embedded store; see ``keeper`` for the server."""
 
 import fcntl
 import json
@@ -28,14 +28,14 @@ _TICK_S: Final = 0.02
 
 
 def default_directory() -> Path:
-    """Return where the embedded store keeps its data: SBENCH_STORE_DIR, or the cache."""
+    """Return the data directory of the embedded store: SBENCH_STORE_DIR, or the cache."""
     directory = os.environ.get("SBENCH_STORE_DIR")
     return Path(directory) if directory else platformdirs.user_cache_path("sbench") / "seaweedfs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """How to reach the embedded store while a lease on it is held."""
+    """Address and credentials of the embedded store during a lease."""
 
     endpoint_url: str
     bucket: str
@@ -46,7 +46,7 @@ class Address:
 
 
 class Lease:
-    """A connection to the keeper: as long as it stands, the store runs.
+    """A connection to the keeper; the store runs as long as it is open.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class Lease:
         self._answers = line.makefile("rb")
         self.address = Address(**self._read())
         if keeper is not None and keeper.pid != self.address.keeper_pid:
-            # Another command was faster. Ours would wait until that store ends, and then
-            # keep one for nobody.
+            # Another command was faster. This keeper would wait until that store exits, and
+            # then run another one without any user.
             keeper.terminate()
             keeper.wait()
             keeper = None
@@ -75,7 +75,7 @@ class Lease:
         Parameters
         ----------
         directory
-            Where it keeps its data.
+            Data directory of the store.
         start
             False returns None instead of starting a store.
 
@@ -91,7 +91,8 @@ class Lease:
         while True:
             line = _connect(directory)
             if line is not None:
-                # The keeper of a store that has just ended takes connections until it goes.
+                # The keeper of a store that has just exited accepts connections until it exits,
+                # too.
                 with suppress(StoreError):
                     return cls(line, keeper)
                 line.close()
@@ -107,12 +108,12 @@ class Lease:
             sleep(_TICK_S)
 
     def ask(self, request: str, **more: int) -> dict[str, Any]:
-        """Have the keeper do something, and return its answer.
+        """Send a request to the keeper, and return the response.
 
         Raises
         ------
         StoreError
-            If the keeper could not do it, or has ended.
+            If the request failed, or the keeper has exited.
         """
         with _ended_if_broken():
             self._line.sendall(json.dumps({"do": request, **more}).encode() + b"\n")
@@ -122,15 +123,15 @@ class Lease:
         return answer
 
     def release(self) -> None:
-        """Give the lease up, and wait for the store's end if it was the last one."""
+        """Release the lease, and wait for the end of the store if it was the last one."""
         try:
             last = self.ask("status")["last"]
         except StoreError:
             last = True
         with suppress(OSError), self._line, self._answers:
             self._line.shutdown(socket.SHUT_WR)
-            # The other end closes at once, or with the store if nobody else is left. Not so
-            # the keeper's number: it is taken until whoever started it has looked.
+            # The keeper disconnects immediately, or when the store exits after the last lease.
+            # Its process remains a zombie until the command that started it has waited for it.
             self._answers.read()
         if last and self._keeper is not None:
             self._keeper.wait()
@@ -154,10 +155,10 @@ def _ended_if_broken() -> Iterator[None]:
 
 @contextmanager
 def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
-    """Run the embedded store, or share the one that runs, for the length of a block.
+    """Start or share the embedded store for the length of a block.
 
-    Inside the block, the environment of this process and its children holds the store's
-    credentials, because that is where every client looks for them.
+    Inside the block, the environment of this process and its children contains the store's
+    credentials, because all clients look for them there.
     """
     lease = Lease.take(directory or default_directory())
     if lease is None:
@@ -177,13 +178,13 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
 
 @contextmanager
 def loading(notes: dict[str, Any] | None = None) -> Iterator[None]:
-    """Count among the commands that load the embedded store, for the length of a block.
+    """Register as a command that loads the embedded store, for the length of a block.
 
     Parameters
     ----------
     notes
-        Gets ``neighbours`` if others did so meanwhile: ``commands``, the most at once, and
-        ``shared_s``. Nothing is noted of a store that has ended.
+        Receives ``neighbours`` if other commands loaded the store at the same time:
+        ``commands``, their highest number, and ``shared_s``. It is not set if the store has exited.
     """
     lease = None
     with suppress(OSError, StoreError):
@@ -203,28 +204,28 @@ def loading(notes: dict[str, Any] | None = None) -> Iterator[None]:
 
 
 def kept_bytes(directory: Path) -> int:
-    """Return what the embedded store takes on the disk."""
+    """Return the disk usage of the embedded store in bytes."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
 def clear(directory: Path) -> None:
-    """Delete all objects of the embedded store that keeps its data in ``directory``.
+    """Delete all objects of the embedded store in ``directory``.
 
     Raises
     ------
     StoreError
-        If it runs, or its files cannot be deleted.
+        If it is running, or its files cannot be deleted.
     """
     try:
         with (directory / LOCK).open("w") as lock:
-            # As a keeper holds it: none can start a store meanwhile.
+            # Hold the keeper's lock, so that no keeper can start a store at the same time.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for name in FOLDERS:
                 if (directory / name).exists():
                     shutil.rmtree(directory / name)
     except BlockingIOError:
         raise StoreError(
-            "the embedded store runs, and what is in use is not deleted",
+            "the embedded store is running and cannot be deleted",
             hint="sbench store stop, and wait for the commands that use it",
         ) from None
     except OSError as exc:
@@ -235,7 +236,7 @@ def _connect(directory: Path) -> socket.socket | None:
     """Return a connection to the keeper of a data directory; None if there is none."""
     if not directory.exists():
         return None
-    # What another user wrote could lead to a keeper of theirs.
+    # A file of another user could contain the address of that user's keeper.
     address = find_socket(own_directory(directory))
     if address is None:
         return None
@@ -276,7 +277,7 @@ def _keeper_error(keeper: subprocess.Popen[bytes], directory: Path) -> Exception
         return kind(error["message"], hint=error["hint"])
     if not last:
         return StoreError(
-            f"the embedded store did not start, and could not say why: {directory} is full?",
+            f"the embedded store did not start, without a message; {directory} may be full",
             hint="make room, or set SBENCH_STORE_DIR to a directory on a disk with room",
         )
     return StoreError(f"the embedded store did not start: {last}", hint=f"see {log}")

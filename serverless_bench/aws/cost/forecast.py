@@ -1,20 +1,20 @@
-"""What is planned, to how long it takes and what AWS will bill.
+"""Predict duration and billed usage of a planned job.
 
 Network
 -------
-Each function has a token bucket per direction: a burst, and a rate that its memory, its VPC and
-its account's quota decide (``aws.lambda_network`` has the figures). Out of it bytes flow at the
-least of
+Each function has a token bucket per direction: a burst, and a rate that depends on its memory, its
+VPC and its account's quota (``aws.lambda_network`` has the numbers). The function takes bytes out
+of the bucket at the minimum of
 
 * the line rate, 1.2 GiB/s in and 0.65 GiB/s out (iPerf3 raw data of hpides/skyrise, EDBT 2025,
   four connections),
 * 100 MB/s for each connection (99.7 to 99.85 MB/s in Lithops' published records of 2022,
-  p5 to p99 of 1,000 functions; an inference, AWS says 85 to 90),
-* what the function's processor can do.
+  p5 to p99 of 1,000 functions; an inference, AWS documents 85 to 90),
+* the rate that the function's processor can sustain.
 
-Taken as a fluid, a transfer of ``S`` bytes at that rate ``c`` takes ``S / c`` as long as the
-bucket lasts, and ``(S - burst) / rate`` after. At 1,769 MB the model gives 1,045 MiB in 10 s;
-measured in 2025: 1,059 out, 1,063 in.
+In this fluid model, a transfer of ``S`` bytes at that rate ``c`` takes ``S / c`` until the
+bucket is empty, and ``(S - burst) / rate`` in total after that. At 1,769 MB the model gives
+1,045 MiB in 10 s; measured in 2025: 1,059 out, 1,063 in.
 
 Processor
 ---------
@@ -24,15 +24,15 @@ over https, machine X.
 
 Waiting
 -------
-A request on a small object takes some 40 ms if it writes and 20 ms if it reads (Skyrise, EDBT
-2025, section 4.3.3: median put of 1 KiB; the get is assumed), and a thread makes one operation
-after the other. What a function moves takes the longer of both: the tokens, or line and waiting.
+A request for a small object takes some 40 ms to write and 20 ms to read (Skyrise, EDBT
+2025, section 4.3.3: median put of 1 KiB; the get is assumed), and a thread performs one operation
+after the other. A transfer takes the longer of both: the tokens, or line and waiting.
 
 Launch
 ------
-1,000 environments at once and 100 a second after that for each function (AWS Lambda
-developer guide, "Lambda function scaling"; refilled continuously, best effort), never more
-than the account's quota at a time, and no faster than a driver so far away sends events.
+1,000 environments immediately and 100 per second after that for each function (AWS Lambda
+developer guide, "Lambda function scaling"; refilled continuously, best effort), limited by the
+account's quota and by the rate at which a distant driver can send events.
 """
 
 import math
@@ -61,33 +61,34 @@ OVERHEAD_S: Final = 1.0
 LAUNCH_AT_ONCE: Final = 1000
 LAUNCH_PER_S: Final = 100.0
 MOST_UNDER_WAY: Final = 128
-"""Events that a driver sends at once; a process of macOS may have 256 files open."""
+"""Concurrent requests of a driver for events; a process of macOS may have 256 open files."""
 
 _THIN: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
 _CORE_S_PER_GIB: Final = {(_THIN, OperationKind.PUT): 1.19, (_THIN, OperationKind.GET): 1.42}
 _OTHER_CORE_S_PER_GIB: Final = {OperationKind.PUT: 2.61, OperationKind.GET: 1.48}
-"""Of boto3, for every other client."""
+"""Measured with boto3, used for all other clients."""
 _BASE_MIB: Final = {_THIN: 60}
 _OTHER_BASE_MIB: Final = 90
-"""Largest resident set of a worker (docs/performance-full.md, 40 and 80 MiB for boto3), and a
-guess at what Lambda's runtime adds."""
+"""Largest resident set of a worker (docs/performance-full.md, 40 and 80 MiB for boto3), plus an
+estimate for Lambda's runtime.
+"""
 
 CONTROL_PUTS: Final = 2
-"""Per invocation: its claim, and its record."""
+"""Per invocation: its claim and its record."""
 CONTROL_GETS: Final = 1.0
 CONTROL_LISTS: Final = 0.2
-"""Per invocation: the driver fetches each record, and lists them a thousand at a time."""
+"""Per invocation: the driver fetches each record, and lists a thousand records per request."""
 LOG_BYTES: Final = 700
 """Per invocation, assumed: the lines START, END and REPORT."""
 
 LIMIT_PER_S: Final = {OperationKind.PUT: 3500, OperationKind.GET: 5500}
-"""Of one partition (Amazon S3 user guide, "Best practices design patterns")."""
+"""Limit of one partition (Amazon S3 user guide, "Best practices design patterns")."""
 WARN_PER_S: Final = {OperationKind.PUT: 2500, OperationKind.GET: 4000}
 _PART_STEP: Final = 8 * MIB
 
 
 class Route(StrEnum):
-    """How functions reach the store."""
+    """Network path of functions to the store."""
 
     NONE = "none"
     """No VPC."""
@@ -99,52 +100,52 @@ class Route(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostConditions:
-    """What is known besides the job."""
+    """Parameters of a prediction besides the job."""
 
     memory_mib: int
     architecture: str
-    """As in ``PlannedLoad``."""
+    """Same as in ``PlannedLoad``."""
     object_bytes: int | None = None
-    """Mean size of the objects, where the job does not say it: of a read."""
+    """Mean size of the objects if the job does not define it, as for a read."""
     quota: int | None = None
-    """Functions at once; None takes the job's concurrency."""
+    """Limit of concurrent functions; None takes the job's concurrency."""
     timeout_s: float | None = None
-    """After which the platform ends a function; None if unknown."""
+    """Time limit of a function on the platform; None if unknown."""
     network_mbps: float = BASE_MBPS
-    """As in ``PlannedLoad``."""
+    """Same as in ``PlannedLoad``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLoad:
-    """One phase of a job, and where it runs."""
+    """A phase of a job and its environment."""
 
     kind: OperationKind
     functions: int
     objects: int = 1
-    """Per function."""
+    """Number per function."""
     object_bytes: int
     repeats: int = 1
-    """How often each object is moved."""
+    """Number of transfers of each object."""
     transfer: Transfer
     client: str = _THIN
     threads: int = 1
-    """Operations of one function in flight at once."""
+    """Concurrent operations in a function."""
     bytes_per_s: float | None = None
-    """Of one function, if that is known better than by the model."""
+    """Rate of a function, if it is known better than by the model."""
     memory_mib: int = VCPU_MIB
     architecture: str = "x86_64"
     quota: int = 1000
-    """Functions at once, at most."""
+    """Limit of concurrent functions."""
     network_mbps: float = BASE_MBPS
-    """The account's quota for the network of one function."""
+    """The account's quota for the network of a function."""
     names: int = 1
-    """Lambda functions that the invocations are spread over."""
+    """Number of Lambda functions that share the invocations."""
     round_trip_s: float = 0.0
-    """From the driver to Lambda's API and back."""
+    """Round trip from the driver to Lambda's API."""
     control: bool = True
-    """Whether functions claim their work and leave their records in the store."""
+    """Whether functions store claims and records in a bucket."""
     keep_h: float = 0.0
-    """Hours for which what is written stays."""
+    """Hours of storage for written objects."""
     express: bool = False
     """Whether the objects are in S3 Express One Zone."""
     route: Route = Route.NONE
@@ -152,79 +153,80 @@ class PlannedLoad:
 
     @property
     def operations(self) -> int:
-        """Objects moved by one function."""
+        """Number of operations per function."""
         return self.objects * self.repeats
 
     @property
     def function_bytes(self) -> int:
-        """Moved by one function."""
+        """Bytes transferred per function."""
         return self.operations * self.object_bytes
 
     @property
     def total_bytes(self) -> int:
-        """Moved by all functions."""
+        """Bytes transferred by all functions."""
         return self.functions * self.function_bytes
 
     @property
     def part_bytes(self) -> int:
-        """What one request that carries bytes carries at most."""
+        """Largest number of bytes in one request."""
         return self.transfer.part_length(self.kind, self.object_bytes) or self.object_bytes
 
     @property
     def parts(self) -> int:
-        """Requests that carry the bytes of one object."""
+        """Number of requests that transfer the bytes of one object."""
         return -(-self.object_bytes // self.part_bytes)
 
     @property
     def requests(self) -> int:
-        """Requests for one object; a multipart upload is also created and completed."""
+        """Number of requests for one object; a multipart upload is also created and completed."""
         return self.parts + 2 * (self.kind is OperationKind.PUT and self.parts > 1)
 
     @property
     def sustained_bytes_per_s(self) -> float:
-        """What the network of one function carries after its burst."""
+        """Network rate of a function after the burst."""
         in_vpc = self.route is not Route.NONE
         return function_network(self.memory_mib, quota_mbps=self.network_mbps, in_vpc=in_vpc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What to expect of one phase."""
+    """Prediction for a phase."""
 
     function_s: float
-    """Billed time of one function."""
+    """Billed time of a function."""
     transfer_s: float
-    """Of which it moves bytes, or waits for the store."""
+    """Part of it for transfers and for waiting for the store."""
     at_once: int
-    """Functions under way at the same time."""
+    """Number of concurrent functions."""
     waves: int
-    """How often the quota has to come free, the first time included."""
+    """Number of times that the quota is used up, including the first time."""
     launch_s: float
-    """From the first function's start to the last one's."""
+    """Time between the start of the first and of the last function."""
     run_s: float
-    """From the first function's start to the last one's end."""
+    """Time between the start of the first function and the end of the last."""
     requests_per_s: float
-    """That carry bytes, while as many functions as can be are under way."""
+    """Rate of requests with bytes at the highest concurrency."""
     burst_per_s: float
-    """The same while every bucket is still full."""
+    """The same rate while all buckets are full."""
     part_bytes: int
-    """The smallest part or range, in steps of 8 MiB, that keeps the former below the warning."""
+    """Smallest part or range, in steps of 8 MiB, that keeps ``requests_per_s`` below the warning.
+    """
     memory_needed_mib: int
-    """Of one function: its base, and two blocks per connection."""
+    """Memory of a function: the base, and two blocks per connection."""
     usage: BilledUsage
 
 
 def load_of(job: JobSpec, setting: CostConditions, object_bytes: int) -> PlannedLoad | None:
-    """Return the load that a job is; None for a workload that moves nothing.
+    """Return the load of a job; None for a workload without transfers.
 
     Parameters
     ----------
     job
-        What is to run, or has run.
+        Planned or completed job.
     setting
-        Where it runs.
+        Parameters of its environment.
     object_bytes
-        Size of an object, or the mean size; functions that share one read its share.
+        Size of an object, or the mean size; functions that share an object read a part of it.
     """
     kind = moving_kind(job)
     if kind is None:
@@ -241,7 +243,7 @@ def load_of(job: JobSpec, setting: CostConditions, object_bytes: int) -> Planned
 def one_load(
     job: JobSpec, setting: CostConditions, kind: OperationKind, object_bytes: int
 ) -> PlannedLoad:
-    """Return all objects of a job, each moved once."""
+    """Return the load of a job that transfers each object once."""
     return PlannedLoad(
         kind=kind,
         functions=job.number,
@@ -263,7 +265,7 @@ def one_load(
 def functions_usage(
     of: CostConditions | PlannedLoad, count: int, function_s: float, *, control: bool
 ) -> BilledUsage:
-    """Return what functions use, without what they do with objects."""
+    """Return the usage of functions without their operations on objects."""
     controlled = count * control
     return BilledUsage(
         architecture=of.architecture,
@@ -276,7 +278,7 @@ def functions_usage(
 
 
 def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) -> float:
-    """Return the operations of one function in a time; of an open loop, at most its share."""
+    """Return the operations of a function in a time; for an open loop, at most its share."""
     most = moved_bytes(load, seconds) / load.object_bytes
     if load.bytes_per_s is None:
         each_s = REQUEST_S[load.kind] + load.object_bytes / line_rate(load) * load.threads
@@ -285,7 +287,7 @@ def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) 
 
 
 def busy_s(load: PlannedLoad) -> float:
-    """Return how long one cold function goes through its operations, waiting included."""
+    """Return the time of a cold function for all operations, including waiting."""
     moving_s = transfer_s(load, load.function_bytes)
     if load.bytes_per_s is not None:
         return moving_s
@@ -294,7 +296,7 @@ def busy_s(load: PlannedLoad) -> float:
 
 
 def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
-    """Return how long one cold function needs for ``size_bytes``; see the top of this file."""
+    """Return the time of a cold function for ``size_bytes``; see the top of this file."""
     if load.bytes_per_s is not None:
         return size_bytes / load.bytes_per_s
     rate, sustained = line_rate(load), load.sustained_bytes_per_s
@@ -304,12 +306,12 @@ def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
 
 
 def moved_bytes(load: PlannedLoad, seconds: float) -> int:
-    """Return what one cold function moves in ``seconds``: the inverse of ``transfer_s``."""
+    """Return the bytes of a cold function in ``seconds``: the inverse of ``transfer_s``."""
     return int(min(line_rate(load) * seconds, BURST_BYTES + load.sustained_bytes_per_s * seconds))
 
 
 def line_rate(load: PlannedLoad) -> float:
-    """Return the bytes per second of one function whose bucket is full."""
+    """Return the bytes per second of a function with a full bucket."""
     if load.bytes_per_s is not None:
         return load.bytes_per_s
     return min(
@@ -320,12 +322,12 @@ def line_rate(load: PlannedLoad) -> float:
 
 
 def core_s_per_gib(client: str, kind: OperationKind) -> float:
-    """Return the processor time that a client takes for 2**30 bytes, over https."""
+    """Return the processor time of a client for 2**30 bytes over https."""
     return _CORE_S_PER_GIB.get((client, kind), _OTHER_CORE_S_PER_GIB[kind])
 
 
 def forecast(load: PlannedLoad) -> Forecast:
-    """Return what to expect of ``load``."""
+    """Return the prediction for ``load``."""
     moving_s = busy_s(load)
     function_s = moving_s + OVERHEAD_S
     at_once = min(load.functions, load.quota)
@@ -349,22 +351,22 @@ def forecast(load: PlannedLoad) -> Forecast:
 
 
 def _calm_part(load: PlannedLoad, objects_per_s: float) -> int:
-    """Return the smallest part whose requests stay below the warning, if any can."""
+    """Return the smallest part size with a request rate below the warning, if there is one."""
     most = max(1.0, WARN_PER_S[load.kind] / objects_per_s)
-    # The last part may be a small one, but it is a request, too.
+    # The last part may be smaller, but it is a request, too.
     return math.ceil(load.object_bytes / math.floor(most) / _PART_STEP) * _PART_STEP
 
 
 def events_under_way(round_trip_s: float) -> int:
-    """Return how many events a driver sends at once, for 1,000 a second if it can."""
+    """Return the number of concurrent requests for 1,000 events per second, if possible."""
     return max(24, min(MOST_UNDER_WAY, math.ceil(LAUNCH_AT_ONCE * round_trip_s)))
 
 
 def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
-    """Return when the first and the last function start, in seconds.
+    """Return the start times of the first and the last function in seconds.
 
-    A token bucket of ``LAUNCH_AT_ONCE`` environments per name; a function waits for a
-    token, for the end of the one that started ``quota`` before it, and for the driver.
+    Each name has a token bucket of ``LAUNCH_AT_ONCE`` environments; a function waits for a
+    token, for the end of the function that started ``quota`` earlier, and for the driver.
     """
     pace_s = load.round_trip_s / events_under_way(load.round_trip_s)
     capacity = float(LAUNCH_AT_ONCE * load.names)

@@ -1,7 +1,7 @@
-"""Places of functions and objects, as far as they decide what AWS bills.
+"""Locations of functions and objects that affect the bill of AWS.
 
-The functions are taken to be on AWS. What they send to a store outside leaves AWS; what moves
-between two regions, either way, leaves one of them. What comes from outside is free.
+The functions are assumed to be on AWS. Bytes that they send to a store elsewhere leave AWS; bytes
+between two regions, in either direction, leave one of them. Incoming bytes are free.
 """
 
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 
 _PRIVATE: Final = (".internal", ".local", ".localhost")
-"""Endings of names without an address on the internet (RFC 6761, RFC 6762, ICANN 2024)."""
+"""Suffixes of names without an address on the internet (RFC 6761, RFC 6762, ICANN 2024)."""
 _OTHER_CURRENCIES: Final = {"cn": "CNY", "eusc": "EUR"}
-"""Currencies of partitions that AWS does not bill in dollars, by how their regions begin."""
+"""Currencies of partitions that AWS does not bill in dollars, by the prefix of their regions."""
 
 
 def placed(job: JobSpec, *, sent: float = 0, received: float = 0) -> Mapping[str, Any]:
-    """Return the fields of ``BilledUsage`` that say where requests go, and which bytes leave.
+    """Return the fields of ``BilledUsage`` for destinations of requests and outgoing bytes.
 
     Parameters
     ----------
     job
-        Where functions and objects are.
+        Job with the locations of functions and objects.
     sent, received
-        Bytes that the functions sent to the objects and received, retries included.
+        Bytes that the functions sent to the objects and received, including retries.
     """
     between = _is_on_aws(job.target) and job.function_region not in {None, job.target.region}
     return {
@@ -40,24 +40,24 @@ def placed(job: JobSpec, *, sent: float = 0, received: float = 0) -> Mapping[str
 
 
 def is_foreign(job: JobSpec) -> bool:
-    """Tell whether the objects are in a store on the internet that AWS does not bill."""
+    """Return whether the objects are in a store on the internet that AWS does not bill."""
     return _is_outside(job.target) or any(map(_is_on_internet, job.endpoints))
 
 
 def regions(job: JobSpec) -> tuple[str, ...]:
-    """Return the regions of AWS that bill a job, as far as they are known."""
+    """Return the known regions of AWS that bill a job."""
     region = job.target.region if _is_on_aws(job.target) else ""
     return tuple(dict.fromkeys(filter(None, (job.function_region, region))))
 
 
 def other_currency(job: JobSpec) -> str | None:
     """Return the currency in which AWS bills a job; None for dollars."""
-    found = (_OTHER_CURRENCIES.get(region.partition("-")[0]) for region in regions(job))
-    return next(filter(None, found), None)
+    currencies = (_OTHER_CURRENCIES.get(region.partition("-")[0]) for region in regions(job))
+    return next(filter(None, currencies), None)
 
 
 def _is_on_aws(target: Target) -> bool:
-    """Tell whether objects are on S3; without an address they are, if that is their protocol."""
+    """Return whether objects are on S3; this is assumed for its protocol without an endpoint."""
     if target.endpoint_url:
         return is_billed_by_aws(target.endpoint_url)
     return target.protocol is StoreProtocol.S3
@@ -70,7 +70,7 @@ def _is_outside(target: Target) -> bool:
 
 
 def _is_on_internet(url: str) -> bool:
-    """Tell whether a store is neither AWS's, nor of this machine or of a private network."""
+    """Return whether a store is outside of AWS, this machine and private networks."""
     host = urlsplit(url).hostname or ""
     if not host or is_billed_by_aws(url):
         return False

@@ -1,8 +1,8 @@
-"""Which requests a run made that Amazon S3 charges for, and who made them. Pure.
+"""Count the requests of a run that Amazon S3 bills, by their origin. Pure.
 
-Attempts that the store answered with 5xx are free (Amazon S3 user guide, "Billing for Amazon
-S3 error responses"); so are deletions and aborts of uploads, and attempts without an answer
-count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 pricing).
+Responses with a 5xx status are free (Amazon S3 user guide, "Billing for Amazon S3 error
+responses"), and so are deletions and aborted uploads; attempts without a response are counted.
+HEAD has the price of GET; COPY and LIST have the price of PUT (Amazon S3 pricing).
 """
 
 import math
@@ -23,7 +23,7 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Table, is_text
 
 _CALLS: Final = frozenset({"append_array", "create_array", "read_array", "write_array"})
-"""Calls of array libraries: no requests themselves."""
+"""Calls of array libraries, which are not requests."""
 _UPLOADING: Final = ("put", "upload_part")
 _RETRIEVING: Final = ("get",)
 _SENDING: Final = (*_UPLOADING, "append_array", "write_array")
@@ -32,36 +32,38 @@ _RECEIVING: Final = (*_RETRIEVING, "read_array")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Billed requests by kind (put, get, list, upload_part, ...), and what they are for."""
+    """Billed requests by kind (put, get, list, upload_part, ...) and purpose."""
 
     data: Mapping[str, int]
-    """Of the functions, for their operations."""
+    """Requests of the functions for their operations."""
     overhead: Mapping[str, Mapping[str, int]]
-    """``control``: claims and records of the functions, and what the driver did to find these;
-    ``gate``: announcements and polls of the functions, and of the driver its lists, its start,
-    and its looks at what it deletes in the end; ``probes``: the driver's looks at the store's
-    clock, and what functions tried there before the run. Without parts that made none, but
-    always with ``control``."""
+    """``control``: claims and records of the functions, and the driver's requests to find them;
+    ``gate``: announcements and polls of the functions, and the driver's lists, its start object,
+    and its GET requests before the deletion; ``probes``: the driver's requests for the store's
+    clock, and probes of the functions before the run. Empty parts are omitted, except for
+    ``control``.
+    """
     moved: Mapping[str, int]
     """Bytes of all requests for data, by kind."""
     kept: Mapping[str, int]
-    """Bytes of those that succeeded."""
+    """Bytes of the successful requests."""
     exact: bool = True
-    """Whether these are all of them: False where a library makes requests that it does not
-    show, and where a driver or a function ended before it could report its own."""
+    """Whether the requests are complete: False if a library hides its requests, or if a driver or
+    function ended before it could report them.
+    """
 
     @property
     def sent(self) -> int:
-        """Bytes that functions sent, retries included."""
+        """Bytes that functions sent, including retries."""
         return sum(self.moved[kind] for kind in _SENDING)
 
     @property
     def received(self) -> int:
-        """Bytes that functions received, retries included."""
+        """Bytes that functions received, including retries."""
         return sum(self.moved[kind] for kind in _RECEIVING)
 
     def billed(self) -> dict[str, Any]:
-        """Return requests by price class and bytes of objects, called as in ``BilledUsage``."""
+        """Return requests by price class and bytes of objects, named as in ``BilledUsage``."""
         billed = Counter(
             uploaded_bytes=sum(self.kept[kind] for kind in _UPLOADING),
             retrieved_bytes=sum(self.kept[kind] for kind in _RETRIEVING),
@@ -74,9 +76,9 @@ class Requests:
 
 
 def requests_of(run: Run) -> Requests:
-    """Return the requests of the functions that left records, and of the driver."""
+    """Return the requests of the driver and of the functions with records."""
     gate, gate_known = _gate(run)
-    # At its end a driver says how it looked for records.
+    # A driver reports at its end how it looked for records.
     control_known = run.job.control is None or run.requests is not None
     heads = (run.store_requests or {}).get("head", 0)
     probes = Counter(head=heads) + _of_probe(run, "data")
@@ -90,7 +92,7 @@ def requests_of(run: Run) -> Requests:
 
 
 def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
-    """Return the requests of one function; those with which its record is found are assumed."""
+    """Return the requests of a function; those of the driver for its record are assumed."""
     gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
     control: dict[str, int] = {}
     if job.control is not None:
@@ -102,7 +104,7 @@ def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
 
 
 def _table(rows: Sequence[object], **absent: object) -> Table:
-    """Return columns of rows, with other values in the place of None."""
+    """Return columns of rows, with a replacement for None."""
     return {
         name: np.array([other if value is None else value for value in column(rows, name)], object)
         for name, other in absent.items()
@@ -117,7 +119,7 @@ def _requests(
     *,
     exact: bool = True,
 ) -> Requests:
-    """Count attempts, the requests that a library hides behind operations, and bytes."""
+    """Count attempts, hidden requests of a library, and bytes."""
     requests, status = attempts["request"], attempts["status"]
     size = np.maximum(attempts["bytes"], 0)
     succeeded = (status < 300) & (status != ABSENT)
@@ -143,40 +145,40 @@ def _requests(
 
 def _gate(run: Run) -> tuple[dict[str, int], bool]:
     functions, driver = run.functions, run.store_requests or {}
-    there = functions["start_ns"] != ABSENT
-    puts, gets = (functions[name][there] for name in ("gate_puts", "gate_gets"))
-    # One that failed before its gate made no request there, or failed because of one.
-    did = functions["duplicate"][there] != 1
-    known = run.job.gate is None or bool((puts[did] != ABSENT).all())
-    found = {
+    started = functions["start_ns"] != ABSENT
+    puts, gets = (functions[name][started] for name in ("gate_puts", "gate_gets"))
+    # A function that failed before its gate made no request there, or failed because of it.
+    did = functions["duplicate"][started] != 1
+    is_complete = run.job.gate is None or bool((puts[did] != ABSENT).all())
+    counts = {
         "put": int(puts[puts != ABSENT].sum()) + driver.get("put", 0),
         "get": int(gets[gets != ABSENT].sum()) + driver.get("get", 0),
         "list": driver.get("list", 0),
     }
-    return found, known
+    return counts, is_complete
 
 
 def _control(run: Run) -> Mapping[str, int]:
     if run.job.control is None:
         return {}
     functions = run.functions
-    there = functions["start_ns"] != ABSENT
-    puts, gets = (functions[name][there].clip(0) for name in ("control_puts", "control_gets"))
-    found = Counter({"put": int(puts.sum()), "get": int(gets.sum())})
+    started = functions["start_ns"] != ABSENT
+    puts, gets = (functions[name][started].clip(0) for name in ("control_puts", "control_gets"))
+    counts = Counter({"put": int(puts.sum()), "get": int(gets.sum())})
     if run.requests is None:
-        count = int(there.sum())
-        found += Counter(get=round(CONTROL_GETS * count), list=math.ceil(CONTROL_LISTS * count))
+        count = int(started.sum())
+        counts += Counter(get=round(CONTROL_GETS * count), list=math.ceil(CONTROL_LISTS * count))
     else:
-        found += Counter(run.requests)
-    return found + _of_probe(run, "control")
+        counts += Counter(run.requests)
+    return counts + _of_probe(run, "control")
 
 
 def _of_probe(run: Run, part: str) -> Counter[str]:
-    """Return the requests of functions that were asked before the run, for data or control."""
-    found = Counter[str]()
-    for one in run.probed:
-        found += Counter(one["requests"].get(part, {}))
-    return found
+    """Return the requests of probes of the functions before the run, for data or control."""
+    requests = Counter[str]()
+    for probe in run.probed:
+        requests += Counter(probe["requests"].get(part, {}))
+    return requests
 
 
 def _shows_all(run: Run) -> bool:

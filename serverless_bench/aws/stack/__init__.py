@@ -1,1 +1,1 @@
-"""The CloudFormation template of sbench's stack, and the functions that it makes."""
+"""The CloudFormation template of sbench's stack, and its functions."""

@@ -1,7 +1,7 @@
-"""A folder that ``sam build`` and ``sam deploy`` make a stack of: template, recipe and code.
+"""A folder with template, recipe and code for ``sam build`` and ``sam deploy``.
 
-It has the relative paths of a clone of this repository, whose root is such a folder, too. Nothing
-in it points to this installation: it can be copied to the machine that deploys.
+It has the relative paths of a clone of this repository, whose root is such a folder, too. It has
+no references to this installation and can be copied to the machine that deploys.
 """
 
 import shutil
@@ -18,20 +18,20 @@ _HERE: Final = Path(__file__).parent
 
 
 def write_folder(folder: Path, text: str | None = None) -> None:
-    """Write all that a stack is made of; what an earlier call wrote is replaced.
+    """Write the files of a stack; files of an earlier call are replaced.
 
     Parameters
     ----------
     folder
-        Made if need be. SAM's settings in it are kept; of the clone that this package runs from,
-        so is the code.
+        Created if it does not exist. Its SAM settings are kept, and so is its code if it is the
+        clone that this package runs from.
     text
-        The template; the one without parameters if it is not given.
+        The template; None for the default template.
 
     Raises
     ------
     UsageError
-        If the folder has files of somebody else, or cannot be written.
+        If the folder has other files, or cannot be written.
     """
     text = text or template()
     code = folder / PACKAGE.name
@@ -40,7 +40,7 @@ def write_folder(folder: Path, text: str | None = None) -> None:
         if not is_our_clone:
             _check(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        # First: it is the mark of a folder that may be written again.
+        # Written first, because it marks a folder that may be overwritten.
         (folder / _TEMPLATE).write_text(text, encoding="utf-8")
         if not (folder / _SETTINGS).exists():
             shutil.copyfile(_HERE / _SETTINGS, folder / _SETTINGS)
@@ -61,10 +61,10 @@ def write_folder(folder: Path, text: str | None = None) -> None:
 
 
 def _check(folder: Path) -> None:
-    """Refuse a folder that has anything but files written by us: some of it is deleted."""
+    """Raise an error for a folder with other files, because files in it are deleted."""
     path = folder / _TEMPLATE
     is_stack = path.is_file() and path.read_bytes().startswith(MARK.encode())
-    # No stack has commands: it would be the clone of another sbench.
+    # A stack has no commands: this would be another clone of sbench.
     is_clone = (folder / PACKAGE.name / "cli").exists()
     if folder.is_dir() and any(folder.iterdir()) and (is_clone or not is_stack):
         raise UsageError(

@@ -1,7 +1,7 @@
-"""The modules of the package that a function needs, in a clone as in the folder of a stack.
+"""Find the modules of the package that a function needs, in a clone or in the folder of a stack.
 
 ``python -m serverless_bench.aws.stack.source FOLDER`` copies them into FOLDER: a step of the
-recipe, which runs where no library of the package is installed.
+recipe, which runs without the libraries of the package.
 """
 
 import ast
@@ -22,18 +22,18 @@ _ROOTS: Final = (
         if not workload_of(name).not_deployed
     ),
 )
-"""Modules that are imported by name: the entry point, and the plugins that need no library."""
+"""Modules that are imported by name: the entry point, and the plugins without a library."""
 
 
 def copy_source(folder: Path, *more: str) -> None:
-    """Copy the modules that a function imports into a folder that is to be on ``sys.path``.
+    """Copy the modules that a function imports into a folder for ``sys.path``.
 
     Parameters
     ----------
     folder
-        Made if need be.
+        Created if it does not exist.
     more
-        Modules of the package to copy besides, with all that they import.
+        Additional modules of the package to copy, with all their imports.
     """
     for path in _reachable(*_ROOTS, *more):
         to = folder / path.relative_to(PACKAGE.parent)
@@ -42,7 +42,7 @@ def copy_source(folder: Path, *more: str) -> None:
 
 
 def _reachable(*roots: str) -> set[Path]:
-    """Return every file of the package that modules import, at once or later."""
+    """Return the files of the package that modules import directly or indirectly."""
     files: set[Path] = set()
     waiting = [f"{PACKAGE.name}.{name}" for name in roots]
     while waiting:
@@ -64,7 +64,7 @@ def _file_of(module: str) -> Path | None:
 
 
 def _imports_of(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that a module imports, those for type checkers left out."""
+    """Yield the names that a module imports, except those for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,7 +1,7 @@
-"""The template of a stack, and its functions: as many as are asked for, and which a job invokes.
+"""The template of a stack with any number of functions, and the choice of functions for a job.
 
-What decides about the code is written down in it and is no parameter: ``sam build`` and
-``sam deploy`` would each have another idea of it.
+Properties of the code are literals in it and not parameters, because ``sam build`` and
+``sam deploy`` could receive different values.
 """
 
 import re
@@ -18,14 +18,15 @@ from serverless_bench.job.types import at_least, wrong
 RUNTIMES: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 DEFAULT_RUNTIME: Final = "python3.13"
 DEFAULT_MEMORY: Final = (1769,)
-"""One processor."""
+"""The size with one processor."""
 DEFAULT_ARCHITECTURES: Final = ("arm64",)
-"""20 % less per second than x86_64."""
+"""20 % cheaper per second than x86_64."""
 MARK: Final = "# sbench aws stack"
-"""How a template begins, before the flags that it was made with."""
+"""First words of a template, followed by its flags."""
 MOST_FUNCTIONS: Final = 30
-"""So many addresses fit into the driver's policy, which may have 6,144 characters (AWS IAM user
-guide, "IAM and AWS STS quotas")."""
+"""Number of ARNs that fit into the driver's policy of at most 6,144 characters (AWS IAM user
+guide, "IAM and AWS STS quotas").
+"""
 
 
 def template(
@@ -40,18 +41,18 @@ def template(
     Parameters
     ----------
     memory
-        Sizes in MB. The first is what jobs get that ask for none.
+        Sizes in MB. The first is the default of jobs.
     arch
-        Of ``ARCHITECTURES``; the first as above.
+        Names from ``ARCHITECTURES``; the first is the default of jobs.
     copies
-        Functions of each kind; AWS launches each at its own rate.
+        Functions with the same properties; AWS limits the launch rate of each.
     runtime
         One of ``RUNTIMES``.
 
     Raises
     ------
     UsageError
-        If no function can be so, or they are too many.
+        If a value is invalid, or there are too many functions.
     """
     _check(memory, arch, copies)
     functions = [
@@ -60,18 +61,18 @@ def template(
     ]
     log_streams = (
         "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}"
-        f":log-group:/aws/lambda/{one['name']}:log-stream:*"
-        for one in functions
+        f":log-group:/aws/lambda/{function['name']}:log-stream:*"
+        for function in functions
     )
     blocks = {
-        "functions": "\n".join(_read("function.yaml").format(**one) for one in functions),
+        "functions": "\n".join(_read("function.yaml").format(**function) for function in functions),
         "log streams": "\n".join(f"- !Sub {stream}" for stream in log_streams),
-        "function ARNs": "\n".join(f"- !GetAtt {one['id']}.Arn" for one in functions),
+        "function ARNs": "\n".join(f"- !GetAtt {function['id']}.Arn" for function in functions),
         "outputs": "\n".join(
             'Function{number}: {{Value: !Sub "${{{id}}} {memory} {arch}"}}'.format(
-                number=number, **one
+                number=number, **function
             )
-            for number, one in enumerate(functions, start=1)
+            for number, function in enumerate(functions, start=1)
         ),
     }
     text = _read("stack.yaml")
@@ -82,7 +83,7 @@ def template(
 
 
 def _function(memory: int, arch: str, copy: int, runtime: str) -> dict[str, str | int]:
-    """Return what ``function.yaml`` says of a function and its log.
+    """Return the values for ``function.yaml``.
 
     Its ``id`` has letters and digits only; its ``name`` is for ``Fn::Sub``.
     """
@@ -97,16 +98,16 @@ def _function(memory: int, arch: str, copy: int, runtime: str) -> dict[str, str 
 
 
 def _filled(text: str, mark: str, block: str) -> str:
-    """Return a text with a block in the place of a line, as far to the right as that was."""
-    before, there, after = text.partition(f"{mark}\n")
-    if not there:
+    """Return a text with a block in place of a line, with the same indentation."""
+    before, is_present, after = text.partition(f"{mark}\n")
+    if not is_present:
         raise ValueError(f"there is no line {mark}")
     margin = before.rpartition("\n")[2]
     return before.removesuffix(margin) + indent(f"{block.strip()}\n", margin) + after
 
 
 def check_memory(mib: int | None) -> None:
-    """Refuse a memory size that no function can have.
+    """Raise an error for a memory size that Lambda does not support.
 
     Raises
     ------
@@ -148,7 +149,7 @@ _VALUE: Final = re.compile(rf"(\S+) ([0-9]+) ({'|'.join(ARCHITECTURES)})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployedFunction:
-    """A function that a stack has."""
+    """A function of a stack."""
 
     name: str
     memory_mib: int
@@ -160,23 +161,23 @@ class DeployedFunction:
 
 
 def functions_in(outputs: Mapping[str, str]) -> tuple[DeployedFunction, ...]:
-    """Return the functions that the outputs of a stack name, in the order of its template.
+    """Return the functions in the outputs of a stack, in the order of its template.
 
     Raises
     ------
     ExecutorError
-        If one is not as ``template`` writes it.
+        If an output does not have the format of ``template``.
     """
-    numbers = sorted(int(found[1]) for name in outputs if (found := _OUTPUT.fullmatch(name)))
+    numbers = sorted(int(match[1]) for name in outputs if (match := _OUTPUT.fullmatch(name)))
     functions = []
     for value in (outputs[f"Function{number}"] for number in numbers):
-        found = _VALUE.fullmatch(value)
-        if found is None:
+        match = _VALUE.fullmatch(value)
+        if match is None:
             raise ExecutorError(
                 f"{value!r} does not name a function, its memory and its processor",
                 hint="deploy what `sbench aws stack` of this version writes",
             )
-        name, memory, arch = found.groups()
+        name, memory, arch = match.groups()
         functions.append(DeployedFunction(name=name, memory_mib=int(memory), architecture=arch))
     return tuple(functions)
 
@@ -189,9 +190,9 @@ def choose(
     Parameters
     ----------
     functions
-        All of a stack, at least one.
+        All functions of a stack, at least one.
     memory, arch
-        What they must have; None for what the first that fits has.
+        Required properties; None takes those of the first function that fits.
 
     Raises
     ------
@@ -199,21 +200,23 @@ def choose(
         If the stack has no such function.
     """
     fitting = [
-        one
-        for one in functions
-        if memory in {None, one.memory_mib} and arch in {None, one.architecture}
+        function
+        for function in functions
+        if memory in {None, function.memory_mib} and arch in {None, function.architecture}
     ]
     if not fitting:
-        asked = " on ".join(text for text in (f"{memory} MB" if memory else "", arch or "") if text)
-        there = ", ".join(dict.fromkeys(map(str, functions)))
+        requested = " on ".join(
+            text for text in (f"{memory} MB" if memory else "", arch or "") if text
+        )
+        available = ", ".join(dict.fromkeys(map(str, functions)))
         raise wrong(
             "arch" if memory is None else "memory",
-            f"asks for {asked}, and the stack has {there}",
+            f"asks for {requested}, and the stack has {available}",
             hint="`sbench aws stack` writes one that has several",
         )
     first = fitting[0]
     return tuple(
-        one
-        for one in fitting
-        if (one.memory_mib, one.architecture) == (first.memory_mib, first.architecture)
+        function
+        for function in fitting
+        if (function.memory_mib, function.architecture) == (first.memory_mib, first.architecture)
     )

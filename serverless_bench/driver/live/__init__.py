@@ -1,1 +1,1 @@
-"""A run while it is under way: on a terminal, in a notebook, as metrics."""
+"""Display of a run in progress: in a terminal, in a notebook, as metrics."""

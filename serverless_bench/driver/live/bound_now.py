@@ -1,9 +1,8 @@
-"""What bounds a run at this moment, as far as live counters can tell. Pure.
+"""Current bottleneck of a run according to live counters. Pure.
 
-The words are those of ``analysis.bottleneck``, which decides from whole records. Here there
-are sums over some seconds and over all functions, so less can be told: what limits a network
-cannot, and whether threads queue for the interpreter's lock only if enough of them were asked.
-What is not known is called so.
+The terms are those of ``analysis.bottleneck``, which uses complete records. The counters are sums
+over some seconds and all functions and allow fewer conclusions: a network limit cannot be
+detected, and waiting for the interpreter's lock only with enough probes. Other cases are unknown.
 """
 
 from typing import Final
@@ -18,14 +17,14 @@ from serverless_bench.worker.live_board import BoardTotals
 
 UNKNOWN: Final = "not known"
 STORE_ERRORS: Final = 0.1
-"""From this share of failed attempts on, errors are the first thing to look at."""
+"""Share of failed attempts from which errors are reported as the bottleneck."""
 CONFLICTS: Final = 0.25
-"""So many attempts that came too late are every other write, as each follows a read."""
+"""At this share of conflicting attempts every second write fails, as each follows a read."""
 _AT_FAULT: Final = ("throttled", "5xx", "timeout", "reset")
 KEPT_PACE: Final = 0.95
-"""An open loop keeps its schedule if it begins this share of the operations asked for."""
+"""An open loop keeps its schedule if it starts this share of the requested operations."""
 _LEAST_NS: Final = 1_000_000_000
-"""Less time, of the run or of its functions together, says little."""
+"""A shorter time, of the run or of its functions together, is not sufficient."""
 
 
 def bound_now(
@@ -38,20 +37,20 @@ def bound_now(
     lanes_known: bool,
     threads: bool,
 ) -> str:
-    """Return what bounds the functions, in a few words.
+    """Return the bottleneck of the functions in a few words.
 
     Parameters
     ----------
     added
-        What happened in the last seconds.
+        Counters of the last seconds.
     span_ns
-        How long that took; 0 if functions do not tell what they do while they run.
+        Length of that interval; 0 if functions do not report progress while they run.
     running
-        Functions that were at work.
+        Number of running functions.
     absent
-        Functions that could be at work beside them, and have not been launched yet.
+        Number of additional functions that could run, but have not been launched yet.
     on_schedule
-        Whether an open loop is about as fast as asked.
+        Whether an open loop has about the requested rate.
     lanes_known
         Whether an attempt is one request that occupies one thread.
     threads
@@ -67,13 +66,13 @@ def bound_now(
 
 
 def _shares(added: BoardTotals, *, on_schedule: bool, lanes_known: bool, threads: bool) -> str:
-    """Return where the time of the functions goes, in the order of ``analysis.bottleneck``."""
-    there_ns = max(1, added.sampled_ns)
-    # As there: of the time that requests were out, or at least of that of the functions.
-    client = min(1.0, added.awake_ns / max(added.in_flight_ns, there_ns))
-    known = lanes_known and added.sampled_ns >= _LEAST_NS
-    if known and client >= CLIENT_SHARE:
-        # What is sbench's own in it, as opposed to the library's.
+    """Return the largest share of the functions' time, in the order of ``analysis.bottleneck``."""
+    function_ns = max(1, added.sampled_ns)
+    # As in that module: relative to the time of requests, or at least to that of functions.
+    client = min(1.0, added.awake_ns / max(added.in_flight_ns, function_ns))
+    is_client_known = lanes_known and added.sampled_ns >= _LEAST_NS
+    if is_client_known and client >= CLIENT_SHARE:
+        # Separates the work of sbench from that of the library.
         for_bytes = added.payload_ns >= added.awake_ns / 2
         mostly = ", mostly to make or compare bytes" if for_bytes else ""
         return f"client: busy, or waiting for a processor, {client:.0%}{mostly}"
@@ -84,15 +83,15 @@ def _shares(added: BoardTotals, *, on_schedule: bool, lanes_known: bool, threads
     if on_schedule:
         return "schedule: as fast as asked"
     if threads:
-        # Nobody holds the lock for longer than all threads together are busy.
-        client = max(client, lock, min(1.0, added.awake_ns / there_ns))
-    if known and client < STORE_SHARE:
+        # The lock cannot be held for longer than all threads together are busy.
+        client = max(client, lock, min(1.0, added.awake_ns / function_ns))
+    if is_client_known and client < STORE_SHARE:
         return f"store or network: functions wait {1 - client:.0%} of the time"
     return UNKNOWN
 
 
 def _refusals(added: BoardTotals) -> str:
-    """Return what the store refused, if that is the first thing to look at."""
+    """Return the store's errors or conflicts if they are the bottleneck."""
     if not added.attempts:
         return ""
     errors = {name: added.failures[name] for name in _AT_FAULT if added.failures[name]}

@@ -1,4 +1,4 @@
-"""What a run has cost until now, where there are prices."""
+"""Cost of a run until now, if there are prices."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,22 +18,22 @@ class Spent(NamedTuple):
     amount: float
     currency: str
     text: str
-    """Both, with a note if the prices are of another region than the run."""
+    """Amount and currency, with a note if the prices are for another region than the run's."""
 
 
 class CostSoFar:
-    """Adds up what functions cost that have ended, or else what requests have.
+    """Adds up the cost of functions that have ended, or else the cost of requests.
 
-    Functions are billed that say what memory they were given, as in ``aws.cost.bill``; their
-    requests are in their records. Of others requests cost something if they go to Amazon
-    S3, or the user has brought prices.
+    Functions are billed if they report their memory, as in ``aws.cost.bill``; their requests are in
+    their records. For other functions, requests have a cost if they go to Amazon S3 or the user
+    provides prices.
 
     Parameters
     ----------
     job
-        What runs.
+        Job of the run.
     prices
-        Of the user's; None for those that come with sbench.
+        Prices of the user; None for the prices that come with sbench.
     """
 
     def __init__(self, job: JobSpec, prices: "Prices | None" = None) -> None:
@@ -42,7 +42,7 @@ class CostSoFar:
         self._requests_cost = is_billed_by_aws(job.target.endpoint_url) or prices is not None
         self._functions: float | None = None
 
-    # Most runs cost nothing: who does not need prices does not load them.
+    # Most runs have no cost and do not load prices.
     @cached_property
     def _prices(self) -> "Prices | None":
         from serverless_bench.aws.cost.prices import prices_for  # noqa: PLC0415
@@ -50,7 +50,7 @@ class CostSoFar:
         return prices_for(self._job, self._given)
 
     def add(self, outcome: Outcome) -> None:
-        """Count a function that has come to its end."""
+        """Count a function that has ended."""
         result = outcome.result
         if not isinstance(result, InvocationRecord) or result.memory_mib is None:
             return
@@ -66,7 +66,7 @@ class CostSoFar:
         self._functions = (self._functions or 0.0) + price(usage, prices).total
 
     def spent(self, totals: BoardTotals) -> Spent | None:
-        """Return what has been spent; None where nobody has prices."""
+        """Return the cost until now; None if there are no prices."""
         if self._functions is None and not self._requests_cost:
             return None
         if (prices := self._prices) is None:

@@ -1,4 +1,4 @@
-"""How a run is shown while it is under way: what the user says of it."""
+"""Settings for the display of a run in progress."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _ADDRESS: Final = r"(\[[0-9A-Fa-f:.]+\]|[\w.-]*):(\d{1,5})"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Display:
-    """How a run is shown while it is under way.
+    """Display of a run in progress.
 
     Examples
     --------
@@ -24,46 +24,47 @@ class Display:
     """
 
     style: Style = "auto"
-    """``bar``: the live view, where there is a terminal or a notebook. ``plain``: a line on
-    standard error every 5 s, and one at the end. ``auto``: the live view, or where there is
-    none a line every 10 s. ``none``: nothing."""
+    """``bar``: the live view in a terminal or a notebook. ``plain``: a line on standard error every
+    5 s, and one at the end. ``auto``: the live view if it is possible, otherwise a line every 10 s.
+    ``none``: no display.
+    """
     metrics: str = ""
-    """Where Prometheus finds metrics: a file, or ``:PORT`` or ``HOST:PORT`` of this machine;
-    empty for nowhere."""
+    """Location of metrics for Prometheus: a file, or ``:PORT`` or ``HOST:PORT`` of this machine;
+    empty
+    for no metrics.
+    """
 
     @property
     def address(self) -> tuple[str, int] | None:
-        """Host and port at which metrics are; None if they are in a file, or nowhere.
+        """Host and port for metrics; None if they are written to a file or not at all.
 
         Raises
         ------
         UsageError
-            If there is no such port.
+            If the port is invalid.
         """
         match = re.fullmatch(_ADDRESS, self.metrics)
         if match is None:
             return None
         port = int(match[2])
         if not 1 <= port <= _LARGEST_PORT:
-            raise UsageError(
-                f"`metrics` {self.metrics}: there is no port {port}", hint="take :9464"
-            )
+            raise UsageError(f"`metrics` {self.metrics}: {port} is not a port", hint="write :9464")
         return match[1].strip("[]") or _HERE, port
 
     def check(self) -> None:
-        """Refuse metrics that cannot be, before anything starts.
+        """Raise an error for an invalid location of metrics before the run starts.
 
         Raises
         ------
         UsageError
-            If there is no such port, or no such directory.
+            If the port is invalid, or the directory does not exist.
         PluginError
-            If the library for them is missing.
+            If the library for metrics is missing.
         """
         if not self.metrics:
             return
         path = Path(self.metrics)
-        # The file is replaced as a whole, which would make one of a device.
+        # The file is replaced atomically, which would turn a device into a regular file.
         is_other = path.exists() and not path.is_file()
         if self.address is None and (is_other or not path.parent.is_dir()):
             why = "it is no regular file" if is_other else "there is no such directory"

@@ -1,4 +1,4 @@
-"""A run's counters for Prometheus, as its own library writes them."""
+"""Counters of a run for Prometheus, in the format of its client library."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -32,21 +32,21 @@ except ImportError as exc:
 
 
 _EVERY_S: Final = 5.0
-"""So often a file is written."""
+"""Interval for writing the file."""
 _CONNECTIONS: Final = 8
 _REST_S: Final = 0.1
-"""After connections of other users: a flood of them takes a tenth of a processor at most."""
+"""Pause after connections of other users: it limits a flood of them to a tenth of a processor."""
 
 
 def measured(
     view: RunView, job: JobSpec, display: Display, notes: list[str]
 ) -> AbstractContextManager[None]:
-    """Have metrics where Prometheus finds them as long as the block lasts.
+    """Expose metrics for Prometheus while the block runs.
 
     Raises
     ------
     ArchiveError
-        If the file for them cannot be written at first; what goes wrong later is noted.
+        If the metrics file cannot be written at the start; later errors are noted.
     """
     registry, address = CollectorRegistry(), display.address
     registry.register(RunCollector(view, job))
@@ -59,7 +59,7 @@ def measured(
 def _port(
     registry: CollectorRegistry, address: tuple[str, int], notes: list[str]
 ) -> Iterator[None]:
-    """Answer Prometheus; what keeps it from that is noted."""
+    """Serve metrics to Prometheus; an error to listen is noted."""
     handler = _Handler.factory(registry)
     try:
         server = ThreadedServer(address, handler, connections=_CONNECTIONS, rest_s=_REST_S)
@@ -74,7 +74,7 @@ def _port(
 
 @contextmanager
 def _file(registry: CollectorRegistry, path: str, notes: list[str]) -> Iterator[None]:
-    """Write them into a file; who reads it sees all of them or the last ones."""
+    """Write metrics to a file, which is replaced atomically."""
 
     def write() -> None:
         try:
@@ -86,7 +86,7 @@ def _file(registry: CollectorRegistry, path: str, notes: list[str]) -> Iterator[
             ) from exc
 
     def again() -> None:
-        # What it has begun the run brings to an end, metrics or not.
+        # A run continues without metrics.
         try:
             write()
         except ArchiveError as exc:
@@ -102,34 +102,34 @@ def _file(registry: CollectorRegistry, path: str, notes: list[str]) -> Iterator[
 
 
 class _Handler(MetricsHandler):
-    """Answers one request."""
+    """Handles one request."""
 
     timeout = FIRST_REQUEST_S
 
     def do_GET(self) -> None:  # noqa: N802 - stdlib's name
-        """Answer with the metrics, unless a web page asks."""
+        """Send the metrics, except to web pages."""
         is_local = is_loopback(self.connection.getsockname())
         if is_local and from_a_page(self.headers.get("Host", ""), self.headers.get("Origin")):
-            self.send_error(403, "metrics are for no web page; call this host 127.0.0.1")
+            self.send_error(403, "metrics are not for web pages; use the host name 127.0.0.1")
         else:
             super().do_GET()
 
 
 class RunCollector(Collector):
-    """Looks at the run when it is asked."""
+    """Collects metrics of the run on request."""
 
     def __init__(self, view: RunView, job: JobSpec) -> None:
         self._view = view
         self._job = job
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what the library writes."""
+        """Yield the metrics."""
         look, job = self._view.look(), self._job
         info = {"workload": job.workload, "client": job.target.client, "executor": job.executor}
         about = [(list(info.values()), 1)]
-        yield _family("sbench_run_info", "What runs; always 1.", list(info), about)
+        yield _family("sbench_run_info", "Properties of the run; always 1.", list(info), about)
         yield from _functions(look)
-        # Zeros would say that nothing was done, where nobody has heard of it yet.
+        # Zeros would be wrong before the first progress is known.
         if look.is_known:
             yield from _operations(look)
             yield from _attempts(look)
@@ -143,7 +143,7 @@ def _family(
     samples: Iterable[tuple[Sequence[str], float]],
     kind: type[CounterMetricFamily | GaugeMetricFamily] = GaugeMetricFamily,
 ) -> Metric:
-    """Return a metric with a value for each combination of labels."""
+    """Return a metric with one value for each combination of labels."""
     family = kind(name, text, labels=labels)
     for values, value in samples:
         family.add_metric(values, value)
@@ -154,32 +154,38 @@ def _functions(look: Look) -> Iterator[Metric]:
     states = (([state], count) for state, count in look.functions.items())
     yield _family("sbench_functions", "Functions by state.", ["state"], states)
     yield GaugeMetricFamily(
-        "sbench_run_duration_seconds", "Since the run began.", value=look.elapsed_s
+        "sbench_run_duration_seconds", "Time since the start of the run.", value=look.elapsed_s
     )
-    yield GaugeMetricFamily("sbench_progress_ratio", "Share of the work done.", value=look.share)
+    yield GaugeMetricFamily(
+        "sbench_progress_ratio", "Completed fraction of the work.", value=look.share
+    )
     if look.asked_per_s is not None:
         yield GaugeMetricFamily(
-            "sbench_requested_operations_per_second", "Open loop.", value=look.asked_per_s
+            "sbench_requested_operations_per_second",
+            "Requested rate of an open loop.",
+            value=look.asked_per_s,
         )
     if look.cost is not None:
         spent = [([look.cost.currency], look.cost.amount)]
         yield _family("sbench_cost", "Spent so far.", ["currency"], spent, CounterMetricFamily)
     cause = "unknown" if look.bound == UNKNOWN else look.bound.partition(":")[0].replace(" ", "_")
-    yield _family("sbench_bound_info", "What bounds it now.", ["cause"], [([cause], 1)])
+    yield _family("sbench_bound_info", "Current bottleneck.", ["cause"], [([cause], 1)])
 
 
 def _operations(look: Look) -> Iterator[Metric]:
     moved, ended, failed = look.totals.bytes, look.totals.operations, look.totals.failed
     seen = [kind for kind in KINDS if ended[kind] or moved[kind]]
     samples = (([kind], moved[kind]) for kind in seen)
-    yield _family("sbench_bytes", "Moved in bodies.", ["kind"], samples, CounterMetricFamily)
+    yield _family("sbench_bytes", "Bytes in bodies.", ["kind"], samples, CounterMetricFamily)
     results = (
         ([kind, result], count)
         for kind in seen
         for result, count in (("ok", ended[kind] - failed[kind]), ("failed", failed[kind]))
     )
     labels = ["kind", "result"]
-    yield _family("sbench_operations", "That have ended.", labels, results, CounterMetricFamily)
+    yield _family(
+        "sbench_operations", "Completed operations.", labels, results, CounterMetricFamily
+    )
 
 
 def _attempts(look: Look) -> Iterator[Metric]:
@@ -202,7 +208,7 @@ def _latencies(look: Look) -> HistogramMetricFamily:
     buckets.append(("+Inf", below))
     return HistogramMetricFamily(
         "sbench_operation_latency_seconds",
-        "Of measured operations that succeeded; in an open loop since they were due.",
+        "Latency of successful measured operations; in an open loop from their due time.",
         buckets=buckets,
         sum_value=sum_ns / NS_PER_S,
     )

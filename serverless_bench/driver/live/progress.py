@@ -1,4 +1,4 @@
-"""Who shows a run while it is under way: a terminal, a log, a notebook, and Prometheus."""
+"""Show a run in progress: in a terminal, a log, a notebook, or with Prometheus."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REFRESHES_PER_S: Final = 2
 _LINE_S: Final = 5.0
 _UNASKED_S: Final = 10.0
-"""Of a run that takes longer a log has a line each time, though nobody asked for it."""
+"""Interval of log lines for a run without an explicit request for a log."""
 
 
 @contextmanager
@@ -31,14 +31,14 @@ def shown(
     keys: Sequence[str] = (),
     progress: bool | Display,
 ) -> Iterator[OnOutcome]:
-    """Yield what to call with each outcome: what shows it, then ``on_outcome``.
+    """Yield a callback for outcomes that updates the display and then calls ``on_outcome``.
 
-    Where nobody would see anything, nothing is loaded for it.
+    Without a display no library is loaded for it.
 
     Raises
     ------
     ArchiveError
-        If the file for metrics cannot be written.
+        If the metrics file cannot be written.
     PluginError
         If the library for metrics is missing.
     """
@@ -46,8 +46,8 @@ def shown(
         progress = Display(style="auto" if progress else "none")
     style = progress.style
     if style in {"auto", "bar"}:
-        seen = _is_terminal() or _is_notebook()
-        style = "bar" if seen else "none" if style == "bar" else "auto"
+        is_visible = _is_terminal() or _is_notebook()
+        style = "bar" if is_visible else "none" if style == "bar" else "auto"
     if style == "none" and not progress.metrics:
         yield on_outcome
         return
@@ -76,14 +76,14 @@ def _is_terminal() -> bool:
 
 
 def _is_notebook() -> bool:
-    """Say whether this process is the kernel of a notebook, not merely one that has it loaded."""
+    """Return whether this process is the kernel of a notebook, and not only imports one."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 def _drawn(view: "RunView") -> AbstractContextManager[object]:
-    """Draw the live view as long as the block lasts."""
+    """Draw the live view while the block runs."""
     from serverless_bench.driver.live.screen import live_notebook, live_screen  # noqa: PLC0415
 
     if _is_terminal():
@@ -93,11 +93,11 @@ def _drawn(view: "RunView") -> AbstractContextManager[object]:
 
 @contextmanager
 def _logged(view: "RunView", *, asked: bool) -> Iterator[None]:
-    """Write a line to standard error now and then."""
+    """Write a line to standard error at an interval."""
     from serverless_bench.driver.live.text import log_line  # noqa: PLC0415
 
     def write() -> None:
-        # Nobody may read it any more, or have closed it: no reason for a run to end.
+        # Standard error may be closed or have no reader, which must not stop a run.
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{log_line(view.look())}\n")
             sys.stderr.flush()

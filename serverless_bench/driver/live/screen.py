@@ -1,4 +1,4 @@
-"""The live view of a run: as lines, on a terminal, and below the cell of a notebook."""
+"""The live view of a run: as text lines, in a terminal, and below the cell of a notebook."""
 
 import io
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ from serverless_bench.units import NS_PER_S, format_per_s
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS: Final = "_.-=+*#@"
-"""For terminals that have ASCII alone."""
+"""Characters for terminals that support only ASCII."""
 _LABEL: Final = 11
 _BAR_WIDTH: Final = 20
 _MANY_S: Final = 120
-"""From here on minutes are told, not seconds."""
+"""Remaining time from which minutes are shown instead of seconds."""
 _NOTEBOOK_WIDTH: Final = 100
 _HTML: Final = '<pre style="line-height: 1.3; overflow-x: auto">{code}</pre>'
 
@@ -42,7 +42,7 @@ _HTML: Final = '<pre style="line-height: 1.3; overflow-x: auto">{code}</pre>'
 def live_screen(
     view: RunView, console: Console | None = None, *, refresh_per_second: float
 ) -> Iterator[Live]:
-    """Draw the view again and again while the block lasts, but for when the user is asked."""
+    """Redraw the view while the block runs, except during prompts for the user."""
     console = console or Console(stderr=True)
     unicode = console.encoding.startswith("utf")
     live = Live(
@@ -67,11 +67,11 @@ def live_screen(
 
 @contextmanager
 def live_notebook(view: RunView, *, seconds: float) -> Iterator[None]:
-    """Show the view below the cell, anew every so many seconds, as long as the block lasts."""
+    """Show the view below the cell and refresh it at an interval while the block runs."""
     handle = None
-    # Whoever cannot show it (a kernel on its way out, or one of another make) runs the job.
+    # An error of the display (a kernel that shuts down or lacks a method) must not stop the job.
     with suppress(Exception):
-        # Where there is a kernel there is IPython.
+        # A notebook kernel always has IPython.
         from IPython.display import HTML, display  # noqa: PLC0415
 
         handle = display(HTML(_html_of(view.look())), display_id=True)  # type: ignore[no-untyped-call]
@@ -91,7 +91,7 @@ def live_notebook(view: RunView, *, seconds: float) -> Iterator[None]:
 
 
 def _html_of(look: Look) -> str:
-    """Return the live view as HTML, whose colours are told apart on light and on dark."""
+    """Return the live view as HTML in colours that are readable on light and dark backgrounds."""
     console = Console(
         record=True,
         file=io.StringIO(),
@@ -103,7 +103,7 @@ def _html_of(look: Look) -> str:
     console.print(view_lines(look, _NOTEBOOK_WIDTH))
     names = (LIGHT.surface, LIGHT.ink, LIGHT.failed, LIGHT.hues["green"])
     surface, ink, red, green = (Color.parse(name).get_truecolor() for name in names)
-    # The eight colours of a terminal begin with black, red and green.
+    # The eight colours of a terminal start with black, red and green.
     theme = TerminalTheme(surface, ink, [ink, red, green, *[ink] * 5])
     return console.export_html(theme=theme, code_format=_HTML, inline_styles=True)
 
@@ -114,11 +114,11 @@ def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:
     Parameters
     ----------
     look
-        At the run.
+        Snapshot of the run.
     width
-        Of the terminal, in characters; lines are cut there.
+        Width of the terminal in characters; longer lines are truncated.
     unicode
-        Whether the terminal has more than ASCII.
+        Whether the terminal supports more than ASCII.
     """
     bars = _BARS if unicode else _PLAIN_BARS
     lines = [_headline(look, unicode=unicode), *_lines(look, max(8, width - _LABEL - 22), bars)]
@@ -129,16 +129,16 @@ def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:
 
 def _headline(look: Look, *, unicode: bool) -> Text:
     full = round(look.share * _BAR_WIDTH)
-    done, left = ("━", "─") if unicode else ("#", "-")
+    done, remaining = ("━", "─") if unicode else ("#", "-")
     took_s = int(look.elapsed_s)
     line = Text(f"{look.phase:<{_LABEL}}", style="bold")
     line.append(done * full, style="green")
-    line.append(left * (_BAR_WIDTH - full), style="dim")
+    line.append(remaining * (_BAR_WIDTH - full), style="dim")
     line.append(f" {took_s // 3600}:{took_s // 60 % 60:02}:{took_s % 60:02}", style="not bold")
     if look.left_s is not None:
         left_s = max(1, round(look.left_s))
-        left = f"{look.left_s / 60:.0f} min" if look.left_s > _MANY_S else f"{left_s} s"
-        line.append(f", {left} left", style="not bold")
+        remaining = f"{look.left_s / 60:.0f} min" if look.left_s > _MANY_S else f"{left_s} s"
+        line.append(f", {remaining} left", style="not bold")
     return line
 
 
@@ -146,21 +146,21 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     yield _line(
         "functions", functions_text(look), bad=look.functions["failed"] + look.functions["lost"]
     )
-    for one in look.rates:
-        so_far = "" if one.per_s is None else f" {one.operations:,} so far"
-        yield _line(name_text(one.kind), f"{rate_text(one):<26}{so_far}".rstrip())
+    for rate in look.rates:
+        so_far = "" if rate.per_s is None else f" {rate.operations:,} so far"
+        yield _line(name_text(rate.kind), f"{rate_text(rate):<26}{so_far}".rstrip())
     if look.asked_per_s is not None and look.achieved_per_s is not None:
-        asked = format_per_s(look.asked_per_s)
-        yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {asked} asked for")
+        requested = format_per_s(look.asked_per_s)
+        yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested} asked for")
     if look.p50_ns is not None and look.p99_ns is not None:
         window = f"(last {WINDOW_NS // NS_PER_S} s)" if look.told else "(of those that ended)"
         times = f"p50 {duration_text(look.p50_ns)}  p99 {duration_text(look.p99_ns)}"
         yield _line("latency", f"{times:<26} {window}")
     if errors := errors_text(look):
         yield _line("errors", errors, bad=1)
-    shown = sparkline(look.timeline, width, bars)
-    if shown is not None:
-        yield _line("so far", shown)
+    bar_line = sparkline(look.timeline, width, bars)
+    if bar_line is not None:
+        yield _line("so far", bar_line)
     if look.cost is not None:
         yield _line("cost", look.cost.text)
     if look.told or has_bound(look):

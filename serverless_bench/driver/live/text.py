@@ -1,4 +1,4 @@
-"""A look at a run in words: what the live view and a log have in common."""
+"""Text of a snapshot of a run, shared by the live view and the log."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,16 +15,16 @@ from serverless_bench.units import (
 )
 from serverless_bench.worker.live_layout import WARM_UP
 
-REMOTE: Final = "remote functions tell what they did when they end"
+REMOTE: Final = "remote functions report their operations when they end"
 _NAMES: Final = {WARM_UP: "preparing"}
 _REMOTE_STATES: Final = {"running": "launched"}
-"""Of a function that was launched nobody knows whether it runs before its record comes."""
+"""A remote function that was launched may not have started: its record is the first sign of it."""
 
 
 def log_line(look: Look) -> str:
-    """Return how a run stands in one line, for a log."""
+    """Return the state of a run in one line for a log."""
     parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}"]
-    parts += [f"{name_text(one.kind)} {rate_text(one)}" for one in look.rates]
+    parts += [f"{name_text(rate.kind)} {rate_text(rate)}" for rate in look.rates]
     if look.p50_ns is not None and look.p99_ns is not None:
         parts.append(f"p50 {duration_text(look.p50_ns)}, p99 {duration_text(look.p99_ns)}")
     if errors := errors_text(look):
@@ -39,61 +39,61 @@ def log_line(look: Look) -> str:
 
 
 def name_text(kind: str) -> str:
-    """Return what a kind of operation is called."""
+    """Return the name of a kind of operation."""
     return _NAMES.get(kind, kind)
 
 
 def functions_text(look: Look) -> str:
-    """Return functions by state; states without any are left out."""
+    """Return the number of functions by state; states without functions are omitted."""
     states = look.functions
     total = sum(states.values())
-    there = [
+    counts = [
         f"{count:,} {state if look.told else _REMOTE_STATES.get(state, state)}"
         for state, count in states.items()
         if count or state == "done"
     ]
-    return f"{', '.join(there)} of {total:,}"
+    return f"{', '.join(counts)} of {total:,}"
 
 
 def has_bound(look: Look) -> bool:
-    """Tell whether there is something to say of what bounds the functions."""
+    """Return whether there is a bottleneck to report."""
     return look.bound != UNKNOWN or (look.told and look.functions["running"] > 0)
 
 
 def errors_text(look: Look) -> str:
-    """Return failed attempts by class, and retries; empty without any."""
-    found = {name: count for name, count in look.totals.failures.items() if count}
+    """Return failed attempts by class, and retries; empty if there are none."""
+    counts = {name: count for name, count in look.totals.failures.items() if count}
     if look.totals.retries:
-        found["retries"] = look.totals.retries
-    return ", ".join(f"{name} {count:,}" for name, count in found.items())
+        counts["retries"] = look.totals.retries
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
-def rate_text(one: Rate) -> str:
-    """Return operations and bytes per second, or operations so far where nobody knows when."""
-    if one.per_s is None:
-        return f"{one.operations:,} so far"
-    moved = "" if one.bytes_per_s is None else f", {format_rate(one.bytes_per_s)}"
-    return f"{format_per_s(one.per_s)}{moved}"
+def rate_text(rate: Rate) -> str:
+    """Return operations and bytes per second, or operations until now if the rate is unknown."""
+    if rate.per_s is None:
+        return f"{rate.operations:,} so far"
+    moved = "" if rate.bytes_per_s is None else f", {format_rate(rate.bytes_per_s)}"
+    return f"{format_per_s(rate.per_s)}{moved}"
 
 
 def duration_text(ns: int) -> str:
-    """Return a latency."""
+    """Return a latency as text."""
     return format_seconds(ns / NS_PER_S)
 
 
 def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -> str | None:
-    """Return the rate since the beginning as bars, with the highest; None before there is one.
+    """Return the rate since the start as bars, with the peak; None before the first progress.
 
     Parameters
     ----------
     timeline
-        As in ``Look``: bytes, or operations where no bytes move.
+        Same as in ``Look``: bytes, or operations if no bytes are transferred.
     width
-        Most bars.
+        Maximum number of bars.
     bars
         Characters from the lowest to the highest.
     """
-    import numpy as np  # noqa: PLC0415 - few views have a line of bars
+    import numpy as np  # noqa: PLC0415 - few views have bars
 
     if len(timeline) <= 1:
         return None

@@ -1,4 +1,4 @@
-"""What is known of a run while it is under way: what the live view and the metrics show."""
+"""State of a run in progress, for the live view and the metrics."""
 
 import threading
 from collections import deque
@@ -20,80 +20,84 @@ from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 from serverless_bench.worker.live_layout import KINDS, SLOT_WORDS, WARM_UP, percentile_ns
 
 WINDOW_NS: Final = 5 * NS_PER_S
-"""Rates and percentiles are those of the last five seconds."""
+"""Rates and percentiles cover the last five seconds."""
 _STEP_NS: Final = NS_PER_S // 5
-"""Samples are this far apart at least, whoever asks how often."""
+"""Minimum interval of samples, independent of the number of viewers."""
 _POINTS: Final = 512
 _NOTHING: Final = BoardTotals((0,) * SLOT_WORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """What operations of one kind do."""
+    """Rate of the operations of one kind."""
 
     kind: str
     per_s: float | None
-    """None where only records tell: these come function by function."""
+    """None if only records are available, which arrive function by function."""
     bytes_per_s: float | None
-    """None of a kind that moves none, too."""
+    """Also None for a kind that transfers no bytes."""
     operations: int
-    """So far."""
+    """Operations until now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A run at one instant."""
+    """Snapshot of a run."""
 
     phase: str
-    """What functions are at: starting, preparing, their workload, or finishing."""
+    """Phase of the functions: starting, preparing, the workload's name, or finishing."""
     share: float
-    """How much of the work is done, 0 to 1."""
+    """Completed fraction of the work, 0 to 1."""
     elapsed_s: float
     left_s: float | None
-    """At the pace so far; None as long as nobody knows."""
+    """Estimate from the pace until now; None if it is unknown."""
     functions: Mapping[str, int]
-    """By state: ``waiting``, ``running`` (launched, where they are remote), ``done``, ``failed``
-    and ``lost``; their sum is how many were asked for, once those that are launched again have
-    ended."""
+    """Number by state: ``waiting``, ``running`` (launched, for remote functions), ``done``,
+    ``failed``
+    and ``lost``. The sum is the number of requested functions, after all repeated launches have
+    ended.
+    """
     told: bool
-    """Whether functions tell what they do while they run; otherwise their records do in the
-    end, and figures are of those that have ended."""
+    """Whether functions report progress while they run; otherwise all values come from the records
+    of functions that have ended.
+    """
     totals: BoardTotals
     rates: Sequence[Rate]
-    """Of the kinds that have occurred."""
+    """Rates of the kinds that have occurred."""
     asked_per_s: float | None
-    """Rate of an open loop."""
+    """Requested rate of an open loop."""
     achieved_per_s: float | None
     p50_ns: int | None
     p99_ns: int | None
     timeline: Sequence[tuple[int, int, int]]
-    """Nanoseconds since the beginning, bytes and operations until then; empty where only records
-    tell."""
+    """Nanoseconds since the start, and bytes and operations until then; empty if only records are
+    available.
+    """
     cost: Spent | None
-    """None where nothing has a cost."""
+    """None if the run has no cost."""
     bound: str
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known of what functions do."""
+        """Whether the progress of any function is known."""
         return self.told or self.functions["done"] + self.functions["failed"] > 0
 
 
 class RunView:
-    """Watches a run. Several threads may look.
+    """Collects the state of a run. It can be used from several threads.
 
     Parameters
     ----------
     job
-        What runs.
+        Job of the run.
     functions
-        How many of its functions are waited for.
+        Number of functions that the driver waits for.
     live
-        What the executor keeps up to date.
+        Progress that the executor updates.
     keys
-        Of the objects that are read.
+        Keys of the objects to read.
     now_ns
-        A clock.
+        Function that returns the time.
     """
 
     def __init__(
@@ -123,7 +127,7 @@ class RunView:
         self._in_process = info_of(job.executor).in_process
 
     def add(self, outcome: Outcome) -> None:
-        """Count a function that has come to its end."""
+        """Count a function that has ended."""
         result = outcome.result
         with self._lock:
             if not isinstance(result, InvocationRecord):
@@ -135,30 +139,30 @@ class RunView:
             self._cost.add(outcome)
 
     def look(self) -> Look:
-        """Return how it stands now."""
+        """Return a snapshot of the current state."""
         with self._lock:
             return self._look(self._now_ns())
 
     def _look(self, now_ns: int) -> Look:
         now = self._live.totals()
-        told, totals = now is not None, self._records.totals() if now is None else now
+        is_live, totals = now is not None, self._records.totals() if now is None else now
         then_ns, before = self._sample(now_ns, totals)
         added, span_ns = totals.since(before), now_ns - then_ns
-        over = sum(self._ended.values())
-        running = max(0, self._live.started - over)
-        phase, asked = self._phase(totals), self._job.load.rate
+        ended = sum(self._ended.values())
+        running = max(0, self._live.started - ended)
+        phase, requested = self._phase(totals), self._job.load.rate
         achieved = bytes_per_second(added.measured, span_ns)
         bound = bound_now(
             added,
-            span_ns=span_ns if told else 0,
+            span_ns=span_ns if is_live else 0,
             running=running,
-            absent=self._at_once(over) - running,
-            on_schedule=asked is not None and achieved >= KEPT_PACE * asked,
+            absent=self._at_once(ended) - running,
+            on_schedule=requested is not None and achieved >= KEPT_PACE * requested,
             lanes_known=self._lanes_known,
             threads=self._job.load.threads > 1 or self._job.transfer.connections > 1,
         )
-        # Records say what was, and not when.
-        histogram = added.histogram if told else totals.histogram
+        # Records have no times, so that their histogram covers the whole run.
+        histogram = added.histogram if is_live else totals.histogram
         share = self._share(now_ns, totals)
         return Look(
             phase=phase,
@@ -166,24 +170,26 @@ class RunView:
             elapsed_s=(now_ns - self._created_ns) / NS_PER_S,
             left_s=self._left_s(now_ns, share),
             functions={
-                "waiting": max(0, self._functions - running - over),
+                "waiting": max(0, self._functions - running - ended),
                 "running": running,
                 **self._ended,
             },
-            told=told,
+            told=is_live,
             totals=totals,
-            rates=_rates(totals, added, span_ns if told else None, preparing=phase == "preparing"),
-            asked_per_s=asked,
-            achieved_per_s=achieved if told else None,
+            rates=_rates(
+                totals, added, span_ns if is_live else None, preparing=phase == "preparing"
+            ),
+            asked_per_s=requested,
+            achieved_per_s=achieved if is_live else None,
             p50_ns=percentile_ns(histogram, 0.5),
             p99_ns=percentile_ns(histogram, 0.99),
-            timeline=tuple(self._timeline) if told else (),
+            timeline=tuple(self._timeline) if is_live else (),
             cost=self._cost.spent(totals),
             bound=bound,
         )
 
     def _at_once(self, ended: int) -> int:
-        """Return how many functions could be at work now."""
+        """Return how many functions could be running now."""
         job, live = self._job, self._live
         most = 1 if self._in_process else live.concurrency or job.concurrency
         if live.limit is not None:
@@ -191,7 +197,7 @@ class RunView:
         return min(most, max(0, self._functions - ended))
 
     def _sample(self, now_ns: int, totals: BoardTotals) -> tuple[int, BoardTotals]:
-        """Keep what is seen now; return what was seen at the beginning of the window."""
+        """Save the current sample; return the sample at the start of the window."""
         samples = self._samples
         while len(samples) > 1 and now_ns - samples[1][0] >= WINDOW_NS:
             samples.popleft()
@@ -201,7 +207,8 @@ class RunView:
             since_ns = now_ns - self._created_ns
             self._timeline.append((since_ns, totals.moved, totals.measured))
             if len(self._timeline) > _POINTS:
-                # Every other one, and the last: the longer a run, the coarser.
+                # Keep every second point and the last: the resolution decreases with the run's
+                # length.
                 self._timeline = [*self._timeline[:-1:2], self._timeline[-1]]
         return first
 
@@ -226,7 +233,7 @@ class RunView:
                 return by_functions
             took_s = (now_ns - self._began_ns) / NS_PER_S
             return max(by_functions, min(1.0, took_s / job.duration))
-        # By bytes, where functions end all at once; what is mixed has no known total.
+        # Use bytes, because all functions may end at the same time; a mix has no known total.
         total = 0.0 if job.load.is_drawn else functions * job.objects * self._mean_bytes
         total *= job.read_times + job.warm_up
         return max(by_functions, min(1.0, totals.moved / total) if total else 0.0)
@@ -239,9 +246,9 @@ class RunView:
 def _rates(
     totals: BoardTotals, added: BoardTotals, span_ns: int | None, *, preparing: bool
 ) -> list[Rate]:
-    """Return what the kinds do that have occurred; preparations only while they last.
+    """Return the rates of kinds that have occurred; preparations only during that phase.
 
-    Without a span there are no rates.
+    Without a span the rates are None.
     """
     seen, moved = totals.operations, totals.bytes
     new, new_bytes = added.operations, added.bytes
@@ -262,7 +269,7 @@ def _rates(
 
 
 def _lanes_known(job: JobSpec) -> bool:
-    """Tell whether an attempt is one request, which occupies a thread, as the client says."""
+    """Return whether, according to the client, an attempt is one request on one thread."""
     if job.load.library is not None or job.declared.runs_code:
         return False
     return CLIENTS.load(job.target.client).info.attempts == "exact"

@@ -84,7 +84,7 @@ BAD = [
     (2, "'' is not an object key", ("read", "--key", "")),
     (2, "is not an object key", ("read", "--key", "a\nb")),
     (2, "not a multiple of --split 4", (*READ, "--split", "4", "--number", "6")),
-    (2, "'k' does not say its own", (*READ, "--split", "4")),
+    (2, "the key 'k' contains none", (*READ, "--split", "4")),
     (2, "--split must be at least 1, got 0", (*READ, "--split", "0")),
     (2, "is not a bucket name", (*READ, "--endpoint-url", "http://127.0.0.1:1", "--bucket", "b/c")),
     (2, "which function to invoke", ("write", "--executor", "lambda")),

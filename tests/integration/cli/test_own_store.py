@@ -83,7 +83,7 @@ def test_a_bucket_is_made_on_a_store_of_ones_own_alone(
 def test_nothing_to_read_says_how_to_make_it(sbench: Sbench) -> None:
     done = sbench("read")
     assert done.code == 2
-    assert "to say what to read" in done.err
+    assert "with the objects to read" in done.err
 
 
 @pytest.mark.parametrize("command", ["mixed", "contend"])

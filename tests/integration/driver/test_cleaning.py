@@ -168,7 +168,7 @@ def test_launches_of_which_no_file_tells_are_found_in_the_store(
     done = sbench("clean", earlier)
     assert (done.code, stored(moto, prefix)) == (8, [])
     assert "deleted 16 objects" in done.out
-    assert "no file of the run tells of 8 objects of later launches" in done.err
+    assert "the files of the run do not mention 8 objects of later launches" in done.err
 
 
 def test_a_digest_is_not_made_anew_for_a_file_that_was_changed(

@@ -92,7 +92,7 @@ def test_an_interrupt_gives_a_report_of_what_finished(
             os.kill(member.pid, number)
     code, out, err = finished(process)
     assert code == 130
-    assert "interrupted; what had arrived is saved" in err
+    assert "interrupted; the results so far are saved" in err
     assert "sbench resume sbench-runs/w" in err
     assert "sbench clean sbench-runs/w" in err
     assert '"lost": ' in out

@@ -98,7 +98,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
 
 def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> None:
     of = JobSpec(workload="noop", target=target, number=1)
-    with pytest.raises(TypeError, match="objects belong into the job"):
+    with pytest.raises(TypeError, match="objects are fields of the job"):
         run_job(of, tmp_path / "run", objects=2)
     with pytest.raises(SbenchError, match="brings no function") as caught:
         run_job(JobSpec(workload="function", target=target, number=1), tmp_path / "none")

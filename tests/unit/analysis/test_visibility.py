@@ -15,7 +15,7 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.visibility import SEEN, shown
 from serverless_bench.errors import UsageError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.reporters.text import report
+from serverless_bench.reporters.full import report
 from serverless_bench.rundir.record import Shown, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, job, operation, outcome, record, saved

@@ -1,12 +1,12 @@
-"""Make of an installed folder what a function needs: ``pack.py FOLDER RUNTIME``.
+"""Prepare an installed folder for a function: ``pack.py FOLDER RUNTIME``.
 
-``sam build`` installs ``function.txt`` into FOLDER before. Here go the parts of those packages
-that no function uses; in come the modules of sbench that it needs, and the bytecode of everything.
-Without bytecode every cold start would compile 300 modules: Lambda's code folder cannot be
-written to, so it is never kept. RUNTIME is Lambda's name for a Python, as ``python3.13``; uv
-fetches that Python where there is none.
+``sam build`` first installs ``function.txt`` into FOLDER. This script removes the parts of those
+packages that functions do not use, adds the modules of sbench that they need, and compiles all.
+Without bytecode each cold start would compile 300 modules: Lambda's code folder is read-only, so
+that bytecode is never saved. RUNTIME is Lambda's name for a Python, as ``python3.13``; uv
+downloads that Python if it is not installed.
 
-This file has to be readable by Python 3.9, which is what ``python3`` is on macOS.
+This file has to be readable by Python 3.9, the version of ``python3`` on macOS.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[4]
-"""The folder that has the package, of a clone or of a stack."""
+"""Root folder of a clone or a stack, which contains the package."""
 USELESS = (
-    # cffi's compiler; at run time cryptography needs the backend module alone.
+    # cffi's compiler; at run time cryptography needs only the backend module.
     *("cffi", "pycparser"),
-    # The descriptions of 400 services: signing needs none of them.
+    # The descriptions of 400 services, which are not needed for signing.
     *("botocore/data", "botocore/docs", "dateutil/zoneinfo"),
-    # Scripts, type stubs, and what only an installer reads.
+    # Scripts, type stubs, and files for installers.
     *("bin", ".lock", "*.dist-info", "**/*.pyi", "**/py.typed"),
 )
 
 
 def main(folder: Path, runtime: str) -> None:
-    """Prune ``folder``, copy our code into it and compile both with the runtime's Python."""
+    """Prune ``folder``, copy sbench into it and compile both with the runtime's Python."""
     python = find_python(runtime)
-    # No older Python reads the package.
+    # Older versions of Python cannot parse the package.
     if python is None and sys.version_info < (3, 11):
         sys.exit(f"no {runtime} here, and python3 is too old: install {runtime}")
     for pattern in USELESS:
@@ -50,17 +50,17 @@ def main(folder: Path, runtime: str) -> None:
     if python is None:
         sys.stderr.write(f"no {runtime} here: without its bytecode cold starts are slower\n")
         return
-    # Lambda runs what it is given: nothing has to be compared with the source's time stamp.
+    # Lambda does not change the code: timestamps of the sources need not be compared.
     compiling = ["compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     subprocess.run([*python, "-m", *compiling, "-s", folder, "-p", "/var/task", folder], check=True)
 
 
 def find_python(runtime: str) -> Sequence[str] | None:
-    """Return how to start a Python of the version that ``runtime`` names, or None."""
+    """Return a command for a Python of the version in ``runtime``, or None."""
     version = runtime.removeprefix("python")
-    # Without a network this is over at once; the zip works without bytecode, too.
+    # Without a network this fails immediately; the zip works without bytecode, too.
     environment = {"UV_HTTP_RETRIES": "0", **os.environ}
-    told = f"import sys; print('python%d.%d' % sys.version_info[:2] == {runtime!r})"
+    version_test = f"import sys; print('python%d.%d' % sys.version_info[:2] == {runtime!r})"
     for python in (
         [sys.executable],
         [runtime],
@@ -69,7 +69,11 @@ def find_python(runtime: str) -> Sequence[str] | None:
         if shutil.which(python[0]) is None:
             continue
         done = subprocess.run(
-            [*python, "-c", told], capture_output=True, text=True, check=False, env=environment
+            [*python, "-c", version_test],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
         )
         if done.stdout.strip() == "True":
             return python

@@ -90,7 +90,7 @@ def test_a_comparison_says_which_side_is_simulated(run: Run, tmp_path: Path) -> 
     other = simulated(tmp_path / "other", AWS_LAMBDA, 3, seed=1)
     found = compare(run, other)
     assert [side["simulated"] for side in found.to_json()["sides"]] == [1, 1]
-    for style in ("full", "markdown"):
+    for style in ("text", "markdown"):
         assert sum("1 run (1 SIMULATED)" in line for line in lines(found, style)) == 2
     assert measured_run(run).settings["executor"] == MARK
 
