@@ -1,1 +1,1 @@
-"""A run while it is under way: on a terminal, in a notebook, as metrics."""
+"""A run while it is under way: on a terminal, in a notebook, in a log."""

@@ -1,74 +1,8 @@
 """How a run is shown while it is under way: what the user says of it."""
 
-import re
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, Literal
-
-from serverless_bench.errors import UsageError
+from typing import Literal
 
 Style = Literal["auto", "bar", "plain", "none"]
-_HERE: Final = "127.0.0.1"
-_LARGEST_PORT: Final = 65_535
-_ADDRESS: Final = r"(\[[0-9A-Fa-f:.]+\]|[\w.-]*):(\d{1,5})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Display:
-    """How a run is shown while it is under way.
-
-    Examples
-    --------
-    >>> sbench.Display(style="plain", metrics=":9464").address
-    ('127.0.0.1', 9464)
-    """
-
-    style: Style = "auto"
-    """``bar``: the live view, where there is a terminal or a notebook. ``plain``: a line on
-    standard error every 5 s, and one at the end. ``auto``: the live view, or where there is
-    none a line every 10 s. ``none``: nothing."""
-    metrics: str = ""
-    """Where Prometheus finds metrics: a file, or ``:PORT`` or ``HOST:PORT`` of this machine;
-    empty for nowhere."""
-
-    @property
-    def address(self) -> tuple[str, int] | None:
-        """Host and port at which metrics are; None if they are in a file, or nowhere.
-
-        Raises
-        ------
-        UsageError
-            If there is no such port.
-        """
-        match = re.fullmatch(_ADDRESS, self.metrics)
-        if match is None:
-            return None
-        port = int(match[2])
-        if not 1 <= port <= _LARGEST_PORT:
-            raise UsageError(
-                f"`metrics` {self.metrics}: there is no port {port}", hint="take :9464"
-            )
-        return match[1].strip("[]") or _HERE, port
-
-    def check(self) -> None:
-        """Refuse metrics that cannot be, before anything starts.
-
-        Raises
-        ------
-        UsageError
-            If there is no such port, or no such directory.
-        PluginError
-            If the library for them is missing.
-        """
-        if not self.metrics:
-            return
-        path = Path(self.metrics)
-        # The file is replaced as a whole, which would make one of a device.
-        is_other = path.exists() and not path.is_file()
-        if self.address is None and (is_other or not path.parent.is_dir()):
-            why = "it is no regular file" if is_other else "there is no such directory"
-            raise UsageError(
-                f"cannot write `metrics` {self.metrics}: {why}",
-                hint="name a file in a directory of yours, or a port as in :9464",
-            )
-        import serverless_bench.driver.live.metrics  # noqa: F401, PLC0415 - is its library there?
+"""``bar``: the live view, where there is a terminal or a notebook. ``plain``: a line on
+standard error every 5 s, and one at the end. ``auto``: the live view, or where there is
+none a line every 10 s. ``none``: nothing."""

@@ -1,4 +1,4 @@
-"""What is known of a run while it is under way: what the live view and the metrics show."""
+"""What is known of a run while it is under way: what the live view and a log show."""
 
 import threading
 from collections import deque
@@ -15,7 +15,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.planned_objects import mean_bytes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from serverless_bench.units import NS_PER_S, bytes_per_second
+from serverless_bench.units import NS_PER_S, bytes_per_second, format_seconds
 from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 from serverless_bench.worker.live_layout import KINDS, SLOT_WORDS, WARM_UP, percentile_ns
 
@@ -24,6 +24,7 @@ WINDOW_NS: Final = 5 * NS_PER_S
 _STEP_NS: Final = NS_PER_S // 5
 """Samples are this far apart at least, whoever asks how often."""
 _POINTS: Final = 512
+_PERCENTILES: Final = {"p50": 0.5, "p99": 0.99}
 _NOTHING: Final = BoardTotals((0,) * SLOT_WORDS)
 
 
@@ -64,19 +65,14 @@ class Look:
     asked_per_s: float | None
     """Rate of an open loop."""
     achieved_per_s: float | None
-    p50_ns: int | None
-    p99_ns: int | None
+    latencies: Sequence[str]
+    """Median and 99th percentile; empty as long as nothing has succeeded."""
     timeline: Sequence[tuple[int, int, int]]
     """Nanoseconds since the beginning, bytes and operations until then; empty where only records
     tell."""
     cost: Spent | None
     """None where nothing has a cost."""
     bound: str
-
-    @property
-    def is_known(self) -> bool:
-        """Whether anything is known of what functions do."""
-        return self.told or self.functions["done"] + self.functions["failed"] > 0
 
 
 class RunView:
@@ -175,8 +171,7 @@ class RunView:
             rates=_rates(totals, added, span_ns if told else None, preparing=phase == "preparing"),
             asked_per_s=asked,
             achieved_per_s=achieved if told else None,
-            p50_ns=percentile_ns(histogram, 0.5),
-            p99_ns=percentile_ns(histogram, 0.99),
+            latencies=_latencies(histogram),
             timeline=tuple(self._timeline) if told else (),
             cost=self._cost.spent(totals),
             bound=bound,
@@ -247,7 +242,7 @@ def _rates(
     new, new_bytes = added.operations, added.bytes
     return [
         Rate(
-            kind=kind,
+            kind="preparing" if kind == WARM_UP else kind,
             per_s=bytes_per_second(new[kind], span_ns) if span_ns is not None else None,
             bytes_per_s=(
                 bytes_per_second(new_bytes[kind], span_ns)
@@ -259,6 +254,11 @@ def _rates(
         for kind in KINDS
         if (seen[kind] or moved[kind]) and (preparing or kind != WARM_UP)
     ]
+
+
+def _latencies(histogram: Sequence[int]) -> list[str]:
+    ends_ns = {name: percentile_ns(histogram, share) for name, share in _PERCENTILES.items()}
+    return [f"{name} {format_seconds(ns / NS_PER_S)}" for name, ns in ends_ns.items() if ns]
 
 
 def _lanes_known(job: JobSpec) -> bool:
