@@ -161,7 +161,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     Parameters
     ----------
     run
-        A saved run, its workers' instants on the driver's clock.
+        A saved run with worker timestamps on the driver's clock.
     good
         Mask of successful operations that count, shape ``(operations,)``.
     raw_limit

@@ -69,7 +69,7 @@ class RunComparison(Displayed):
         return self.comparisons[0].verdict
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of ``sbench compare``; docs/compare.md lists its fields."""
+        """Return the JSON document of ``sbench compare``; docs/compare.md lists the fields."""
         values, blocks = [side.metric(self.metric) for side in self.sides], blocks_of(self.sides)
         return {
             "metric": self.metric,

@@ -167,7 +167,7 @@ class Summary(Displayed):
     """Whether workers polled for events, so that no function was launched. Not in the report."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of a report; docs/report.md lists its fields.
+        """Return the JSON document of a report; docs/report.md lists the fields.
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
         the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries`` and ``neighbours``

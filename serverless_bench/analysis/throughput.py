@@ -66,7 +66,7 @@ def throughput(run: Run, good: Mask) -> Throughput:
     Parameters
     ----------
     run
-        A saved run, its workers' instants on the driver's clock.
+        A saved run with worker timestamps on the driver's clock.
     good
         Mask of successful operations that count, shape ``(operations,)``.
     """

@@ -45,7 +45,7 @@ class Ceiling:
 
 
 def check_ceiling(job: JobSpec) -> None:
-    """Reject a job whose ceiling cannot be measured here; call this before the run.
+    """Check that the ceiling of a job is measurable; call this before the run.
 
     Raises
     ------
@@ -62,14 +62,14 @@ def check_ceiling(job: JobSpec) -> None:
 
 
 def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
-    """Run ``job``, shortened, against a loopback store that discards its data.
+    """Run ``job``, shortened, against a loopback store that discards all data.
 
     Parameters
     ----------
     job
         A write or a read that has been run.
     keys
-        Keys that it read; only their sizes matter.
+        Keys that it read; only the sizes matter.
 
     Raises
     ------

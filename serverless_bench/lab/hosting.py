@@ -26,14 +26,14 @@ async def until_end(
     stop: asyncio.Event,
     check: Callable[[], None] = lambda: None,
 ) -> int:
-    """Run a command until it ends or ``stop`` is set; return its exit code.
+    """Run a command until it ends or ``stop`` is set; return the exit code.
 
     Parameters
     ----------
     command
         Command and arguments; empty to wait for ``stop`` and return 0.
     variables
-        Variables to add to its environment.
+        Variables to add to the environment.
     stop
         Event that ends the command.
     check

@@ -145,7 +145,7 @@ class WaveLine(msgspec.Struct):
 
 
 def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:
-    """Validate ``run.json``, and return its job.
+    """Validate ``run.json``, and return the job.
 
     Raises
     ------

@@ -70,7 +70,7 @@ class ScaleFit:
     complete: bool
 
     def to_json(self, predict: int | None = None) -> dict[str, Any]:
-        """Return the JSON document of ``sbench scale``; docs/compare.md lists its fields.
+        """Return the JSON document of ``sbench scale``; docs/compare.md lists the fields.
 
         Raises
         ------

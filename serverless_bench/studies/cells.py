@@ -88,7 +88,7 @@ def make_cells(
     Parameters
     ----------
     experiment, scale
-        The experiment, and the scale of it.
+        The experiment and its scale.
     design
         A design of ``DESIGNS``; empty for the design in the file.
     only
@@ -145,7 +145,7 @@ def _skipped(cell: Cell, experiment: Experiment) -> Cell:
 
 
 def _check_number(experiment: Experiment, scale: str, design: str) -> None:
-    """Reject a design with too many cells before its construction."""
+    """Check the number of cells of a design before its construction."""
     lengths = [len(axis.values[scale]) for axis in experiment.axes]
     number = {"full": prod(lengths), "one-factor": sum(lengths)}.get(design, 0)
     named = experiment.cells if design == "list" else ()

@@ -1,4 +1,4 @@
-"""Comparisons of two cells within rounds, and their verdicts as one family. Pure.
+"""Comparisons of two cells within rounds, and verdicts on them as one family. Pure.
 
 In a round each cell runs once. An influence that slows a complete round (other work of the
 machine, a store that ages) affects both parts of a ratio and cancels out: a randomised block
@@ -26,7 +26,7 @@ from serverless_bench.studies.knee import Knee
 from serverless_bench.studies.observations import CellRuns
 
 TO_PROPORTION: Final = frozenset({"linear", "proportional"})
-"""Tests against proportionality to the axis: not less, or neither less nor more."""
+"""Tests against proportionality to the axis: not less (linear), or equal (proportional)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CellGroup:
 
     @property
     def shaped_store(self) -> bool:
-        """Whether any of their stores has a configured behaviour."""
+        """Whether any of the stores has a configured behaviour."""
         return any(runs.cell.shaped_store for runs in self.cells)
 
     @property
@@ -172,7 +172,7 @@ def family_of(
 
 
 MATTERS: Final = 1.25
-"""True ratio that is simulated: a published difference counts as large from this value."""
+"""True ratio that is simulated: a published difference is large from this value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Detection of published figures that contradict each other. Pure."""
+"""Detection of published values that contradict each other. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Contradiction:
     check: Check
     rows: tuple[PublishedRow, ...]
     metrics: tuple[str, ...]
-    """Metrics of the figures in doubt."""
+    """Metrics of the values in doubt."""
     text: str
 
 

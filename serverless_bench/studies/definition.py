@@ -98,14 +98,14 @@ class Amount(BaseCheck, frozen=True, kw_only=True):
 
 
 class Order(BaseCheck, frozen=True, kw_only=True):
-    """A check that figures of a row do not fall in this order, for example percentiles."""
+    """A check that values of a row do not fall in this order, for example percentiles."""
 
     metrics: tuple[str, ...]
 
 
 Check = Amount | Failures | Grows | Link | Order | Repeats
 KINDS: Final[Mapping[str, type[Check]]] = {kind.__name__.lower(): kind for kind in get_args(Check)}
-"""Checks by their name in a file."""
+"""Checks by name in a file."""
 
 
 def kind_of(check: Check) -> str:
@@ -146,7 +146,7 @@ _MOST: Final = 1e12
 """Maximum of the numbers of a scale."""
 _MOST_DIGITS: Final = 12
 _APPROXIMATELY: Final = re.compile(r"~(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?")
-"""Approximate figures such as ``~1.2`` and ``~4-5``."""
+"""Approximate values such as ``~1.2`` and ``~4-5``."""
 
 
 class Publication(Struct, frozen=True, kw_only=True):
@@ -185,7 +185,7 @@ class Scale(Struct, frozen=True, kw_only=True):
 
 
 def check_repeats(repeats: int) -> None:
-    """Reject an invalid number of rounds.
+    """Check the number of rounds.
 
     Raises
     ------
@@ -287,7 +287,7 @@ class PublishedRow(Struct, frozen=True, kw_only=True):
     at: Mapping[str, Value] = {}
     """Values by axis, in the values of the paper."""
     values: Mapping[str, Figure]
-    """Figures by metric."""
+    """Published values by metric."""
     note: str = ""
 
     @property
@@ -316,7 +316,7 @@ class Plot(Struct, frozen=True, kw_only=True):
     y: str = ""
     """Metric of the picture."""
     series: str = ""
-    """Axis whose values become separate lines."""
+    """Axis with values that become separate lines."""
     log: bool = False
     """Whether x doubles from each tick to the next."""
     log_y: bool = False
@@ -343,7 +343,7 @@ class Experiment(Struct, frozen=True, kw_only=True):
     unsupported: tuple[Unsupported, ...] = ()
     metrics: tuple[Metric, ...]
     pivot: str = ""
-    """Axis whose values become columns of the table, with all metrics."""
+    """Axis with values that become columns of the table, with all metrics."""
     hypotheses: tuple[Hypothesis, ...] = ()
     published: tuple[PublishedRow, ...] = ()
     checks: tuple[Check, ...] = ()

@@ -84,9 +84,9 @@ def judge(
     Parameters
     ----------
     experiment, scale
-        The experiment, and the scale of it.
+        The experiment and its scale.
     observed
-        All cells with their runs.
+        All cells with runs.
     one_factor
         Whether to include the effect of each single change.
     """

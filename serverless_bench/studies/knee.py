@@ -1,4 +1,4 @@
-"""The knee of a line, beyond which more brings no further gain, and the uncertainty of it. Pure.
+"""The knee of a line, beyond which more brings no further gain, and its uncertainty. Pure.
 
 A value is the knee if it is close to the best and no smaller value is. Both parts are claims
 about ratios within rounds, so that each knee has a p. A bootstrap of five runs would
@@ -21,7 +21,7 @@ from serverless_bench.statistics.verdict import ALPHA
 Value = str | int | float | bool
 """A place on an axis."""
 WITHIN: Final = 0.05
-"""Relative distance from the best within which a value counts as close to it."""
+"""Relative distance from the best within which a value is close to it."""
 _LIMIT: Final = -log(1 - WITHIN)
 _LAW_VALUES: Final = 4
 """Minimum number of values for the law, which has three parameters."""

@@ -218,7 +218,7 @@ def _sized(table: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _check(experiment: Experiment) -> None:
-    """Reject an experiment with references to undefined names."""
+    """Check that an experiment refers only to defined names."""
     if not experiment.metrics:
         raise UsageError("has no [[metrics]]; add one")
     _once("axes", (axis.name for axis in experiment.axes))
@@ -281,7 +281,7 @@ def _check_axis(axis: Axis, *, may_be_empty: bool) -> None:
 
 
 def _check_check(experiment: Experiment, check: Check) -> None:
-    """Reject a check without the figures to compare."""
+    """Check that a check has the values to compare."""
     if isinstance(check, Repeats):
         same = len(check.metrics) == len(check.others) if check.others else bool(check.along)
         if len(check.metrics) < 2 or not same:

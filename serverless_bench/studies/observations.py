@@ -49,14 +49,14 @@ class CellRun:
 
     path: Path
     figures: Mapping[str, float] | None
-    """Figures; None if the run does not count."""
+    """Results by name; None if the run does not count."""
     problem: str = ""
     """Reason for not counting; for a counted run, a difference from the other runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRuns:
-    """A cell with the runs of it."""
+    """A cell and its runs."""
 
     cell: Cell
     planned: int
@@ -185,7 +185,7 @@ def _result(path: Path) -> CellRun:
 
 
 def _figures(run: Run) -> tuple[dict[str, float] | None, str]:
-    """Return the figures of a run, or the reason for their absence."""
+    """Return the results of a run, or the reason why there are none."""
     try:
         shared = "" if run.neighbours is None else "other commands loaded the embedded store"
         return figures(run), shared
@@ -234,7 +234,7 @@ WHY_ABSENT: Final = {
     "network.sustained_bytes_per_s": ": no curve of bytes over time has a bend, so that the burst"
     " hides the rate (or the client is slower than it); let functions move more"
 }
-"""Explanations for figures that no run has."""
+"""Explanations for results that no run has."""
 
 
 def figures(run: Run) -> dict[str, float]:
@@ -312,7 +312,7 @@ def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
 
 
 def operation_rates(run: Run) -> Floats:
-    """Return bytes per second of all successful operations, in the order of their starts."""
+    """Return bytes per second of all successful operations, in the order of the starts."""
     return operation_sizes(run)[1]
 
 
@@ -340,7 +340,7 @@ def _heads(operations: Table) -> dict[str, float]:
 
 
 def _attempts(report: Mapping[str, float]) -> dict[str, float]:
-    """Return the figures of a tool that counts attempts, whether or not they failed."""
+    """Return the results of a tool that includes all attempts, even failed ones."""
     attempts, span_s = report.get("attempts"), report.get("span_s")
     if not attempts or not span_s:
         return {}

@@ -1,6 +1,6 @@
 """Durations of the runs of each cell, determined by a pilot run before the first counted run.
 
-A decision based on counted runs would depend on their random variation, too. The pilot also
+A decision based on counted runs would depend on random variation, too. The pilot also
 brings the store, its caches and the libraries of the cell into their later state.
 """
 
@@ -25,7 +25,7 @@ LEAST_S: Final = 1.0
 """Minimum duration: starting and ending would dominate shorter runs, whatever the pilot's spread.
 """
 BATCHES: Final = 10
-"""Parts of a pilot whose means determine the standard error: long enough to be nearly
+"""Parts of a pilot that determine the standard error by means: long enough to be nearly
 independent, and enough of them to know it within a quarter (Alexopoulos and Seila 1998).
 """
 MOST_ROUNDS: Final = 20

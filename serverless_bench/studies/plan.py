@@ -117,7 +117,7 @@ class Plan:
         return prepared_by(prepare[self.scale], cell.settings)
 
     def check(self, max_cost: float | None = None) -> int:
-        """Reject cells with invalid jobs, and limits of cost without costs.
+        """Check the jobs of all cells, and that a limit of cost applies.
 
         Returns
         -------

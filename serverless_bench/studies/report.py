@@ -51,7 +51,7 @@ class Report:
 
     @property
     def observed(self) -> list[CellRuns]:
-        """All cells with their runs."""
+        """All cells with runs."""
         return [row.observed for row in self.rows]
 
     @property

@@ -1,4 +1,4 @@
-"""Runs the cells of an experiment in rounds, with their stores, and resumes interrupted runs."""
+"""Runs the cells of an experiment in rounds, with stores, and resumes interrupted runs."""
 
 import os
 import shutil
@@ -208,7 +208,7 @@ class _Runner:
         self._prepared: dict[str, Run | SbenchError] = {}
 
     def check_cost(self) -> None:
-        """Reject an experiment whose expected cost exceeds the limit.
+        """Check the expected cost of the experiment against the limit.
 
         Raises
         ------

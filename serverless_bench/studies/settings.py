@@ -72,7 +72,7 @@ def is_setting(name: str) -> bool:
 
 
 def check_settings(settings: Settings) -> None:
-    """Reject unknown settings.
+    """Check that all settings are known.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def prepared_by(prepare: Settings, cell: Settings) -> dict[str, Setting]:
 
 
 def inner(values: Mapping[str, V], table: str) -> dict[str, V]:
-    """Return the entries of a table such as ``serve``, by their names in the table."""
+    """Return the entries of a table such as ``serve``, by the names in the table."""
     start = f"{table}."
     return {n.removeprefix(start): v for n, v in values.items() if n.startswith(start)}
 

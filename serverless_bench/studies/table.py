@@ -358,7 +358,7 @@ def _parts(widths: Sequence[int], named: int, width: int) -> Iterator[dict[int, 
 
 
 def _lines(columns: Sequence[Sequence[str]], part: Mapping[int, int]) -> Iterator[str]:
-    """Yield the lines of a part; long texts are wrapped within their column."""
+    """Yield the lines of a part; long texts are wrapped within the column."""
     for row in zip(*columns, strict=True):
         cells = [
             wrap(text, wide, break_on_hyphens=False)

@@ -22,7 +22,7 @@ from serverless_bench.worker.meter import Meter, unseen
 
 THROTTLED_S: Final = 15.0
 """Time per permitted retry during which a throttled request is repeated: an overloaded store keeps
-rejecting requests of all clients, whichever they are."""
+rejecting requests, whichever client sends them."""
 _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
 _DOUBLINGS: Final = 8

@@ -12,7 +12,7 @@ interpreter lock
     the time, or a thread that periodically requested the GIL had to wait in half of the cases.
     A faster store would not help either.
 schedule
-    In an open loop, its last operation finished soon after it was due, so there was no further
+    In an open loop, the last operation finished soon after it was due, so there was no further
     work.
 own code
     A user's function had requests in flight for less than half of its time.
@@ -20,21 +20,21 @@ function network
     After a burst, its bytes over time form a straight line with the rate that AWS documents for a
     function of this memory size (``aws.lambda_network``).
 rate limit
-    Its client is idle, and bytes flow for most of the time, or at a constant rate that is the
+    The client is idle, and bytes flow for most of the time, or at a constant rate that is the
     same in the other functions. The limit applies to each connection, to each function, or to all
     functions together. ``rate_limit_of`` lists the scopes that fit the run: all of them, if other
     commands loaded the store. ``sbench scale`` distinguishes them.
 retries
-    For at least half of the time its requests failed, or backed off after failures.
+    For at least half of the time requests failed, or backed off after failures.
 answers
-    Bytes flow for less than half of the time of its operations, and its client is idle: the
+    Bytes flow for less than half of the time of the operations, and the client is idle: the
     operations wait for responses, because of the latency of the store or the network or in a
     queue; or bytes of a write that the store's kernel has received wait to be processed.
 store or network
-    Its client took less than half of the time, and none of the above applies. This is the
+    The client took less than half of the time, and none of the above applies. This is the
     remainder, not evidence for a limit of the store.
 
-Cases in between are ``unknown``. The same applies if a worker did not report its CPU usage
+Cases in between are ``unknown``. The same applies if a worker did not report CPU usage
 (imported data, threads without wait times), and if a library sends an unknown number of
 concurrent requests: the share of such a client is only known to be within bounds.
 """

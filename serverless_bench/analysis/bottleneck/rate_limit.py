@@ -144,7 +144,7 @@ def limited_functions(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLim
     Parameters
     ----------
     run
-        A saved run, its workers' instants on the driver's clock.
+        A saved run with worker timestamps on the driver's clock.
     good
         Mask of successful operations that count.
     rows

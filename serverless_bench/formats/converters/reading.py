@@ -63,7 +63,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 
 def _documents(path: Path, loader: "yaml.SafeLoader") -> list[Any]:
-    """Return all documents, each measured before its construction."""
+    """Return all documents, each measured before construction."""
     documents = []
     while loader.check_node():
         if (node := loader.get_node()) is not None:

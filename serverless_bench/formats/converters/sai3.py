@@ -55,7 +55,7 @@ class _Set:
     """A set of similar objects: prepared objects, or the objects of a put."""
 
     weight: float
-    """Number of objects, or weight of their operation."""
+    """Number of objects, or weight of the operation."""
     sizes: str
     compressibility: float
     duplication: float

@@ -34,7 +34,7 @@ _CONCURRENT: Final = 20
 _BUCKET: Final = "warp-benchmark-bucket"
 """Defaults in ``cli/benchmark.go`` and ``cli/flags.go`` of warp."""
 _SECTIONS: Final = ("io", "remote", "params", "advanced")
-"""Sections whose keys count as top-level keys (``parseDoc`` in ``cli/run.go``)."""
+"""Sections with keys that count as top-level keys (``parseDoc`` in ``cli/run.go``)."""
 _IDLE: Final[Mapping[str, object]] = {
     "host-select": "weighed",
     "sndbuf": 32768,
@@ -46,7 +46,7 @@ _IDLE: Final[Mapping[str, object]] = {
     "bucket": _BUCKET,
     "signature": "S3V4",
 }
-"""Defaults of warp and of its samples, which need no equivalent."""
+"""Defaults of warp and of the samples, which need no equivalent."""
 _UPLOAD_PART_BYTES: Final = 16 * MIB
 """Size above which minio-go, used by warp, uploads in parts (its ``minPartSize``)."""
 _PUT_OBJECTS: Final = 100
@@ -57,7 +57,7 @@ _MAX_HOSTS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Benchmark:
-    """A benchmark of warp, with its defaults."""
+    """A benchmark of warp, with the defaults."""
 
     mix: Mapping[str, float]
     """Weights of operations; empty for the benchmark that only writes."""

@@ -15,7 +15,7 @@ class Exporter:
     """An output format."""
 
     write: Callable[[Run, BinaryIO], None]
-    """Function that writes a run, loaded with its details."""
+    """Function that writes a run, loaded with details."""
     is_text: bool
     """Whether the output may go to a terminal."""
 

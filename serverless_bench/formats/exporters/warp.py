@@ -23,7 +23,7 @@ COLUMNS: Final = (
     *("start", "first_byte", "last_byte", "end", "duration_ns", "cat"),
 )
 _NAMES: Final = {"get_range": "GET", "head": "STAT", "delete_many": "DELETE"}
-"""warp's names of operations, if they differ from sbench's names in capitals."""
+"""warp's names of operations, if they are not sbench's names in capitals."""
 _THREADS: Final = 1 << 16
 _CHUNK: Final = 1 << 16
 """Number of rows that are converted to text at a time."""
@@ -61,7 +61,7 @@ def _chunks(run: Run) -> Iterator[Iterator[Sequence[object]]]:
 
 
 def _lanes(function: Ints, start_ns: Ints, end_ns: Ints, threads: int) -> Ints:
-    """Return a thread, from 0, for each operation of a function, in the order of their starts."""
+    """Return a thread, from 0, for each operation of a function, in the order of the starts."""
     lanes = np.zeros(len(function), dtype=np.int64)
     if threads == 1:
         return lanes

@@ -1,4 +1,4 @@
-"""Definition of an importer, and its result: rows that ``saving`` converts into a run."""
+"""Definition of an importer, and of the result: rows that ``saving`` converts into a run."""
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
@@ -126,7 +126,7 @@ class Imported:
     bucket: str = ""
     endpoint_url: str = ""
     remarks: Mapping[str, Any] = field(default_factory=dict)
-    """Origin of the figures, for the run's provenance."""
+    """Origin of the numbers, for the run's provenance."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one line each."""
 
@@ -149,7 +149,7 @@ class Importer:
 
 
 def check(path: Path, rows: ImportedRows, unit: str) -> None:
-    """Reject impossible operations.
+    """Check that all operations are possible.
 
     Parameters
     ----------
@@ -218,6 +218,6 @@ def plain_text(text: object, most: int) -> str:
 
 
 def common(values: Iterable[str]) -> str:
-    """Return the value if all are equal; empty if there are none or they differ."""
+    """Return the value if all are equal; empty if there are none or more than one."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else ""

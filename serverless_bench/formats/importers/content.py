@@ -5,7 +5,7 @@ do not need this, so this module supports only the instructions for numbers, tex
 and dicts, and rejects a pickle at the first other instruction. ``pickle.Unpickler`` with a
 ``find_class`` that raises is not enough: tuples nested 200,000 deep, as a key, end the
 interpreter with a segmentation fault (CPython 3.11), and a single PUT with a large index takes
-gigabytes for its memo.
+gigabytes for the memo.
 """
 
 import io
@@ -32,7 +32,7 @@ _OPLOG: Final = b"idx\t"
 
 
 def open_content(path: Path) -> Content:
-    """Detect the format of a file by its first bytes, and return its content.
+    """Detect the format of a file by the first bytes, and return the content.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def _refuse_length(path: Path) -> NoReturn:
 
 
 class _Machine:
-    """The stack, its marks and the memo; invalid instructions raise an exception."""
+    """The stack, the marks and the memo; invalid instructions raise an exception."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []

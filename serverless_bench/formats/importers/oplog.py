@@ -92,7 +92,7 @@ class OpLog:
     has_categories: bool
     """Whether the header has a column that only warp writes."""
     clock_set: int
-    """Number of operations whose duration differs from the difference of their instants."""
+    """Number of operations with a duration that differs from the difference of the instants."""
 
     @property
     def first_bytes_differ(self) -> bool:

@@ -37,7 +37,7 @@ def oplog_importer(tool: str, *, trusted: bool) -> Importer:
 
 
 def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Imported:
-    """Return an op-log as function calls: one per thread, with its operations in order.
+    """Return an op-log as function calls: one per thread, with operations in order.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _in_order(log: OpLog) -> tuple[list[str], Ints]:
 
 
 def _drop_strange_instants(rows: ImportedRows, *, keep_first_bytes: bool) -> int:
-    """Clear first and last bytes outside their operations, and return their number."""
+    """Clear first and last bytes outside their operations, and return the number of these."""
     dropped = 0
     start, end = rows.column("start_ns"), rows.column("end_ns")
     for name in ("first_byte_ns", "last_byte_ns"):
@@ -133,7 +133,7 @@ def _drop_strange_instants(rows: ImportedRows, *, keep_first_bytes: bool) -> int
 
 
 def _overlap(rows: ImportedRows, function: Ints, order: Ints) -> bool:
-    """Return whether a thread starts an operation before its last operation has ended."""
+    """Return whether a thread starts an operation before the last operation has ended."""
     same = function[order][1:] == function[order][:-1]
     start, end = rows.column("start_ns")[order], rows.column("end_ns")[order]
     return bool((same & (start[1:] < end[:-1])).any())

@@ -52,7 +52,7 @@ class Layout:
     """Names of which the first present applies."""
     end: tuple[str, ...]
     is_cold: tuple[str, bool]
-    """Entry, and its value after a cold start."""
+    """Entry, and the value after a cold start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
 
 
 def _check_results(path: Path, results: Sequence[Any], requested: int) -> None:
-    """Reject too many functions, and identical result objects for different functions."""
+    """Check the number of functions, and that no result object belongs to two of them."""
     if requested > MAX_FUNCTIONS:
         refuse(path, f"it has {requested} functions, at most {MAX_FUNCTIONS} are possible")
     distinct = len({id(result) for result in results if result is not None})
@@ -197,7 +197,7 @@ def _rows(
     workload: str,
     keys: Sequence[object],
 ) -> tuple[ImportedRows, str]:
-    """Return the operations, and the origin of their bytes."""
+    """Return the operations, and the origin of the bytes."""
     rows, sources = ImportedRows(), set[str]()
     for index, timed in timed_by_index.items():
         size, source = _size(timed, hints)

@@ -39,12 +39,12 @@ def billed(requests: Sequence[StoreRequest]) -> Counter[str]:
 def check_bill(
     run: ReportedRun, requests: RunRequests, bill: Mapping[str, int], *, exact: bool
 ) -> Discrepancies:
-    """Yield kinds of requests whose number in the bill differs from that of the store.
+    """Yield kinds of requests with different numbers in the bill and at the store.
 
     Parameters
     ----------
     run, requests
-        The run, and its requests.
+        The run and its requests.
     bill
         The bill's requests, by kind, and as ``control``, ``gate`` and ``probes``.
     exact

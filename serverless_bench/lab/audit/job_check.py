@@ -1,4 +1,4 @@
-"""Independent computation of a job's transfers, and their comparison with the store's log.
+"""Independent computation of a job's transfers, compared with the store's log.
 
 A job that reads has a list of objects, and each function reads some of them, entirely or in
 shares. Together, the functions read the list as often as there are shares, and the numbers of
@@ -57,7 +57,7 @@ def _successful(run: ReportedRun, requests: RunRequests, matches: Matches) -> li
 
 
 def rounds(run: ReportedRun) -> int:
-    """Return how often a function processes its objects."""
+    """Return how often a function processes the objects."""
     return int(run.job.get("warm_up", 0)) + 1
 
 

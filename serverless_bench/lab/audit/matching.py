@@ -1,4 +1,4 @@
-"""Selection of a run's requests from a witness, and their assignment to attempts.
+"""Selection of a run's requests from a witness, and assignment of these to attempts.
 
 Multiple runs may share a file: requests are distinguished by bucket, key and time, and by
 worker if the user agent names it.
@@ -20,7 +20,7 @@ from serverless_bench.lab.loopback.witness import StoreRequest
 MARGIN_NS: Final = 2_000_000
 """Maximum offset between two clocks of one machine."""
 _QUEUEING: Final = frozenset({"put", "list_objects"})
-"""Requests of a driver for the events of its run, apart from their deletion."""
+"""Requests of a driver for the events of the run, apart from deletions."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class RunRequests:
     """The requests of a run, without those of other runs."""
 
     data: list[StoreRequest] = field(default_factory=list)
-    """Requests of its functions during the run."""
+    """Requests of the functions during the run."""
     gate: list[StoreRequest] = field(default_factory=list)
     control: list[StoreRequest] = field(default_factory=list)
     """Requests for claims, records and events, and the driver's polling for them."""
@@ -37,9 +37,9 @@ class RunRequests:
     time, and tests by its functions before the run.
     """
     unrecorded: list[StoreRequest] = field(default_factory=list)
-    """Requests for its keys during the run, by workers without a record."""
+    """Requests for the run's keys during the run, by workers without a record."""
     other_keys: list[StoreRequest] = field(default_factory=list)
-    """Requests of its functions for keys that are not part of its job."""
+    """Requests of the functions for keys that are not part of the job."""
     without_worker: int = 0
     """Number of requests in ``data`` whose user agent names no worker."""
 
@@ -153,10 +153,10 @@ def at_work(run: ReportedRun, request: StoreRequest) -> bool:
 
 
 OPERATIONS: Final[Mapping[str, str]] = {"list": "list_objects", "delete_many": "delete_objects"}
-"""Operations of the store whose names in records differ."""
+"""Operations of the store that have different names in records."""
 
 _OF_LOGS: Final = frozenset({"append", "observe"})
-"""Kinds of operations whose key may be a log with manifests as objects."""
+"""Kinds of operations on a key that may be a log with manifests as objects."""
 
 
 @dataclass(slots=True)
@@ -228,7 +228,7 @@ def _likely(
 
 
 def attempts_of(function: ReportedFunction) -> Iterator[tuple[Row, Row]]:
-    """Yield each attempt of a function with its operation."""
+    """Yield each attempt of a function with the operation."""
     operations = {operation["index"]: operation for operation in function.operations}
     for number, attempts in function.attempts.items():
         yield from ((operations[number], attempt) for attempt in attempts)

@@ -25,14 +25,14 @@ class ReportedFunction:
     index: int
     launch: int
     worker: str
-    """Name of the worker in its user agent."""
+    """Name of the worker in the user agent."""
     start_ns: int
     end_ns: int
     error: str | None
     duplicate: bool
     operations: Sequence[Row]
     attempts: Mapping[int, Sequence[Row]]
-    """Attempts, by the number of their operation."""
+    """Attempts, by the number of the operation."""
     overdue: Sequence[Row]
     """Operations that were due in an open loop and never started."""
 
@@ -45,13 +45,13 @@ class ReportedFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedRun:
-    """A run according to its directory."""
+    """A run according to the run directory."""
 
     run_id: str
     created_ns: int
     job: Mapping[str, Any]
     load: Mapping[str, Any]
-    """Parameters of its operations."""
+    """Parameters of the operations."""
     exact: bool
     """Whether each request of the client is an attempt in a record."""
     polled: bool
@@ -111,7 +111,7 @@ def read_reported_run(path: Path) -> ReportedRun:
         ended = [row["end"] for row in rows if "end" in row]
         functions = [_function(row["record"]) for row in rows if row.get("record")]
         collected = [row["collected_ns"] for row in rows if "collected_ns" in row]
-        # If a function was launched again, only its last outcome counts.
+        # If a function was launched again, only the last outcome is used.
         recorded = {function.index for function in functions}
         lost = {row["lost"]["index"] for row in rows if row.get("lost")}
         silent = set(range(header["job"]["number"])) - recorded

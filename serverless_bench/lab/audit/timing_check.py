@@ -71,7 +71,7 @@ def _faster(subject: str, took_ns: int, least_ns: int, key: str) -> Discrepancie
 
 
 def _acknowledged(op: Row, own: Sequence[StoreRequest]) -> Iterator[tuple[int, int]]:
-    """Yield the time between the last byte of an operation and its end, and its minimum."""
+    """Yield the time between the last byte of an operation and the end, and its minimum."""
     data = [request for request in own if request.last_in_ns is not None]
     if op["last_byte_sent_ns"] is not None and data:
         gone = max(_gone_ns(request) for request in own)

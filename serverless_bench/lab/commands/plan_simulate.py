@@ -42,7 +42,7 @@ FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
     "peak_1s_bytes_per_s": format_rate,
     "throttled": "{:.0f}".format,
 }
-"""Formats of figures; the rest are in seconds."""
+"""Formats of results; the rest are in seconds."""
 
 
 def simulate_command(
@@ -99,7 +99,7 @@ def simulate_command(
 def _simulate_repeatedly(
     prepared: Prepared, flags: Mapping[str, Any], model: "Model", deployed: "Deployed"
 ) -> int:
-    """Simulate a job with consecutive seeds, and report the range of its figures."""
+    """Simulate a job with consecutive seeds, and report the range of the results."""
     job, root, count = job_of(prepared), prepared.directory, flags["runs"]
     in_json = "json" in {flags["format"], prepared.output.format}
     jobs = [replace(job, seed=job.seed + number) for number in range(count)]
@@ -133,7 +133,7 @@ def _simulate_repeatedly(
 
 
 def spreads(summaries: "Sequence[Summary]") -> dict[str, dict[str, float]]:
-    """Return lowest, median and highest of the figures that all runs have."""
+    """Return lowest, median and highest of the results that all runs have."""
     ranges = {}
     for name, figure_of in _FIGURES.items():
         values = [value for value in map(figure_of, summaries) if value is not None]
@@ -161,7 +161,7 @@ def _simulated(
 
 
 def _check_output(prepared: Prepared, runs: int) -> None:
-    """Reject flags that need a real run, or would hide that the run is simulated."""
+    """Check for flags that need a real run, or would hide that the run is simulated."""
     output = prepared.output
     for flag, value in (
         ("--ceiling", output.ceiling),

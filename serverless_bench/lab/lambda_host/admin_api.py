@@ -39,7 +39,7 @@ class AdminApi:
     Parameters
     ----------
     host
-        Host whose limits and variables the environments have.
+        Host that determines the limits and variables of the environments.
     """
 
     def __init__(self, host: LambdaHost) -> None:

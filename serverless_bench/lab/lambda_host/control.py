@@ -34,9 +34,9 @@ class Layers:
     Parameters
     ----------
     region
-        Region in their ARNs.
+        Region of the ARNs.
     directory
-        Directory for their content.
+        Directory for the content of layers.
     """
 
     def __init__(self, region: str, directory: Path) -> None:
@@ -347,7 +347,7 @@ class ControlApi:
     def _deploy(
         self, function: LambdaFunction, code: Mapping[str, Any], described: Mapping[str, Any]
     ) -> _Members:
-        """Install a function with new code, and return its description."""
+        """Install a function with new code, and return the description."""
         directory = self._directory / "functions" / f"{function.name}-{uuid.uuid4().hex[:8]}"
         data = unzip(code, directory)
         installed = self._host.install(replace(function, code=directory))

@@ -1,4 +1,4 @@
-"""Counters of a host, and its limits on concurrency."""
+"""Counters and limits on concurrency of a host."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -103,7 +103,7 @@ class ConcurrencyCounters:
         self._launch = launch_per_s, launch_burst
         self._launches: dict[str, TokenBucket] = {}
         self._most: Counter[str] = Counter()
-        """Maximum concurrency of a function so far, equal to the number of its environments."""
+        """Maximum concurrency of a function so far, equal to the number of environments."""
 
     def reason(self, name: str) -> str:
         """Return the limit that applies to function ``name``."""

@@ -48,7 +48,7 @@ def failed(kind: str, message: str) -> InvokeResponse:
 
 @dataclass(eq=False)
 class InitError(Exception):
-    """The environment never requested its first event; ``response`` has the reason."""
+    """The environment never requested a first event; ``response`` has the reason."""
 
     response: InvokeResponse
 
@@ -60,14 +60,14 @@ def not_started(reason: str, kind: str = "Runtime.ExitError") -> InitError:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Environment:
-    """A process, and its state in the Runtime API.
+    """A process and its state in the Runtime API.
 
     ``Pool.spawn`` creates it; after ``started`` it serves one ``invoke`` at a time.
     """
 
     function: LambdaFunction
     stream: str
-    """Name of its log stream."""
+    """Name of the log stream."""
     log: Path
     kill: Callable[[int], None]
     """Function that ends the process with a number, and all processes started by it."""
@@ -85,7 +85,7 @@ class Environment:
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """Whether the process runs."""
         return not self.exited.done()
 
     # Methods for the Runtime API.
@@ -164,7 +164,7 @@ class Environment:
         return replace(response, log=self._tail(log_position))
 
     async def end(self) -> None:
-        """Kill the process, and wait for its end."""
+        """Kill the process, and wait until it has ended."""
         if self.alive:
             self.kill(self.pid)
             await asyncio.shield(self.exited)

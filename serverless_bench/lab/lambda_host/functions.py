@@ -1,4 +1,4 @@
-"""A function: its code, and the contents of its execution environments."""
+"""A function: the code, and the contents of execution environments."""
 
 import os
 import re
@@ -44,7 +44,7 @@ class LambdaFunction:
     rehearse: tuple[Mapping[str, Any], ...] = ()
     """Calls that the fork server makes before it forks: ``call`` and ``arguments``."""
     foreign: bool = False
-    """Whether another Lambda determines all of its environment variables, including reserved ones.
+    """Whether another Lambda determines all environment variables, including reserved ones.
     """
     shared: bool = False
     """Whether the packages of this installation are last on ``sys.path``."""
@@ -56,7 +56,7 @@ class LambdaFunction:
         return [sys.executable, *flags, _SCRIPT]
 
     def fork_settings(self, scratch: Path) -> dict[str, Any]:
-        """Return the settings of its fork server; ``scratch`` is the host's directory."""
+        """Return the settings of the fork server; ``scratch`` is the host's directory."""
         return {
             "scratch": str(scratch),
             "paths": self._paths(scratch / PACKAGES),
@@ -116,7 +116,7 @@ class LambdaFunction:
 
     @property
     def task_root(self) -> Path:
-        """Directory of its code."""
+        """Directory of the code."""
         return self.code or Path(__file__).parents[3]
 
 

@@ -1,4 +1,4 @@
-"""The host: its functions, the queue of asynchronous invocations, and running invocations.
+"""The host: functions, the queue of asynchronous invocations, and running invocations.
 
 An event waits for concurrency, is delivered, and is delivered again if the function
 failed (AWS Lambda developer guide, "How Lambda handles errors and retries with
@@ -80,7 +80,7 @@ class Events:
         asyncio.get_running_loop().call_later(seconds, self._let_go, late)
 
     def release(self) -> int:
-        """Deliver all events on hold; return their number."""
+        """Deliver all events on hold; return the number of them."""
         held = list(self.held)
         for event in held:
             self._let_go(event)
@@ -150,7 +150,7 @@ class LambdaHost:
     settings
         Behaviour of the host.
     shared
-        Resources of its pools.
+        Resources of the pools.
     scripted
         Replacement of all processes; None runs processes.
     """

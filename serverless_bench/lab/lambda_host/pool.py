@@ -34,7 +34,7 @@ class ForkClient:
     Parameters
     ----------
     function
-        Function whose code is run.
+        Function to run.
     scratch
         Directory of the host; ``functions.PACKAGES`` in it holds the runtime's packages.
     log
@@ -55,11 +55,11 @@ class ForkClient:
 
     @property
     def ended(self) -> bool:
-        """Whether it can fork no more."""
+        """Whether it can no longer fork."""
         return self._reading is not None and self._reading.done()
 
     async def fork(self, order: dict[str, Any]) -> tuple[int, asyncio.Future[int]]:
-        """Return a new process, and the future of its exit status (negative: a signal).
+        """Return a new process, and the future of the exit status (negative: a signal).
 
         Raises
         ------
@@ -78,7 +78,7 @@ class ForkClient:
         self._send({"kill": pid})
 
     async def stop(self) -> None:
-        """End the fork server with all its processes, and wait for it."""
+        """End the fork server with all processes, and wait for it."""
         if self._writer is not None:
             self._send({"end": True})
             self._writer.close()
@@ -200,7 +200,7 @@ class Pool:
         return response
 
     async def spawn(self) -> None:
-        """Create an idle environment that has requested its first event.
+        """Create an idle environment that has requested a first event.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Pool:
         self._idle.append(environment)
 
     async def end(self) -> None:
-        """End all environments, busy ones after their work, and then their parent process."""
+        """End all environments, busy ones after the work, and then the parent process."""
         self._ended = True
         for environment in tuple(self._idle):
             await environment.end()

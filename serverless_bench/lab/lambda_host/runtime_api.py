@@ -40,7 +40,7 @@ class RuntimeApi:
         self.port = 0
 
     async def start(self) -> None:
-        """Start to listen.
+        """Start listening.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class RuntimeApi:
         )
 
     async def stop(self) -> None:
-        """Stop to listen."""
+        """Stop listening."""
         if self._listener is not None and self._server is not None:
             self._listener.close()
             await self._server.shutdown(0.1)

@@ -1,7 +1,7 @@
 """The settings of a Lambda host, and the faults injected into Invoke requests.
 
 Faults depend on a seed and the invocation, not on the order of requests: sbench's events contain
-their ``index`` and ``launch``; other events are identified by their number.
+their ``index`` and ``launch``; other events are identified by number.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from serverless_bench.errors import UsageError
 
 
 class InvokeFault(StrEnum):
-    """Faults; their names are flags and keys of the JSON."""
+    """Faults; the names are flags and keys of the JSON."""
 
     THROTTLE = "throttle"
     """429 ``TooManyRequestsException``."""
@@ -26,7 +26,7 @@ class InvokeFault(StrEnum):
     DUPLICATE = "duplicate"
     """An asynchronous event is delivered twice."""
     LATE = "late"
-    """An asynchronous event is held; for a duplicate, only its second delivery is."""
+    """An asynchronous event is held; for a duplicate, only the second delivery is."""
     DROP = "drop"
     """An asynchronous event is accepted and never delivered."""
     KILL = "kill"
@@ -80,7 +80,7 @@ class FaultRule:
         Raises
         ------
         UsageError
-            If the value is neither.
+            If the value has a different form.
         """
         if not isinstance(value, Mapping):
             value = {"share": value}

@@ -39,7 +39,7 @@ _COPIED: Final = {
     "sbench_gateway.py": _DATA.joinpath("gateway.py"),
     "sbench_callers.py": files("serverless_bench.process").joinpath("callers.py"),
 }
-"""Modules that LocalStack loads from sbench, and their sources."""
+"""Modules that LocalStack loads from sbench, by their names there."""
 _ENTRY_POINTS: Final = f"""\
 [localstack.lambda.runtime_executor]
 sbench = {_PLUGIN}:SbenchPlugin
@@ -55,7 +55,7 @@ class LocalStackInstallation:
 
     version: str
     python: Path
-    """Interpreter of its environment."""
+    """Interpreter of the environment."""
 
 
 def default_directory() -> Path:
@@ -183,7 +183,7 @@ CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "tes
 """LocalStack accepts any credentials; these belong to account 000000000000."""
 REGION: Final = "us-east-1"
 _SERVICES: Final = "cloudformation,cloudwatch,ec2,iam,lambda,logs,s3,sqs,sts"
-"""Services for the template, and their dependencies."""
+"""Services that the template needs, with all dependencies."""
 _VOLUME: Final = "sbench-localstack-"
 # The child dies with its parent in all cases. It exits at once if its parent is no longer this
 # process when it requests this.
@@ -262,7 +262,7 @@ def started(
     port
         Port to listen on; 0 picks a free port.
     lambda_host
-        URL of the host that runs its functions.
+        URL of the host that runs the functions.
     log
         File for its output.
 
@@ -349,7 +349,7 @@ def _volume() -> Iterator[Path]:
 
 
 def _sweep(volume: Path) -> None:
-    """Delete a directory whose command was killed."""
+    """Delete a directory left by a command that was killed."""
     # Skip it if it is in use, or is being created at this moment.
     with suppress(OSError):
         # Skip directories of other users: their lock could be a link to a file of this user.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 HEAD: Final = 1 << 13
-"""Bytes read ahead for heads; bodies are read directly into their destination."""
+"""Bytes read ahead for heads; bodies are read directly into the destination."""
 _MAX_LINE: Final = 1 << 14
 _HEX: Final = re.compile(rb"[0-9a-fA-F]{1,15}")
 
@@ -57,7 +57,7 @@ class SocketReader(_Readable):
 
 
 class Framed(_Readable):
-    """The next ``size`` bytes of ``source``, or the content of its chunks.
+    """The next ``size`` bytes of ``source``, or the content of the chunks.
 
     Chunks are ``SIZE[;extension]``, data, and so on; 0, trailers.
 
@@ -178,7 +178,7 @@ KEPT_BYTES: Final = 1 << 16
 KEPT_UNDECLARED_BYTES: Final = 1 << 26
 """The same for keys without a size: records of functions grow with the number of operations."""
 TELLING_BYTES: Final = 47
-"""Any 47 bytes contain two complete cipher blocks, which identify their origin."""
+"""Any 47 bytes contain two complete cipher blocks, which identify the origin."""
 _GENERATIONS: Final = 16
 """Generations that are tried for an object too short to identify its generation."""
 
@@ -214,7 +214,7 @@ class Inspector:
     key
         Key of the object.
     offset
-        Offset at which the upload has to start; None for a part, whose bytes identify it.
+        Offset at which the upload has to start; None for a part, which is identified by the bytes.
     verifies
         False counts bytes without comparing them.
     """

@@ -42,7 +42,7 @@ class Hangup(ConnectionError):
 
 
 class HttpConnection(BaseHTTPRequestHandler):
-    """A connection and its consecutive requests.
+    """A connection that serves consecutive requests.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         return True
 
     def parse_request(self) -> bool:
-        """Record the time at which the request arrived, and read the rest of its head."""
+        """Record the time at which the request arrived, and read the rest of the head."""
         self._expecting = False
         self._received_ns = monotonic_ns()
         is_request = super().parse_request()
@@ -159,7 +159,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         Raises
         ------
         S3Error
-            If the request does not declare the length of its body.
+            If the request does not declare the length of the body.
         """
         if self.body is None:
             self.body = Body(self._source, self.s3_request.headers)
@@ -316,7 +316,7 @@ class S3Connection(HttpConnection):
     """Connection with the operations that all handlers use."""
 
     def check_limits(self, name: str) -> None:
-        """Reject a request that exceeds the rate limit of its prefix.
+        """Check a request against the rate limit of the prefix.
 
         Raises
         ------
@@ -369,7 +369,7 @@ class S3Connection(HttpConnection):
         Raises
         ------
         S3Error
-            If its bytes are wrong.
+            If the bytes are wrong.
         """
         inspector = Inspector(self.s3_request.key, offset=offset, verifies=self.state.verifies)
         fault = self.fault
@@ -387,7 +387,7 @@ class S3Connection(HttpConnection):
         return check
 
     def reject(self, check: UploadCheck, message: str) -> NoReturn:
-        """Reject an upload because of its bytes.
+        """Reject an upload with wrong bytes.
 
         Raises
         ------

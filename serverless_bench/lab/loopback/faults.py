@@ -36,7 +36,7 @@ class FaultKind(StrEnum):
     TRUNCATE = "truncate"
     """The connection is closed before the announced length has been sent."""
     SHORT = "short"
-    """The object is shorter than it was written, and its length is announced accordingly."""
+    """The object is shorter than it was written, and the announced length agrees with this."""
     STALE = "stale"
     """The bytes are from another generation."""
     FLIP = "flip"

@@ -5,7 +5,7 @@ from serverless_bench.lab.loopback.s3 import Element, S3Error, spelled
 
 
 def list_objects(connection: S3Connection) -> None:
-    """Send a page of ``ListObjectsV2``, or of version 1 of it."""
+    """Send a page of ``ListObjectsV2``, or of ``ListObjects``."""
     request, objects = connection.s3_request, connection.state.objects
     query = request.query
     encoding = query.get("encoding-type", "")

@@ -1,4 +1,4 @@
-"""Table of objects: their keys, the origin of their bytes, and open uploads.
+"""Table of objects: keys, the origin of the bytes, and open uploads.
 
 A key that declares its size takes as much memory as its text, about 100 bytes, and a dictionary
 entry. A part does not declare its position: parts may differ in size and arrive in any order.
@@ -206,7 +206,7 @@ class ObjectTable:
     def put(
         self, bucket: str, content: StoredObject, *, if_version: int | None = None
     ) -> StoredObject | None:
-        """Record a write of an object, and return the object with its version.
+        """Record a write of an object, and return the object with the new version.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class ObjectTable:
         return matching_keys[:limit], len(matching_keys) > limit
 
     def begin_upload(self, bucket: str, key: str) -> str:
-        """Start a multipart upload and return its id."""
+        """Start a multipart upload and return the id."""
         upload = Upload(upload_id=secrets.token_hex(16), key=key)
         with self._lock:
             self._buckets[bucket].uploads[upload.upload_id] = upload

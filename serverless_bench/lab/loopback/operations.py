@@ -84,7 +84,7 @@ def _get(connection: S3Connection) -> None:
 def _apply_fault(
     connection: S3Connection, fault: PlannedFault, plan: _GetResponse, *, ranged: bool
 ) -> _GetResponse:
-    """Return a faulty download; faults that close the connection are injected at its end."""
+    """Return a faulty download; faults that close the connection are injected at the end."""
     first, size = plan.first, plan.end - plan.first
     match fault.kind:
         case FaultKind.SHORT:

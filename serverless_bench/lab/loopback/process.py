@@ -1,4 +1,4 @@
-"""A loopback store in a separate process that ends with its parent."""
+"""A loopback store in a separate process that ends with the parent."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ _CREDENTIALS: Final = {
 
 @contextmanager
 def served(*flags: str, credentials: bool = True) -> Iterator[str]:
-    """Run ``sbench serve`` for the length of a block, and yield its URL.
+    """Run ``sbench serve`` for the length of a block, and yield the URL.
 
     Parameters
     ----------

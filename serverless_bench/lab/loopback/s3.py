@@ -161,7 +161,7 @@ class S3Request:
 
     @property
     def function(self) -> str | None:
-        """Name of the requesting function, if its client sends it."""
+        """Name of the requesting function, if the client sends it."""
         match = re.search(r"\bsbench-worker/(\S+)", self.headers.get("user-agent", ""))
         return match[1] if match else None
 
@@ -234,7 +234,7 @@ class S3Request:
 
 
 def parse_request(method: str, target: str, headers: Mapping[str, str]) -> S3Request:
-    """Parse a request line and its headers; the bucket is the first part of the path."""
+    """Parse a request line and the headers; the bucket is the first part of the path."""
     path, _, query = target.partition("?")
     bucket, _, key = path.removeprefix("/").partition("/")
     # S3 has neither bearer tokens nor headers with this prefix.

@@ -18,7 +18,7 @@ _NO_SESSION: Final = frozenset({"create_bucket", "create_session", "delete_bucke
 """Operations that are signed with the caller's long-term keys."""
 _CREDENTIAL: Final = re.compile(r"Credential=([^/,\s]+)/[^/]+/[^/]+/s3express/aws4_request")
 _REMEMBERED_NS: Final = 60 * NS_PER_S
-"""Time after its end for which a session is reported as expired and not as unknown."""
+"""Time after the end of a session for which it is reported as expired and not as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class SessionTable:
         return session
 
     def check(self, request: S3Request, operation: str, now_ns: int) -> None:
-        """Reject a request that a directory bucket does not serve.
+        """Check that a directory bucket serves a request.
 
         Raises
         ------

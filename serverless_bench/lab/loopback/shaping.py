@@ -33,7 +33,7 @@ class Shape:
     """Queue of requests for objects, see ``parse_queue``."""
     connection_bytes_per_s: float | None = None
     function_burst_bytes: float | None = None
-    """Burst of a function in each direction before its rate applies."""
+    """Burst of a function in each direction before the rate applies."""
     function_bytes_per_s: float | None = None
     put_per_s: float | None = None
     """PUT, POST and DELETE requests per second and prefix."""
@@ -161,14 +161,14 @@ class NetworkBucket:
     def __init__(self, burst_bytes: float, bytes_per_s: float, now_ns: int) -> None:
         self._tokens = burst_bytes
         self._quantum = bytes_per_s * QUANTUM_NS / NS_PER_S
-        # A bucket smaller than a quantum would never reach its rate.
+        # A bucket smaller than a quantum would never reach the rate.
         self._room = max(burst_bytes / 2, self._quantum)
         self._start_ns = now_ns
         self._given = 0
         self._lock = threading.Lock()
 
     def wait_ns(self, count: int, now_ns: int) -> int:
-        """Take ``count`` bytes and return the time until their transfer may be complete."""
+        """Take ``count`` bytes and return the time until the transfer may be complete."""
         with self._lock:
             quanta = (now_ns - self._start_ns) // QUANTUM_NS
             if quanta > self._given:
@@ -225,7 +225,7 @@ class Shaper:
 
     def __post_init__(self) -> None:
         self.latency_s = parse_latency(self.shape.latency)
-        """Draws the delay of a response before its first byte."""
+        """Draws the delay of a response before the first byte."""
         self._stall = parse_stall(self.shape.stall)
         self._first_ns: int | None = None
         self._queue = parse_queue(self.shape.queue)

@@ -1,4 +1,4 @@
-"""Settings of a loopback store, and the state that all of its connections share."""
+"""Settings of a loopback store, and the state that all connections share."""
 
 import resource
 import ssl
@@ -50,7 +50,7 @@ class LoopbackSettings:
     strict: bool = False
     """Whether only keys written to this server exist."""
     seed: int = 0
-    """Seed of the choice of failing requests, of their faults and of the delays."""
+    """Seed of the choice of failing requests, of the faults and of the delays."""
     rates: Mapping[FaultKind, float] = field(default_factory=dict)
     """Probability of each fault, 0 to 1."""
     flip_bits: int = 3
@@ -120,7 +120,7 @@ class Counters:
 
 
 class StoreState:
-    """State of a store: its objects, its plans and its counters, shared by all connections.
+    """State of a store: objects, plans and counters, shared by all connections.
 
     Parameters
     ----------

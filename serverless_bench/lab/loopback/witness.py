@@ -81,7 +81,7 @@ class StoreRequest:
 
     @property
     def sent_range(self) -> tuple[int, int]:
-        """Range of bytes of the object that was sent, without its end."""
+        """Half-open range of bytes of the object that was sent."""
         begin = self.offset or 0
         return begin, begin + self.out_bytes
 

@@ -1,4 +1,4 @@
-"""Demand of a job: its operations as arrays, and the requests that they consist of."""
+"""Demand of a job: operations as arrays, and the requests that they consist of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MOST_REQUESTS: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Demand:
-    """Operations in the order of their groups; a group is one thread of one function."""
+    """Operations in the order of the groups; a group is one thread of one function."""
 
     kind: OperationKind
     functions: int

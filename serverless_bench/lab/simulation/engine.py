@@ -187,7 +187,7 @@ class Engine:
         return np.asarray(most)
 
     def _request(self, due: Ints) -> None:
-        """Send the requests that are due, in the order of their instants."""
+        """Send the requests that are due, in the order of the instants."""
         if not len(due):
             return
         lanes = self._lanes
@@ -267,7 +267,7 @@ class Engine:
         self._finish(moving[is_complete])
 
     def _finish(self, completed: Ints) -> None:
-        """End requests whose bytes have all been transferred."""
+        """End requests after the transfer of all bytes."""
         if not len(completed):
             return
         lanes = self._lanes
@@ -314,7 +314,7 @@ class Engine:
         self._go_on(waiting[groups.pending[waiting] == 0])
 
     def _go_on(self, idle: Ints) -> None:
-        """Let groups continue whose lanes have all ended."""
+        """Let groups continue after all lanes have ended."""
         if not len(idle):
             return
         groups = self._groups

@@ -9,7 +9,7 @@ from serverless_bench.rundir.tables import Floats, Ints, Mask
 
 
 class SimulatedLauncher:
-    """Launches invocations in the order of their index.
+    """Launches invocations in the order of the index.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class SimulatedLauncher:
         return max(room, token_s, self._next_s)
 
     def launch(self, begin_s: float, end_s: float) -> Ints:
-        """Launch as many functions as possible before ``end_s``, and return their indices."""
+        """Launch as many functions as possible before ``end_s``, and return the indices."""
         while self._freed and self._freed[0] <= begin_s:
             heappop(self._freed)
             self._room += 1
@@ -119,6 +119,6 @@ class SimulatedLauncher:
         self.launched += len(indices)
 
     def ended(self, index: int, end_s: float) -> None:
-        """Record the end of a function, which frees its environment at once and its slot later."""
+        """Record the end of a function, which frees the environment at once and the slot later."""
         heappush(self._idle, (end_s, int(self.environment[index])))
         heappush(self._freed, end_s + self._model.collect_s)

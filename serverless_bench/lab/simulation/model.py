@@ -1,4 +1,4 @@
-"""Parameters of a simulation, their sources, and their changes by a file."""
+"""Parameters of a simulation, their sources, and changes by a file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ class FunctionModel:
     core_s_per_gib: _Amount | None = None
     """Processor time; None: as measured for the client over https."""
     on_lambda: bool = False
-    """Whether it has a memory size, which determines its processor, its network and its bill."""
+    """Whether it has a memory size, which determines processor, network and bill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,10 @@ class Store:
 
     put_s: _S = 0.0
     put_sigma: _Sigma = 0.0
-    """Time from the last byte of a put to its acknowledgement; also of requests without a body."""
+    """Time from the last byte of a put to the acknowledgement; also of requests without a body."""
     get_s: _S = 0.0
     get_sigma: _Sigma = 0.0
-    """Time from a get to its first byte."""
+    """Time from a get to the first byte."""
     put_per_s: _Rate | None = None
     get_per_s: _Rate | None = None
     """Requests per second of one partition; the excess gets 503. None for no limit."""
@@ -195,7 +195,7 @@ def load_model(name: str) -> Model:
     Raises
     ------
     UsageError
-        If neither exists, or the file has an unknown parameter; the message names it.
+        If none exists, or the file has an unknown parameter; the message names it.
     """
     if name in MODELS:
         return MODELS[name]
@@ -248,7 +248,7 @@ def _part(kind: type[T], part: str, base: Model, data: Mapping[str, Any]) -> T:
 
 
 def _check(model: Model) -> None:
-    """Reject parameters that contradict each other."""
+    """Check that parameters do not contradict each other."""
     launch, function, store = model.launch, model.function, model.store
     if (launch.at_once is None) != (launch.per_s is None):
         raise ValueError("`launch.at_once` and `launch.per_s` have to be set together")

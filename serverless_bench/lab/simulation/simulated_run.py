@@ -113,7 +113,7 @@ def simulate(
 
 
 def _check_times(simulated: SimulationState) -> None:
-    """Reject functions that Lambda would end, although the model lets their operations finish.
+    """Check the duration of functions, as the model lets operations finish regardless of it.
 
     Raises
     ------

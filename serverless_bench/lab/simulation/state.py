@@ -24,7 +24,7 @@ class Lanes:
     now_s: Floats
     """Present instant of the lane; infinite if it is idle."""
     moving: Mask
-    """Whether its request was admitted and bytes flow."""
+    """Whether the request was admitted and bytes flow."""
     part: Ints
     """Index of the part in the operation, from 0."""
     left: Floats
@@ -121,7 +121,7 @@ class SimulationState:
     end_s: Floats
     """End of each function."""
     stopped: Mask
-    """Mask of functions that reached their deadline before their last operation."""
+    """Mask of functions that reached the deadline before the last operation."""
     attempts: list[Floats]
     """Columns: lane, operation, activity of its group, part, number, start, end, wait, answered,
     bytes,

@@ -70,7 +70,7 @@ class SharedStore:
 
     @property
     def is_refusing(self) -> bool:
-        """Whether it has recently rejected requests, so that their order decides who is served."""
+        """Whether it has recently rejected requests, so that the order decides which are served."""
         return self._refused or self._calm_s < _CALM_S
 
     def begin_step(self, passed_s: float) -> None:
@@ -137,7 +137,7 @@ class Retries:
 
     def __init__(self, seed: int, threads: int, retries: int) -> None:
         self.budget_s = retries * THROTTLED_S
-        """Time for retries of a request, starting with its first rejection."""
+        """Time for retries of a request, starting with the first rejection."""
         self._seed, self._threads = seed, threads
         self._of: dict[int, random.Random] = {}
 

@@ -103,7 +103,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
     Returns
     -------
     Limit
-        The limit with its interval, and a row per level.
+        The limit with an interval, and a row per level.
 
     Raises
     ------

@@ -72,7 +72,7 @@ class Contend(Workload):
             )
         if load.pattern is Pattern.APPEND and (load.operations is None or job.duration):
             raise UsageError(
-                "an append needs `operations`, and has no `duration`",
+                "an append needs `operations`, and takes no `duration`",
                 hint="the ledger lists all possible manifests before the run starts",
                 field="operations",
             )

@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_an_error_of_one_line(alone: Apart) -> None:
         done = alone("localstack", "--port", port)
     assert done.code == 2
     assert done.err.startswith(f"sbench: port {port} cannot be used")
-    assert "hint: name another --port" in done.err
+    assert "hint: give another --port" in done.err
 
 
 def test_an_environment_that_cannot_be_kept_is_an_error_of_one_line(

@@ -85,7 +85,8 @@ def _check_cuts(array: ArraySpec) -> None:
             raise UsageError("only zarr3 has shards", hint="`driver` zarr3")
         if any(shard % chunk for shard, chunk in zip(array.shards, array.chunks, strict=True)):
             raise UsageError(
-                f"`shards` {_text(array.shards)} is no multiple of `chunks` {_text(array.chunks)}"
+                f"`shards` {_text(array.shards)} is not a multiple of"
+                f" `chunks` {_text(array.chunks)}"
             )
     if array.operation == "append" and array.shape[0] % (array.shards or array.chunks)[0]:
         raise UsageError(

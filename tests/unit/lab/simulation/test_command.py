@@ -89,7 +89,7 @@ def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Pa
         ("--simulate needs a command", ("--simulate",)),
         ("--model needs --simulate", ("--model", "loopback")),
         ("--runs needs --simulate", ("--runs", "2", "write")),
-        ("--runs makes objects", ("--simulate", "--runs", "2", "write", "--key-file", "k")),
+        ("--runs creates objects", ("--simulate", "--runs", "2", "write", "--key-file", "k")),
         ("no report as html", ("--simulate", "--runs", "2", "write", "--format", "html")),
         ("there is no model 'nope'", ("--simulate", "--model", "nope", "write")),
         ("there is no command 'wirte' to plan", ("--simulate", "wirte")),

@@ -61,7 +61,7 @@ def test_the_headline_begins_with_it_and_the_bill_and_the_store_have_it(run: Run
 def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
     out = io.BytesIO()
     if name == "pywren":
-        with pytest.raises(UsageError, match="no place to say that its run was simulated"):
+        with pytest.raises(UsageError, match="cannot mark its run as simulated"):
             export(run, out, format=name)
         return
     export(run, out, format=name)

@@ -251,7 +251,7 @@ def test_the_ledger_has_each_chunk_once(
         ({"chunks": (128, 0)}, "`chunks`"),
         ({"chunks": (128, 16)}, "keeps only 64 bytes"),
         ({"shards": (256, 512)}, "only zarr3"),
-        ({"shards": (200, 512), "driver": "zarr3"}, "no multiple"),
+        ({"shards": (200, 512), "driver": "zarr3"}, "not a multiple"),
         ({"operation": "append"}, "do not end"),
         ({"shape": (400_000, 512), "chunks": (1, 256)}, "more than"),
         ({"library_option": (("async_concurrency", "0"),)}, "`library_option` async_concurrency=0"),
