@@ -3,9 +3,9 @@
     python -m benchmarks.live [--rounds 6] [--pairs 200] [--seconds 8]
 
 *Board* is a function that writes and reads objects of 4 KiB, with a live board to write on and
-without one, in turns in one process: what every operation pays, whoever looks. *View*, *line* and
-*metrics* are what whole commands, workers and all, take more than one that shows nothing: with
-the live view on a terminal, a line every 5 s, and a file for Prometheus. That is told by the share
+without one, in turns in one process: what every operation pays, whoever looks. *View* and *line*
+are what whole commands, workers and all, take more than one that shows nothing: with the live view
+on a terminal, and with a line every 5 s. That is told by the share
 of a run that keeps one processor busy; what is run has little else to do, 20 operations a second,
 for beside hundreds of thousands of writes the difference would be lost in their scatter. Each round
 has every subject once, and differences are taken within a round. The other end is the loopback
@@ -26,7 +26,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from benchmarks.common import cpu_s, make_parser, rotated, run_alone
@@ -46,7 +45,6 @@ SHOWN: Final[dict[str, Sequence[str]]] = {
     WITHOUT: ("--progress", "none"),
     "view": ("--progress", "bar"),
     "line": ("--progress", "plain"),
-    "metrics": ("--progress", "none", "--metrics", "run.prom"),
 }
 Ratios = dict[str, list[float]]
 
@@ -105,7 +103,6 @@ def command(shown: str, url: str, seconds: float) -> float:
             os.close(theirs)
             reader.start()
         assert process.returncode == 0
-        assert (shown == "metrics") == Path(folder, "run.prom").exists()
     reader.join()
     os.close(ours)
     return cpu_s(resource.RUSAGE_CHILDREN) - before_s

@@ -34,7 +34,7 @@ run = written
 CHAPTERS: Final = {
     "Say what to do": ("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
     "Do it": (
-        *("plan", "JobPlan", "simulate", "run_job", "resume_job", "Display", "RunProgress"),
+        *("plan", "JobPlan", "simulate", "run_job", "resume_job", "RunProgress"),
         "FunctionContext",
     ),
     "Look at a run": ("load_run", "Run", "summarize", "Summary", "timeline", "Timeline"),

@@ -7,7 +7,7 @@ each name with an example::
     plan                                          operations and cost of a job
     simulate                                      a run according to a model    Run
     run_job, resume_job                           run a job                     Run
-    Display, RunProgress                          watch it, or end it
+    RunProgress                                   watch it, or end it
     load_run                                      a saved run                   Run
     summarize, timeline                           totals, bytes over time       Summary, Timeline
     compare                                       is B faster than A            RunComparison
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from serverless_bench.driver.check import check as check
     from serverless_bench.driver.clean import Cleaned as Cleaned
     from serverless_bench.driver.clean import clean as clean
-    from serverless_bench.driver.live.display import Display as Display
     from serverless_bench.driver.outlook import JobPlan as JobPlan
     from serverless_bench.driver.outlook import plan as plan
     from serverless_bench.driver.run import CutShort as CutShort
@@ -94,7 +93,6 @@ _PUBLIC = {
     "CheckedRun": "driver.check",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
-    "Display": "driver.live.display",
     "FunctionContext": "worker.context",
     "HistoryCheck": "history.showing",
     "JobPlan": "driver.outlook",

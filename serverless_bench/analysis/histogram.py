@@ -1,20 +1,18 @@
-"""Histograms of latencies that can be merged: percentiles of many runs, within 1 %. Pure.
+"""Histograms of latencies, whose counts can be added over runs. Pure.
 
 Percentiles cannot be averaged, but counts can be added. Each interval between powers of two has 64
 buckets of equal width, as in HdrHistogram and OpenHistogram, so the middle of a bucket is within
 1/128 (0.8 %) of all its values, from 128 ns to 292 years; below 128 ns each nanosecond has a
-bucket. Buckets are computed with integer arithmetic, so merging is exact, in any order and on any
-machine.
+bucket. Buckets are computed with integer arithmetic, so they are the same on any machine.
 
 Existing libraries were not used because they take single values (``ddsketch``, ``hdrhistogram``:
 about a second for a million operations, compared to 15 ms here), need protobuf or a C library,
 and do not store their buckets as JSON. Reductions are also the purpose of this package.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -32,10 +30,7 @@ RELATIVE_ERROR: Final = 1 / (2 * _PER_OCTAVE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """Number of occurrences of each duration. Empty by default; see ``of`` and ``merge``.
-
-    ``dataclasses.asdict`` converts it to JSON, and ``from_json`` converts it back.
-    """
+    """Number of occurrences of each duration. Empty by default; see ``of``."""
 
     count: int = 0
     sum_ns: int = 0
@@ -77,21 +72,6 @@ class Histogram:
             counts=tuple(counts_by_bucket[buckets].tolist()),
         )
 
-    def merge(self, other: "Histogram") -> "Histogram":
-        """Return the combined histogram; the result does not depend on order or grouping."""
-        counts = Counter(dict(zip(self.buckets, self.counts, strict=True)))
-        counts.update(dict(zip(other.buckets, other.counts, strict=True)))
-        lows = [histogram.min_ns for histogram in (self, other) if histogram.min_ns is not None]
-        highs = [histogram.max_ns for histogram in (self, other) if histogram.max_ns is not None]
-        return Histogram(
-            count=self.count + other.count,
-            sum_ns=self.sum_ns + other.sum_ns,
-            min_ns=min(lows, default=None),
-            max_ns=max(highs, default=None),
-            buckets=tuple(sorted(counts)),
-            counts=tuple(counts[bucket] for bucket in sorted(counts)),
-        )
-
     def at_ranks(self, ranks: Sequence[int]) -> Floats:
         """Return the durations in ns at the given ranks, from 1, of a non-empty histogram.
 
@@ -101,24 +81,6 @@ class Histogram:
         durations = np.array([middle_ns(self.buckets[place]) for place in places])
         durations[np.asarray(ranks) >= self.count] = self.max_ns
         return np.asarray(np.clip(durations, self.min_ns, self.max_ns))
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the histogram that ``asdict`` converted to ``data``.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``data`` is not valid.
-        """
-        lists = {name: tuple(map(int, data.get(name, ()))) for name in ("buckets", "counts")}
-        histogram = cls(**{**data, **lists})
-        if (
-            len(histogram.buckets) != len(histogram.counts)
-            or sum(histogram.counts) != histogram.count
-        ):
-            raise ValueError("the counts of a histogram do not add up")
-        return histogram
 
 
 def _bucket(durations_ns: Ints) -> Ints:

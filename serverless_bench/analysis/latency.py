@@ -15,8 +15,7 @@ An overdue operation, which never started, has waited at least until the end of 
 It is included in response and queueing with this time, because otherwise the worst cases would be
 excluded. Latency only covers operations that started.
 
-Percentiles are computed from raw values or from a histogram, never from other percentiles. The
-report contains the histograms, so reports can be merged (``merge``).
+Percentiles are computed from raw values or from a histogram, never from other percentiles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -86,27 +85,20 @@ class Times:
         if not len(durations_ns):
             return None
         durations_ns = np.maximum(durations_ns, 0)
-        exact = len(durations_ns) <= raw_limit
-        return cls.from_histogram(Histogram.of(durations_ns), durations_ns if exact else None)
-
-    @classmethod
-    def from_histogram(cls, histogram: Histogram, raw_ns: Ints | None = None) -> Self:
-        """Return the statistics of a non-empty histogram; percentiles from raw values if given."""
-        count = histogram.count
+        exact, count = len(durations_ns) <= raw_limit, len(durations_ns)
+        histogram = Histogram.of(durations_ns)
         ranks = {
             name: (rank_of(p, count), *interval_ranks(p, count)) for name, p in PERCENTILES.items()
         }
         needed_ranks = sorted({rank for row in ranks.values() for rank in row} - {0, count + 1})
-        at_ns = (
-            histogram.at_ranks(needed_ranks) if raw_ns is None else at_ranks(raw_ns, needed_ranks)
-        )
+        at_ns = at_ranks(durations_ns, needed_ranks) if exact else histogram.at_ranks(needed_ranks)
         at_s = dict(zip(needed_ranks, (at_ns / NS_PER_S).tolist(), strict=True))
         named = {name: at_s[rank] for name, (rank, _, _) in ranks.items()}
         return cls(
             percentiles_s={**named, "max": (histogram.max_ns or 0) / NS_PER_S},
             intervals_s={n: (at_s.get(low), at_s.get(high)) for n, (_, low, high) in ranks.items()},
             mean_s=histogram.sum_ns / count / NS_PER_S,
-            exact=raw_ns is not None,
+            exact=exact,
             histogram=histogram,
         )
 

@@ -13,7 +13,7 @@ from serverless_bench.cli.flags.of_jobs import job_options
 from serverless_bench.cli.flags.options import group
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
-from serverless_bench.driver.live.display import Display, Style
+from serverless_bench.driver.live.display import Style
 from serverless_bench.errors import UsageError
 from serverless_bench.job.workload import open_workload
 from serverless_bench.plugins import TOOLS
@@ -43,12 +43,6 @@ class Output:
     max_cost: float | None = None
     prices: Path | None = None
     progress: Style = "auto"
-    metrics: str = ""
-
-    @property
-    def display(self) -> Display:
-        """How the run is shown while it is under way."""
-        return Display(style=self.progress, metrics=self.metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +63,7 @@ class Prepared:
             keys=self.keys,
             place=self.checked.placed,
             cost=self.cost,
-            display=self.output.display,
+            progress=self.output.progress,
         )
 
     @property
@@ -135,7 +129,6 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
 
     cost = cost_limit(found.job.executor, max_cost=output.max_cost, prices=output.prices)
     check_writable("--pickle", output.pickle)
-    output.display.check()
     reporter = None if output.format is None else open_reporter(output.format)
     if output.ceiling:
         TOOLS.load("check-ceiling")(found.job)

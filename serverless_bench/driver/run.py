@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.driver.live.display import Display
+from serverless_bench.driver.live.display import Style
 from serverless_bench.driver.live.progress import shown
 from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack
@@ -80,7 +80,7 @@ def run_job(
     directory: str | Path | None = None,
     *,
     keys: Sequence[str] = (),
-    progress: bool | Display = False,
+    progress: bool | Style = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
     **settings: Any,  # noqa: ANN401 - of JobSpec
@@ -96,7 +96,8 @@ def run_job(
     keys
         Objects to read, for workloads that read: ``keys()`` of a run that wrote objects.
     progress
-        Whether to show the progress of the run; a ``Display`` selects the style and the metrics.
+        Whether to show the progress of the run, or its style: ``auto`` (the same as True), ``bar``,
+        ``plain`` or ``none``, as in ``--progress``.
     live
         Updated while the job runs, for a progress display of your own.
     on_outcome
@@ -207,7 +208,7 @@ def resume_job(
     function: OwnFunction | None = None,
     launch: bool = True,
     trust: bool = False,
-    progress: bool | Display = False,
+    progress: bool | Style = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
 ) -> Run:

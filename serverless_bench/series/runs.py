@@ -10,7 +10,7 @@ import numpy as np
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
-from serverless_bench.driver.live.display import Display
+from serverless_bench.driver.live.display import Style
 from serverless_bench.driver.remarks import remarks
 from serverless_bench.driver.run import CutShort, new_directory, run_job
 from serverless_bench.driver.target import located, store_kept_up
@@ -65,7 +65,7 @@ class Task:
     cost: CostLimit = _UNLIMITED
     """Cost limit of all runs together."""
     spending: Spending = field(default_factory=Spending)
-    display: Display | bool = False
+    progress: bool | Style = False
 
     @property
     def embedded(self) -> bool:
@@ -141,7 +141,7 @@ def make_run(
         listener.note(remarks(job, task.keys))
     listener.begin()
     try:
-        run = run_job(job, directory, keys=task.keys, progress=task.display, live=live, **options)
+        run = run_job(job, directory, keys=task.keys, progress=task.progress, live=live, **options)
     except CutShort as exc:
         problem, run = exc, exc.run
     finally:

@@ -12,8 +12,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from serverless_bench.cli.main import main
 from serverless_bench.driver.check import audited
 from serverless_bench.driver.cleanup import delete, delete_control
@@ -70,8 +68,6 @@ class Bench:
             ended, runs = self.run(case)
             assert ended.code in ({0} if case["faults"] == NO else {0, 6, 7}), ended
             reports = [json.loads(line) for line in ended.out.splitlines() if line[:1] == "{"]
-            if case["metrics"] != NO:
-                ended_as_measured(self.metrics.read_text())
             if case["resume"] == "killed":
                 cut(runs[-1])
                 again = command_of(case)("resume", runs[-1], "--format", "json")
@@ -93,11 +89,6 @@ class Bench:
             for run in runs:
                 left = audited(load_run(run), path, cleaned=True).left
                 assert not left, f"left by {run}: {left}"
-
-    @property
-    def metrics(self) -> Path:
-        """Where metrics are of a case that has some."""
-        return self.directory / "run.prom"
 
     def refuses(self, case: Case) -> tuple[Done, int]:
         """Run a case that is to be refused; return what was said, and what the store saw."""
@@ -178,7 +169,6 @@ class Bench:
                 common += [flag, ARCHITECTURE if factor == "arch" else case[factor]]
         common += [] if case["duration"] == NO else ["--duration", "0.2"]
         common += ["--until-stable", "30%"] if case["duration"] == STABLE else []
-        common += [] if case["metrics"] == NO else ["--metrics", self.metrics]
         if case["probe"] == NO:
             common += ["--no-probe"]
         if case["executor"] in {"lambda", "workers", "dask"}:
@@ -314,26 +304,6 @@ def _contention(case: Case) -> list[str]:
         return ["--pattern", pattern]
     ends = [] if case["duration"] != NO else ["--operations", "5"]
     return ["--pattern", pattern, *ends, *(["--backoff", "0"] if pattern == "append" else [])]
-
-
-def ended_as_measured(metrics: str) -> None:
-    """Hold against each other what metrics say of a run that has ended: its last stage."""
-    values = {
-        (one.name, *one.labels.values()): one.value
-        for family in text_string_to_metric_families(metrics)
-        for one in family.samples
-    }
-    states = ("done", "failed", "lost", "running", "waiting")
-    ended = [values["sbench_functions", state] for state in states]
-    assert sum(ended[:3]) >= FUNCTIONS
-    assert ended[3:] == [0, 0]
-    good = sum(
-        value
-        for name, *labels in values
-        if name == "sbench_operations_total" and labels[1] == "ok" and labels[0] != "warmup"
-        for value in [values[name, *labels]]
-    )
-    assert values["sbench_operation_latency_seconds_count",] == good
 
 
 def prefix_of(case: Case) -> str:

@@ -41,7 +41,6 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "faults": (NO, "refused", "cut", "spoiled"),
     "resume": (NO, "killed"),
     "progress": ("auto", "plain", "none"),
-    "metrics": (NO, "file"),
 }
 """The first value of each is what a command does by itself."""
 LONG: Final = "long/" * 170

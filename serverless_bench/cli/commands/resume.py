@@ -5,22 +5,21 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.flags.options import display_options, format_option, group, trust_option
+from serverless_bench.cli.flags.options import format_option, progress_option, trust_option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import aside, complain, note
-from serverless_bench.driver.live.display import Display, Style
+from serverless_bench.driver.live.display import Style
 
 
 @click.command("resume")
 @run_argument
 @trust_option
-@group(*display_options)
+@progress_option
 @format_option
 def command(
     directory: Path,
     format: str,  # noqa: A002 - the flag's name
     progress: Style,
-    metrics: str,
     *,
     trust: bool,
 ) -> int:
@@ -40,8 +39,6 @@ def command(
     from serverless_bench.rundir.digests import file_problems
     from serverless_bench.rundir.run import load_run, lost_functions
 
-    display = Display(style=progress, metrics=metrics)
-    display.check()
     reporter, run, live = open_reporter(format), load_run(directory), RunProgress()
     problem: CutShort | None = None
     if run.ended and not lost_functions(run):
@@ -50,7 +47,7 @@ def command(
         if where := confirm(run, trust=trust):
             aside(where)
         try:
-            run = resume_job(run, trust=trust, progress=display, live=live)
+            run = resume_job(run, trust=trust, progress=progress, live=live)
         except CutShort as exc:
             problem, run = exc, exc.run
     contradictions = file_problems(run)

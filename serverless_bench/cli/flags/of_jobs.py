@@ -13,12 +13,12 @@ from serverless_bench.cli.flags.options import (
     F,
     PluginName,
     Size,
-    display_options,
     format_option,
     group,
     harmless,
     option,
     prices_option,
+    progress_option,
     run_dir_option,
 )
 from serverless_bench.clients import CLIENTS
@@ -96,7 +96,7 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click ta
 
 _outcome_options = group(
     run_dir_option,
-    *display_options,
+    progress_option,
     # For executors whose functions are billed.
     harmless("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
     prices_option,

@@ -229,21 +229,12 @@ trust_option = click.option(
     help="Use the store, functions and directories that RUN names, though it was not made here.",
 )
 
-display_options = (
-    harmless(
-        "--progress",
-        type=Choice(get_args(Style)),
-        default="auto",
-        help="What standard error shows of a run under way: bar, a live view on a terminal; plain,"
-        " a line every 5 s; auto, the view, and elsewhere a line every 10 s.",
-    ),
-    option(
-        "--metrics",
-        default="",
-        show_default=False,
-        metavar="FILE|[HOST]:PORT",
-        help="Have metrics for Prometheus in a file, or on a port of this machine.",
-    ),
+progress_option = harmless(
+    "--progress",
+    type=Choice(get_args(Style)),
+    default="auto",
+    help="What standard error shows of a run under way: bar, a live view on a terminal; plain,"
+    " a line every 5 s; auto, the view, and elsewhere a line every 10 s.",
 )
 
 keep_option = harmless("--keep", is_flag=True, help="Leave the objects in the store.")

@@ -27,7 +27,7 @@ SECTIONS: Final = {
     " function-mb-s vpc express cross-region show-prices",
     "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",
-    "Output": "name format full run-dir dry-run keep pickle plot ceiling progress metrics",
+    "Output": "name format full run-dir dry-run keep pickle plot ceiling progress",
 }
 """Which flags stand together, and in which order."""
 _SERVE: Final = {

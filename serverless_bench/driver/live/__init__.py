@@ -1,1 +1,1 @@
-"""Display of a run in progress: in a terminal, in a notebook, as metrics."""
+"""Display of a run in progress: in a terminal, in a notebook, in a log."""

@@ -16,7 +16,6 @@ class Spent(NamedTuple):
     """An amount of money."""
 
     amount: float
-    currency: str
     text: str
     """Amount and currency, with a note if the prices are for another region than the run's."""
 
@@ -79,4 +78,4 @@ class CostSoFar:
             usage = costs.BilledUsage(**placed(self._job), puts=totals.puts, gets=totals.gets)
             amount = costs.price(usage, prices).total
         note = costs.price_note(prices, self._job)
-        return Spent(amount, prices.currency, prices.money(amount) + note)
+        return Spent(amount, prices.money(amount) + note)

@@ -1,13 +1,13 @@
-"""Show a run in progress: in a terminal, a log, a notebook, or with Prometheus."""
+"""Show a run in progress: in a terminal, a notebook, or a log."""
 
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clock import repeated
-from serverless_bench.driver.live.display import Display
+from serverless_bench.driver.live.display import Style
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Outcome
@@ -29,26 +29,15 @@ def shown(
     on_outcome: OnOutcome,
     *,
     keys: Sequence[str] = (),
-    progress: bool | Display,
+    progress: bool | Style,
 ) -> Iterator[OnOutcome]:
     """Yield a callback for outcomes that updates the display and then calls ``on_outcome``.
 
     Without a display no library is loaded for it.
-
-    Raises
-    ------
-    ArchiveError
-        If the metrics file cannot be written.
-    PluginError
-        If the library for metrics is missing.
     """
-    if not isinstance(progress, Display):
-        progress = Display(style="auto" if progress else "none")
-    style = progress.style
-    if style in {"auto", "bar"}:
-        is_visible = _is_terminal() or _is_notebook()
-        style = "bar" if is_visible else "none" if style == "bar" else "auto"
-    if style == "none" and not progress.metrics:
+    style = progress if isinstance(progress, str) else "auto" if progress else "none"
+    drawn = style in {"auto", "bar"} and (_is_terminal() or _is_notebook())
+    if style == "none" or (style == "bar" and not drawn):
         yield on_outcome
         return
     from serverless_bench.driver.live.view import RunView  # noqa: PLC0415
@@ -59,15 +48,7 @@ def shown(
         view.add(outcome)
         on_outcome(outcome)
 
-    with ExitStack() as stack:
-        if progress.metrics:
-            from serverless_bench.driver.live.metrics import measured  # noqa: PLC0415 - an extra
-
-            stack.enter_context(measured(view, job, progress, live.notes))
-        if style == "bar":
-            stack.enter_context(_drawn(view))
-        elif style != "none":
-            stack.enter_context(_logged(view, asked=style == "plain"))
+    with _drawn(view) if drawn else _logged(view, asked=style == "plain"):
         yield both
 
 

@@ -14,11 +14,9 @@ from rich.text import Text
 from serverless_bench.clock import repeated
 from serverless_bench.driver.live.text import (
     REMOTE,
-    duration_text,
     errors_text,
     functions_text,
     has_bound,
-    name_text,
     rate_text,
     sparkline,
 )
@@ -148,14 +146,13 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     )
     for rate in look.rates:
         so_far = "" if rate.per_s is None else f" {rate.operations:,} so far"
-        yield _line(name_text(rate.kind), f"{rate_text(rate):<26}{so_far}".rstrip())
+        yield _line(rate.kind, f"{rate_text(rate):<26}{so_far}".rstrip())
     if look.asked_per_s is not None and look.achieved_per_s is not None:
         requested = format_per_s(look.asked_per_s)
         yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested} asked for")
-    if look.p50_ns is not None and look.p99_ns is not None:
+    if look.latencies:
         window = f"(last {WINDOW_NS // NS_PER_S} s)" if look.told else "(of those that ended)"
-        times = f"p50 {duration_text(look.p50_ns)}  p99 {duration_text(look.p99_ns)}"
-        yield _line("latency", f"{times:<26} {window}")
+        yield _line("latency", f"{'  '.join(look.latencies):<26} {window}")
     if errors := errors_text(look):
         yield _line("errors", errors, bad=1)
     bar_line = sparkline(look.timeline, width, bars)

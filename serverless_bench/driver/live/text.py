@@ -7,16 +7,12 @@ from typing import Final
 from serverless_bench.driver.live.bound_now import UNKNOWN
 from serverless_bench.driver.live.view import Look, Rate
 from serverless_bench.units import (
-    NS_PER_S,
     bytes_per_second,
     format_per_s,
     format_rate,
-    format_seconds,
 )
-from serverless_bench.worker.live_layout import WARM_UP
 
 REMOTE: Final = "remote functions report their operations when they end"
-_NAMES: Final = {WARM_UP: "preparing"}
 _REMOTE_STATES: Final = {"running": "launched"}
 """A remote function that was launched may not have started: its record is the first sign of it."""
 
@@ -24,9 +20,9 @@ _REMOTE_STATES: Final = {"running": "launched"}
 def log_line(look: Look) -> str:
     """Return the state of a run in one line for a log."""
     parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}"]
-    parts += [f"{name_text(rate.kind)} {rate_text(rate)}" for rate in look.rates]
-    if look.p50_ns is not None and look.p99_ns is not None:
-        parts.append(f"p50 {duration_text(look.p50_ns)}, p99 {duration_text(look.p99_ns)}")
+    parts += [f"{rate.kind} {rate_text(rate)}" for rate in look.rates]
+    if look.latencies:
+        parts.append(", ".join(look.latencies))
     if errors := errors_text(look):
         parts.append(f"errors {errors}")
     if look.cost is not None:
@@ -36,11 +32,6 @@ def log_line(look: Look) -> str:
     elif look.functions["running"]:
         parts.append(REMOTE)
     return "; ".join(parts)
-
-
-def name_text(kind: str) -> str:
-    """Return the name of a kind of operation."""
-    return _NAMES.get(kind, kind)
 
 
 def functions_text(look: Look) -> str:
@@ -76,11 +67,6 @@ def rate_text(rate: Rate) -> str:
     return f"{format_per_s(rate.per_s)}{moved}"
 
 
-def duration_text(ns: int) -> str:
-    """Return a latency as text."""
-    return format_seconds(ns / NS_PER_S)
-
-
 def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -> str | None:
     """Return the rate since the start as bars, with the peak; None before the first progress.
 
@@ -95,12 +81,10 @@ def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -
     """
     import numpy as np  # noqa: PLC0415 - few views have bars
 
-    if len(timeline) <= 1:
-        return None
-    end_ns, moved, operations = timeline[-1]
-    column = 1 if moved else 2
+    end_ns, moved, operations = timeline[-1] if timeline else (0, 0, 0)
     if not (moved or operations):
         return None
+    column = 1 if moved else 2
     count = min(width, len(timeline) - 1)
     edges = [end_ns * n // count for n in range(count + 1)]
     points = np.array(timeline, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""State of a run in progress, for the live view and the metrics."""
+"""State of a run in progress, for the live view and the log."""
 
 import threading
 from collections import deque
@@ -15,7 +15,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.planned_objects import mean_bytes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from serverless_bench.units import NS_PER_S, bytes_per_second
+from serverless_bench.units import NS_PER_S, bytes_per_second, format_seconds
 from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 from serverless_bench.worker.live_layout import KINDS, SLOT_WORDS, WARM_UP, percentile_ns
 
@@ -24,6 +24,7 @@ WINDOW_NS: Final = 5 * NS_PER_S
 _STEP_NS: Final = NS_PER_S // 5
 """Minimum interval of samples, independent of the number of viewers."""
 _POINTS: Final = 512
+_PERCENTILES: Final = {"p50": 0.5, "p99": 0.99}
 _NOTHING: Final = BoardTotals((0,) * SLOT_WORDS)
 
 
@@ -67,8 +68,8 @@ class Look:
     asked_per_s: float | None
     """Requested rate of an open loop."""
     achieved_per_s: float | None
-    p50_ns: int | None
-    p99_ns: int | None
+    latencies: Sequence[str]
+    """Median and 99th percentile; empty until an operation has succeeded."""
     timeline: Sequence[tuple[int, int, int]]
     """Nanoseconds since the start, and bytes and operations until then; empty if only records are
     available.
@@ -76,11 +77,6 @@ class Look:
     cost: Spent | None
     """None if the run has no cost."""
     bound: str
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the progress of any function is known."""
-        return self.told or self.functions["done"] + self.functions["failed"] > 0
 
 
 class RunView:
@@ -181,8 +177,7 @@ class RunView:
             ),
             asked_per_s=requested,
             achieved_per_s=achieved if is_live else None,
-            p50_ns=percentile_ns(histogram, 0.5),
-            p99_ns=percentile_ns(histogram, 0.99),
+            latencies=_latencies(histogram),
             timeline=tuple(self._timeline) if is_live else (),
             cost=self._cost.spent(totals),
             bound=bound,
@@ -254,7 +249,7 @@ def _rates(
     new, new_bytes = added.operations, added.bytes
     return [
         Rate(
-            kind=kind,
+            kind="preparing" if kind == WARM_UP else kind,
             per_s=bytes_per_second(new[kind], span_ns) if span_ns is not None else None,
             bytes_per_s=(
                 bytes_per_second(new_bytes[kind], span_ns)
@@ -266,6 +261,11 @@ def _rates(
         for kind in KINDS
         if (seen[kind] or moved[kind]) and (preparing or kind != WARM_UP)
     ]
+
+
+def _latencies(histogram: Sequence[int]) -> list[str]:
+    ends_ns = {name: percentile_ns(histogram, share) for name, share in _PERCENTILES.items()}
+    return [f"{name} {format_seconds(ns / NS_PER_S)}" for name, ns in ends_ns.items() if ns]
 
 
 def _lanes_known(job: JobSpec) -> bool:

@@ -167,7 +167,6 @@ def _check_output(prepared: Prepared, runs: int) -> None:
         ("--ceiling", output.ceiling),
         ("--pickle", output.pickle),
         ("--max-cost", output.max_cost),
-        ("--metrics", output.display.metrics),
     ):
         if value:
             raise UsageError(f"{flag} is not simulated", hint="omit it, see docs/simulate.md")

@@ -26,9 +26,9 @@ from serverless_bench.lab.loopback.s3 import (
 )
 from serverless_bench.lab.loopback.shaping import Pace
 from serverless_bench.lab.loopback.state import StoreState
+from serverless_bench.lab.loopback.threaded_server import FIRST_REQUEST_S
 from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.process.callers import from_a_page, is_loopback
-from serverless_bench.process.threaded_server import FIRST_REQUEST_S
 from serverless_bench.units import NS_PER_S
 
 _MAX_DOCUMENT: Final = 1 << 23

@@ -14,7 +14,7 @@ from serverless_bench.lab.loopback.connection import S3Connection
 from serverless_bench.lab.loopback.operations import OPERATIONS
 from serverless_bench.lab.loopback.s3 import STATISTICS, S3Error
 from serverless_bench.lab.loopback.state import SHAPED_BLOCK, LoopbackSettings, StoreState
-from serverless_bench.process.threaded_server import ThreadedServer
+from serverless_bench.lab.loopback.threaded_server import ThreadedServer
 
 _SPARE_FILES: Final = 32
 """Open files other than connections: the log, the witness, the standard streams."""

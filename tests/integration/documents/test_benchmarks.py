@@ -56,7 +56,7 @@ ON_THE_PAGE: Mapping[str, Sequence[tuple[str, ...]]] = {
     ],
     "Large runs": [("10",)],
     "The loopback store": [("1", name) for name in ("drained", "checked", "regenerated")],
-    "Watching a run": [("board,", "write"), ("board,", "read"), ("view",), ("metrics",)],
+    "Watching a run": [("board,", "write"), ("board,", "read"), ("view",), ("line",)],
 }
 """How rows begin of the tables whose benchmark runs in its smallest form for the page alone."""
 

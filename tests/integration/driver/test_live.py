@@ -3,9 +3,7 @@
 import os
 import pty
 import re
-import socket
 import subprocess
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,19 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from serverless_bench.clock import repeated
 from serverless_bench.driver.live.bound_now import UNKNOWN
-from serverless_bench.driver.live.display import Display
-from serverless_bench.driver.live.view import RunView
+from serverless_bench.driver.live.view import Look, RunView
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.run import Run
+from serverless_bench.worker.live_board import BoardTotals
 from tests.commands.command import COMMAND, Sbench
-from tests.stores.servers import Server, credentials, free_port, loopback
+from tests.stores.servers import Server, credentials, loopback
 
 FAULTS = ("--slowdown", "0.1", "--error", "0.05", "--reset-put", "0.1", "--reset-get", "0.1")
 CLASSES = {"throttled": "throttled", "server_fault": "5xx", "connection_lost": "reset"}
@@ -42,95 +42,72 @@ def faulty_sbench(tmp_path: Path, faulty: Server) -> Sbench:
     return Sbench(tmp_path, faulty.environment)
 
 
-def samples(text: str) -> dict[tuple[str, ...], float]:
-    return {
-        (one.name, *one.labels.values()): one.value
-        for family in text_string_to_metric_families(text)
-        for one in family.samples
-    }
-
-
-def of_records(run: Run) -> dict[tuple[str, ...], float]:
-    """Return what the metrics should say in the end, from the saved records."""
+def of_records(run: Run) -> Counter[tuple[str, ...]]:
+    """Return what the counters should be in the end, from the saved records."""
     found = Counter[tuple[str, ...]]()
     operations, attempts = run.operations, run.attempts
     names = ("function", "index", "kind", "warmup", "error")
     kinds = dict[tuple[int, int], str]()
     for function, index, kind, warmup, error in zip(*map(operations.get, names), strict=True):
         kinds[function, index] = shown = "warmup" if warmup else str(kind)
-        found["sbench_operations_total", shown, "failed" if error else "ok"] += 1
+        found["operations", shown] += 1
+        found["failed", shown] += bool(error)
     for of in zip(*map(attempts.get, ("function", "operation", "bytes")), strict=True):
-        found["sbench_bytes_total", kinds[of[0], of[1]]] += int(of[2])
+        found["bytes", kinds[of[0], of[1]]] += int(of[2])
     for error in attempts["error"].tolist():
         if error is not None:
-            found["sbench_failures_total", CLASSES[error]] += 1
-    found["sbench_attempts_total",] = len(attempts["number"])
-    found["sbench_retries_total",] = int((attempts["number"] > 0).sum())
-    return {key: count for key, count in found.items() if count}
+            found["failures", CLASSES[error]] += 1
+    found["attempts",] = len(attempts["number"])
+    found["retries",] = int((attempts["number"] > 0).sum())
+    return +found
+
+
+def of_totals(totals: BoardTotals) -> Counter[tuple[str, ...]]:
+    """Return the same from the counters."""
+    found = Counter[tuple[str, ...]](
+        {
+            (name, key): count
+            for name in ("operations", "failed", "bytes", "failures")
+            for key, count in getattr(totals, name).items()
+        }
+    )
+    found["attempts",], found["retries",] = totals.attempts, totals.retries
+    return +found
 
 
 @pytest.mark.parametrize("executor", ["inline", "local"])
-def test_metrics_in_a_file_end_as_the_records_say(
-    faulty: Server, faulty_sbench: Sbench, executor: str
+def test_what_is_shown_in_the_end_is_what_the_records_say(
+    faulty: Server, tmp_path: Path, executor: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = faulty_sbench(
-        *("mixed", "--endpoint-url", faulty.endpoint_url, "--bucket", "b", "--name", "w"),
-        *("--executor", executor, "--number", 2, "--objects", 4, "--size", "20KB"),
-        *("--operations", 40, "--threads", 2, "--retries", 1, "--format", "json"),
-        *("--mix", "get=1,put=1,head=1", "--progress", "plain", "--metrics", "run.prom"),
-    )
-    assert done.code in {0, 6}, done
-    found = samples((faulty_sbench.directory / "run.prom").read_text())
-    expected = of_records(load_run(faulty_sbench.directory / "sbench-runs" / "w"))
-    assert {key for key in expected if key[0] == "sbench_failures_total"}
-    assert {key: found[key] for key in expected} == expected
-    # What is not in the records is not in the metrics.
-    more = {key for key, value in found.items() if value and key[0].endswith("_total")}
-    assert more == set(expected)
-    ended = {state: found["sbench_functions", state] for state in ("done", "failed", "running")}
-    assert (ended["done"] + ended["failed"], ended["running"]) == (2, 0)
-    # The log has it too, beside a report that stays what it is.
-    assert done.json["requested"] == 2
-    last = done.err.splitlines()[-1]
-    assert last.startswith(tuple("0123456789")), done.err
-    assert "finishing" in last
-    assert f"retries {expected['sbench_retries_total',]:,}" in last
-
-
-def test_metrics_are_on_a_port_while_it_runs(faulty: Server, tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    seen: list[dict[tuple[str, ...], float]] = []
-
-    def scrape(_: object) -> None:
-        with urllib.request.urlopen(f"http://{address}/metrics") as answer:
-            seen.append(samples(answer.read().decode()))
-
+    mix = (("get", 1.0), ("put", 1.0), ("head", 1.0))
     job = JobSpec(
-        workload="write",
+        workload="mixed",
         target=Target(bucket="b", endpoint_url=faulty.endpoint_url),
-        executor="inline",
+        executor=executor,
         number=2,
-        objects=3,
-        size=10_000,
+        objects=4,
+        size=20_000,
+        transfer=Transfer(retries=1),
+        load=Load(mix=mix, operations=40, threads=2),
     )
-    display = Display(style="none", metrics=address)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in faulty.environment.items():
-            patch.setenv(name, value)
-        run_job(job, tmp_path / "run", progress=display, on_outcome=scrape)
-    ended = [one["sbench_functions", "done"] + one["sbench_functions", "failed"] for one in seen]
-    assert ended == [1, 2]
-    assert seen[0]["sbench_attempts_total",] < seen[1]["sbench_attempts_total",]
-    with pytest.raises(OSError, match="refused"):
-        scrape(None)
+    live, looks = RunProgress(), list[Look]()
+    view = RunView(job, 2, live)
 
+    def look(outcome: Outcome) -> None:
+        view.add(outcome)
+        looks.append(view.look())
 
-def test_a_port_that_is_taken_costs_the_metrics_and_not_the_run(sbench: Sbench) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        port = held.getsockname()[1]
-        done = sbench("write", "--number", 1, "--mb", 1, "--metrics", f":{port}", "--name", "w")
-    assert done.code == 0, done.err
-    assert f"note: no metrics: cannot listen on 127.0.0.1:{port}: Address already in" in done.err
+    with credentials(faulty.environment):
+        run = run_job(job, tmp_path / "run", progress="plain", live=live, on_outcome=look)
+    expected = of_records(run)
+    assert {key for key in expected if key[0] == "failures"}
+    assert of_totals(looks[-1].totals) == expected
+    ended = [one.functions["done"] + one.functions["failed"] for one in looks]
+    assert (ended, looks[-1].functions["running"]) == ([1, 2], 0)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(tuple("0123456789")), last
+    assert "finishing" in last
+    assert f"retries {expected['retries',]:,}" in last
 
 
 def test_a_terminal_shows_the_view_and_keeps_nothing_of_it(

@@ -197,7 +197,6 @@ def harm(folder: HostileFolder, option: click.Option) -> object:
         "old": folder.program,
         "new": folder.program,
         "scheduler": folder.url("scheduler", "tcp"),
-        "metrics": str(folder.precious),
         "preload": "venv",
     }
     value: object = values.get(str(option.name), folder.url("other"))
@@ -225,7 +224,6 @@ FOUND: Final = {
         "[history]\nold = {program}\nnew = 'true'\n",
         ("history", "check", "--blocks", "6"),
     ),
-    "metrics": ("metrics = {precious}\n", ("write", *SMALL)),
     "key-file": ("[write]\nkey_file = {precious}\n", ("write", *SMALL)),
     "endpoint-url": ("endpoint_url = {url}\n", ("write", *SMALL, "--timeout", "1")),
     "azure": ("endpoint_url = {url}\n", ("write", "--bucket", "az://mine", "--number", "1")),
@@ -256,7 +254,7 @@ def test_a_settings_file_does_no_harm_until_it_is_trusted(
         return theirs.marker.exists(), theirs.precious.read_text()[:20], theirs.asked(), told
 
     assert harm_of(*words) == (False, "precious", [], True)
-    if name in ("history", "metrics", "key-file"):
+    if name in ("history", "key-file"):
         assert harm_of("trust", "sbench.toml", "--yes") == (False, "precious", [], False)
         assert harm_of(*words) != (False, "precious", [], False)
 

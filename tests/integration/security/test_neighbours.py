@@ -1,29 +1,24 @@
 """Another user who only connects costs a server next to nothing, and no run anything."""
 
-import http.client
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.live.display import Display
-from serverless_bench.driver.run import run_job
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
 from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.units import NS_PER_S
 from tests.clouds.lambda_hosts import NAME, running_host
-from tests.commands.command import COMMAND, Done, Sbench
-from tests.commands.other_user import CLOSED, CROWD, Stranger
-from tests.commands.processes import PATIENCE_S, listening, until
-from tests.stores.servers import KEYS, credentials, free_port
+from tests.commands.command import COMMAND, Sbench
+from tests.commands.other_user import CROWD, Stranger
+from tests.commands.processes import listening, until
+from tests.stores.servers import KEYS, free_port
 
 RUN_S = 2
 SLOW = Shape(latency="fixed:200")
@@ -82,54 +77,6 @@ def test_a_crowd_costs_serve_neither_files_nor_time(tmp_path: Path, nobody: Stra
     finally:
         server.terminate()
         server.communicate()
-
-
-def test_a_crowd_costs_no_run_that_shows_metrics(
-    tmp_path: Path, store: LoopbackServer, nobody: Stranger
-) -> None:
-    port = free_port()
-    driver = started(256, tmp_path, *write(store.endpoint_url, "--metrics", f":{port}"))
-    until(lambda: port in listening(driver.pid) or driver.poll() is not None)
-    nobody.crowd(port)
-    out, err = driver.communicate(timeout=PATIENCE_S)
-    assert driver.returncode == 0, err
-    assert Done(0, out, err).json["ok"] == 4
-    # What was not turned away before the run ended has gone with the port.
-    until(lambda: nobody.turned_away() == CROWD)
-
-
-def test_metrics_are_no_other_users_and_no_pages(
-    tmp_path: Path, store: LoopbackServer, nobody: Stranger
-) -> None:
-    port = free_port()
-
-    def ask(**headers: str) -> tuple[int, bool]:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as line:
-            line.request("GET", "/metrics", headers=headers)
-            answer = line.getresponse()
-            return answer.status, b"sbench_run_info" in answer.read()
-
-    answers: list[object] = []
-
-    def look(_: object) -> None:
-        asked: list[dict[str, str]] = [
-            {},
-            {"Host": "evil.example"},
-            {"Origin": "http://evil.example"},
-        ]
-        answers.extend(ask(**headers) for headers in asked)
-        answers.append(nobody.request(f"http://127.0.0.1:{port}/metrics")[0] in CLOSED)
-
-    job = JobSpec(
-        workload="write",
-        target=Target(bucket="any", endpoint_url=store.endpoint_url),
-        executor="inline",
-        number=1,
-        size=1000,
-    )
-    with credentials(KEYS):
-        run_job(job, tmp_path / "w", progress=Display(metrics=f":{port}"), on_outcome=look)
-    assert answers == [(200, True), (403, False), (403, False), True]
 
 
 def test_a_crowd_costs_the_lambda_host_neither_files_nor_time(

@@ -15,25 +15,10 @@ US, HOUR = 1_000, 3_600_000_000_000
 durations = st.builds(
     lambda low, bits: (1 << bits) + low % (1 << bits), st.integers(0, 2**62), st.integers(0, 61)
 )
-lists = st.lists(durations, max_size=50)
-histograms = lists.map(lambda values: Histogram.of(ints(values)))
 
 
 def ints(values: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
-
-
-@given(lists, lists)
-def test_the_merged_are_the_histogram_of_all(some: list[int], more: list[int]) -> None:
-    both = Histogram.of(ints([*some, *more]))
-    assert Histogram.of(ints(some)).merge(Histogram.of(ints(more))) == both
-
-
-@given(histograms, histograms, histograms)
-def test_merging_is_the_same_in_any_order(a: Histogram, b: Histogram, c: Histogram) -> None:
-    assert a.merge(b) == b.merge(a)
-    assert a.merge(b).merge(c) == a.merge(b.merge(c))
-    assert a.merge(Histogram()) == a
 
 
 @given(st.lists(durations, min_size=1, max_size=200), st.integers(0, 1000))
@@ -63,11 +48,6 @@ def test_least_largest_and_sum_are_exact(values: list[int]) -> None:
     assert found.at_ranks([len(values)]).tolist() == [float(max(values))]
 
 
-@given(histograms)
-def test_it_survives_json(one: Histogram) -> None:
-    assert Histogram.from_json(json.loads(json.dumps(asdict(one)))) == one
-
-
 def test_a_million_durations_are_a_few_kilobytes() -> None:
     drawn = np.random.default_rng(1).lognormal(np.log(20e6), 1.0, 10**6).astype(np.int64)
     found = Histogram.of(drawn)
@@ -85,11 +65,3 @@ def test_sums_go_beyond_64_bits() -> None:
 def test_a_duration_is_not_negative() -> None:
     with pytest.raises(ValueError, match="-1 ns"):
         Histogram.of(ints([3, -1]))
-
-
-def test_damaged_json_is_refused() -> None:
-    data = asdict(Histogram.of(ints([1, 2, 3])))
-    with pytest.raises(ValueError, match="do not add up"):
-        Histogram.from_json({**data, "count": 4})
-    with pytest.raises(TypeError):
-        Histogram.from_json({"nonsense": 1})

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -22,10 +22,8 @@ from serverless_bench.analysis.latency import (
     Times,
     latencies,
 )
-from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations, timeline
-from serverless_bench.errors import UsageError
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -154,42 +152,6 @@ def test_many_operations_have_the_percentiles_of_their_histogram(tmp_path: Path)
     assert row.latency.percentiles_s["max"] == raw(run, "get").max() / S
 
 
-def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -> None:
-    runs = [mixed(tmp_path / f"{n}", seed=n, functions=n) for n in (1, 2, 3)]
-    reports = [
-        json.loads(report("json", summarize(run))) | {"run_id": str(number)}
-        for number, run in enumerate(runs)
-    ]
-    merged = merge_reports(reports)
-    for kind in ("put", "get", "delete"):
-        took = np.concatenate([raw(run, kind) for run in runs])
-        row = of(merged, kind)
-        assert row.latency is not None
-        assert row.ok == len(took)
-        assert row.latency.mean_s == pytest.approx(took.mean() / S)
-        exact = np.percentile(took, [*PERCENTILES.values()], method="inverted_cdf") / S
-        assert list(row.latency.percentiles_s.values())[:-1] == pytest.approx(list(exact), rel=0.01)
-    assert merge_reports([*reports[1:], reports[0]]) == merged
-    assert merge_reports([]) == Latencies()
-
-
-@pytest.mark.parametrize("count", [50, 100, 150, 1000])
-def test_a_report_that_is_merged_with_nothing_keeps_its_percentiles(count: int) -> None:
-    """One operation in a hundred takes ten times as long."""
-    rng = np.random.default_rng(count)
-    slow = np.where(np.arange(count) % 100 == 49, 10, 1)
-    times = Times.of((rng.uniform(0.1, 0.11, count) * slow * S).astype(np.int64))
-    assert times is not None
-    row = {"kind": "get", "size_class": None, **dict.fromkeys(("service", "response", "queueing"))}
-    row |= {**dict.fromkeys(("ok", "failed", "overdue", "keys", "bytes"), 0)}
-    told = {"span_s": 1.0, "open_loop": False, "by_kind": [{**row, "latency": asdict(times)}]}
-    (merged,) = merge_reports([{"latencies": told, "run_id": "run"}]).by_kind
-    assert merged.latency is not None
-    p99_s = times.percentiles_s["p99"]
-    assert merged.latency.percentiles_s["p99"] == pytest.approx(p99_s, rel=0.01)
-    assert merged.latency.percentiles_s == pytest.approx(times.percentiles_s, rel=0.01)
-
-
 def test_four_operations_have_no_p99(tmp_path: Path) -> None:
     heads = [replace(operation(n), kind=OperationKind.HEAD, end_ns=(n + 1) * S) for n in range(4)]
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, heads))]))
@@ -225,37 +187,6 @@ def test_ranks_of_intervals_are_those_of_the_binomial(count: int, percent: float
     assert of.cdf(low) > 0.025
     assert high == count + 1 or of.sf(high - 1) <= 0.025 + 1e-12
     assert of.sf(high - 2) > 0.025 - 1e-12
-
-
-def test_merged_reports_say_what_was_due_in_open_loops(tmp_path: Path) -> None:
-    of = replace(job(number=1), load=Load(rate=1.0))
-    put = replace(operation(), intended_ns=0)
-    told = summarize(saved(tmp_path / "new", [outcome(record(0, [put]))], of=of)).to_json()
-    closed = summarize(saved(tmp_path / "closed", [outcome(record(0, [operation()]))])).to_json()
-    named = [one | {"run_id": str(number)} for number, one in enumerate((told, closed, told))]
-    assert merge_reports(named).due == 2
-    assert merge_reports([closed]).due is None
-
-
-def test_a_run_is_merged_once(tmp_path: Path) -> None:
-    told = summarize(saved(tmp_path / "run", [outcome(record(0, [operation()]))])).to_json()
-    other = told | {"run_id": "other"}
-    refused = ""
-    try:
-        merge_reports([told, other, told])
-    except UsageError as exc:
-        refused = str(exc)
-    assert refused == "number 3 is a second report of the run run"
-    (row,) = [row for row in merge_reports([told, other]).by_kind if row.size_class is None]
-    assert row.ok == 2
-
-
-def test_only_reports_can_be_merged() -> None:
-    with pytest.raises(UsageError, match="number 1 is not a report"):
-        merge_reports([{"report_schema": 1}])
-    told = {"span_s": 1.0, "open_loop": True, "by_kind": [], "due": None}
-    with pytest.raises(UsageError, match="number 1 is not a report"):
-        merge_reports([{"latencies": told, "run_id": "run"}])
 
 
 def stalled(path: Path, *, open_loop: bool) -> Run:

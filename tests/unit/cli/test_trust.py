@@ -48,7 +48,7 @@ def planned(call: Call, *before: str) -> tuple[int, str]:
 def test_one_line_says_which_file_counts_and_what_of_it_does_not(call: Call, here: Path) -> None:
     here.write_text('number = 7\nprices = "none.toml"\n')
     assert planned(call) == (7, f"note: settings come from {here}{NOT_TRUSTED}\n")
-    here.write_text("number = 8\n[write]\nmetrics = ':1'\n")
+    here.write_text("number = 8\n[write]\nclient = 'wire'\n")
     assert planned(call) == (8, f"note: settings come from {here}\n")
     assert "settings" not in call("ls")[2], "nothing in it is for this command"
 

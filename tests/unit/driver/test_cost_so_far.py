@@ -60,12 +60,12 @@ def test_requests_are_billed_where_somebody_has_a_price_for_them() -> None:
     spent = found.spent(put)
     assert spent is not None
     assert spent.amount == pytest.approx(0.005 / 1000)
-    assert spent.currency == "EUR"
+    assert "EUR" in spent.text
     twice = totals(OperationKind.PUT, OperationKind.PUT)
     spent = CostSoFar(AWS).spent(twice)
     assert spent is not None
     assert spent.amount == pytest.approx(2 * 0.005 / 1000)
-    assert spent.currency == "USD"
+    assert spent.text.startswith("$")
     # A function that was lost, or does not say its memory, is not billed.
     found = CostSoFar(AWS)
     found.add(outcome(lost(0)))

@@ -5,13 +5,11 @@ import os
 import threading
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 from serverless_bench.driver.live import progress
-from serverless_bench.driver.live.display import Display, Style
-from serverless_bench.errors import ArchiveError
+from serverless_bench.driver.live.display import Style
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.rundir.record import Outcome
 from tests.commands.processes import PATIENCE_S
@@ -47,9 +45,7 @@ def test_where_nobody_looks_nothing_is_made(
 ) -> None:
     import_module(loaded)  # a program that runs notebooks has it, and is none
     monkeypatch.setattr("sys.stderr", Log())
-    with progress.shown(
-        job(number=1), 1, RunProgress(), ignore, progress=Display(style=style)
-    ) as tell:
+    with progress.shown(job(number=1), 1, RunProgress(), ignore, progress=style) as tell:
         assert tell is ignore
 
 
@@ -57,7 +53,7 @@ def test_a_log_has_a_line_when_a_run_takes_long(monkeypatch: pytest.MonkeyPatch)
     log = Log()
     monkeypatch.setattr("sys.stderr", log)
     monkeypatch.setattr(progress, "_UNASKED_S", 0.001)
-    with progress.shown(job(number=3), 3, RunProgress(), ignore, progress=Display()):
+    with progress.shown(job(number=3), 3, RunProgress(), ignore, progress=True):
         assert log.written.wait(PATIENCE_S)
     launch = "bound by: launch: 0 of 3 functions are launched"
     assert log.getvalue().startswith(f"0 s: starting, 3 waiting, 0 done of 3; {launch}\n")
@@ -68,7 +64,7 @@ def test_a_short_run_leaves_a_log_alone_unless_asked(monkeypatch: pytest.MonkeyP
     for style in ("auto", "plain"):
         log = Log()
         monkeypatch.setattr("sys.stderr", log)
-        with progress.shown(job(number=1), 1, RunProgress(), ignore, progress=Display(style=style)):
+        with progress.shown(job(number=1), 1, RunProgress(), ignore, progress=style):
             pass
         lines[style] = len(log.getvalue().splitlines())
     assert lines == {"auto": 0, "plain": 1}
@@ -86,23 +82,6 @@ def test_nobody_reads_the_log_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatc
     os.close(reading)
     with suppress(BrokenPipeError), os.fdopen(writing, "w") as closed:
         monkeypatch.setattr("sys.stderr", closed)
-        display = Display(style="plain")
-        with progress.shown(job(number=1), 1, RunProgress(), ignore, progress=display) as tell:
+        with progress.shown(job(number=1), 1, RunProgress(), ignore, progress="plain") as tell:
             tell(outcome(lost(0)))
         monkeypatch.undo()
-
-
-def test_a_file_that_can_no_longer_be_written_is_noted(
-    tmp_path: Path,
-) -> None:
-    live, folder = RunProgress(), tmp_path / "there"
-    display = Display(style="none", metrics=f"{folder}/run.prom")
-    with (
-        pytest.raises(ArchiveError, match="cannot write"),
-        progress.shown(job(number=1), 1, live, ignore, progress=display),
-    ):
-        pytest.fail("it must not begin")
-    folder.mkdir()
-    with progress.shown(job(number=1), 1, live, ignore, progress=display):
-        folder.rename(tmp_path / "gone")
-    assert live.notes == [f"cannot write {folder}/run.prom: No such file or directory"]

@@ -152,7 +152,6 @@ def test_an_extra_serves_a_plugin() -> None:
             "gcs",
             "jax",
             "lambda-host",
-            "metrics",
         )
     }
     assert extras <= served

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.latency import Latencies, Latency
-from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import variability
 from serverless_bench.driver.remarks import beyond_the_link
@@ -333,13 +332,6 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
         assert "wait until operations are due" not in text
     found = json.loads(written("json", summary))["latencies"]
     assert (found["due"], found["begun"], found["overdue"]) == (300, 150, 150)
-    reports = [json.loads(written("json", summary)) | {"run_id": name} for name in "ab"]
-    merged = merge_reports(reports)
-    assert (merged.due, merged.begun, merged.overdue) == (600, 300, 300)
-    assert [row.overdue for row in merged.by_kind] == [300, 300]
-    (row,) = [one for one in merged.by_kind if one.size_class is None]
-    assert row.response is not None
-    assert row.response.histogram.count == 600
     assert (
         "150 of 300 operations that were due did not start"
         in variability(saved_run, summary).warnings

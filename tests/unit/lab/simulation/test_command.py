@@ -97,7 +97,6 @@ def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Pa
         ("--rate is not simulated", ("--simulate", "write", "--rate", "5")),
         ("--ceiling is not simulated", ("--simulate", "write", "--ceiling")),
         ("--pickle is not simulated", ("--simulate", "write", "--pickle", "p")),
-        ("--metrics is not simulated", ("--simulate", "write", "--metrics", "m.prom")),
         ("2 of 2 functions would run longer than the 900 s", ("--simulate", "write", *HOURS)),
     ],
 )

@@ -27,9 +27,6 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
         Handler class for connections, as in ``socketserver``.
     connections
         Most concurrent connections; further ones wait until a connection closes.
-    rest_s
-        Pause after rejecting connections of other users, for a server whose process has more
-        important work.
 
     Raises
     ------
@@ -49,11 +46,9 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
         handler: Callable[..., socketserver.BaseRequestHandler],
         *,
         connections: int,
-        rest_s: float = 0.0,
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._places = threading.Semaphore(connections)
-        self._rest_s = rest_s
         super().__init__(address, handler)
 
     def server_activate(self) -> None:
@@ -70,7 +65,8 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
             return super().get_request()
         except OSError as exc:
             self._places.release()
-            sleep(self._rest_s if isinstance(exc, BlockingIOError) else _SHORTAGE_S)
+            if not isinstance(exc, BlockingIOError):
+                sleep(_SHORTAGE_S)
             raise
 
     def close_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
