@@ -261,5 +261,5 @@ def _trust() -> ClientTlsContext:
     except (OSError, RuntimeError) as exc:
         raise UsageError(
             f"the AWS runtime cannot use the certificates of {bundle or 'this system'}",
-            hint="AWS_CA_BUNDLE has to hold certificates in PEM form, and nothing else",
+            hint="set AWS_CA_BUNDLE to a file that contains only PEM certificates",
         ) from exc

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied
 
-CA_HINT: Final = "AWS_CA_BUNDLE=FILE names the authority that signed it"
+CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
 """Hint for an untrusted certificate, for example of a proxy that inspects TLS."""
-PROXY_HINT: Final = "check HTTPS_PROXY and HTTP_PROXY, with user:password@ if it wants that"
+PROXY_HINT: Final = "check HTTPS_PROXY and HTTP_PROXY; add user:password@ if required"
 
 
 def find_keys() -> Keys | None:

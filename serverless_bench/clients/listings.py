@@ -40,7 +40,7 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], Object
     BadResponse
         If the text is not such a page.
     """
-    listed = document(text, "ListVersionsResult", "which versions there are")
+    listed = document(text, "ListVersionsResult", "the list of versions")
     is_encoded = "url" in texts(listed, "EncodingType")
 
     def key_of(text: str) -> str:
@@ -85,7 +85,7 @@ def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload
     BadResponse
         If the text is not such a page.
     """
-    listed = document(text, "ListMultipartUploadsResult", "which uploads are open")
+    listed = document(text, "ListMultipartUploadsResult", "the list of open uploads")
     uploads = [
         OpenUpload(*(first_text(entry, name) for name in ("Key", "UploadId")))
         for entry in listed

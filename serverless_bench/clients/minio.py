@@ -130,7 +130,7 @@ class MinioClient(LibraryClient[MinioOptions]):
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
             # S3 may fail after a status of 200, but the library does not check for that.
             name = "CompleteMultipartUploadResult"
-            document(HERE.response.data, name, "that the upload is complete")
+            document(HERE.response.data, name, "the confirmation of the upload")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         with self._translated(exchange):

@@ -144,8 +144,8 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             return obstore.head(self._reader, key)["size"]
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        entries, more = self._list(prefix, after)
-        return [entry["path"] for entry in entries], more
+        entries, is_truncated = self._list(prefix, after)
+        return [entry["path"] for entry in entries], is_truncated
 
     def delete(self, key: str, exchange: Exchange) -> None:
         """Delete an object; obstore sends it as a batch with a single key."""

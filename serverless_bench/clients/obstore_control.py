@@ -60,7 +60,7 @@ class CloudControl(ObstoreClient):
                 meta, data = obstore.head(self._reader, key), b""
         if len(data) != min(length, meta["size"]):
             # Also if the object was empty a moment ago: it would match any object with this start.
-            raise ConnectionLost("an object's first bytes are not those of its size")
+            raise ConnectionLost("the first bytes of an object do not match its size")
         version = meta[CLOUDS[self._target.protocol].version_field]
         if not version:
             # An object without a version cannot be deleted conditionally.
@@ -101,8 +101,12 @@ class CloudControl(ObstoreClient):
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[list[str], list[int], bool]:
         """Return keys, the sizes of their objects, and whether the listing continues."""
-        entries, more = self._list(prefix, after)
-        return [entry["path"] for entry in entries], [entry["size"] for entry in entries], more
+        entries, is_truncated = self._list(prefix, after)
+        return (
+            [entry["path"] for entry in entries],
+            [entry["size"] for entry in entries],
+            is_truncated,
+        )
 
     def list_uploads(
         self, prefix: str, after: OpenUpload | None, exchange: Exchange

@@ -101,7 +101,7 @@ class S3HttpClient(LibraryClient[K]):
         response = self._send("CreateMultipartUpload", key, exchange, query="uploads=")
         if upload_id := element(response.text, "UploadId"):
             return upload_id
-        raise BadResponse("the store gave no UploadId")
+        raise BadResponse("the store sent no UploadId")
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
@@ -120,7 +120,7 @@ class S3HttpClient(LibraryClient[K]):
             ET.SubElement(part, "ETag").text = etag
         query, body = _upload(upload_id), ET.tostring(root)
         response = self._send("CompleteMultipartUpload", key, exchange, query=query, body=body)
-        document(response.text, "CompleteMultipartUploadResult", "that the upload is complete")
+        document(response.text, "CompleteMultipartUploadResult", "the confirmation of the upload")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         self._send("AbortMultipartUpload", key, exchange, query=_upload(upload_id))
@@ -134,8 +134,8 @@ class S3HttpClient(LibraryClient[K]):
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to 1,000 keys after ``after``, and whether the listing continues."""
-        _, keys, more = self._list(prefix, after, exchange)
-        return keys, more
+        _, keys, is_truncated = self._list(prefix, after, exchange)
+        return keys, is_truncated
 
     def _list(
         self, prefix: str, after: str, exchange: Exchange
@@ -154,7 +154,7 @@ class S3HttpClient(LibraryClient[K]):
         query = urlencode(wanted, safe="", quote_via=quote)
         response = self._send("ListObjectsV2", "", exchange, query=query)
         self._next_pages.pop((prefix, after), None)
-        listed = document(response.text, "ListBucketResult", "which keys there are")
+        listed = document(response.text, "ListBucketResult", "the list of keys")
         keys = texts(listed, "Key")
         if "url" in texts(listed, "EncodingType"):
             # A store can omit the element to signal that it ignored the requested encoding.
@@ -189,7 +189,7 @@ class S3HttpClient(LibraryClient[K]):
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         headers = {"x-amz-copy-source": quote(f"{self._bucket}/{source}", safe="/")}
         response = self._send("CopyObject", key, exchange, headers=headers)
-        document(response.text, "CopyObjectResult", "that the object is copied")
+        document(response.text, "CopyObjectResult", "the confirmation of the copy")
 
 
 def byte_range(offset: int, length: int | None) -> Mapping[str, str]:
@@ -283,7 +283,7 @@ def document(text: bytes, name: str, what: str) -> ET.Element:
     root = parse_xml(text)
     if root is None or local_name(root) != name:
         check_success(text)
-        raise BadResponse(f"the store's response does not say {what}", status=200)
+        raise BadResponse(f"the store's response lacks {what}", status=200)
     return root
 
 

@@ -371,7 +371,7 @@ def _unconnected(exc: OSError, proxy: str | None) -> OperationError:
     is_untrusted = isinstance(exc, ssl.SSLCertVerificationError)
     hint = CA_HINT if is_untrusted else PROXY_HINT if proxy else ""
     if isinstance(exc, TimeoutError):
-        return TimedOut(f"no connection in time{via}", hint=hint)
+        return TimedOut(f"the connection timed out{via}", hint=hint)
     return ConnectionLost(f"{type(exc).__name__}: {exc}{via}", hint=hint)
 
 

@@ -128,7 +128,7 @@ def _session(response: S3Response, requested_ns: int) -> _SessionKeys:
     names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
     access_key, secret_key, token = (element(response.text, name) for name in names)
     if not (access_key and secret_key and token):
-        raise BadResponse("the store gave no session", status=response.status)
+        raise BadResponse("the store sent no session keys", status=response.status)
     lasts_s = _lifetime_s(element(response.text, "Expiration"), response.headers)
     early_s = max(lasts_s * _EARLY, _LEAST_EARLY_S)
     return _SessionKeys(
