@@ -208,11 +208,11 @@ def test_a_stack_that_slept_is_waited_for_by_the_probe_and_by_events(
     assert (done.code, done.json["ok"], done.json["lost"]) == (0, 2, 0), done.err
     assert (next(states, None), next(answers, None), proxy.refused) == (None, None, 5)
     for words in (
-        "waited for: Pending: Creating",
-        "waited for: Active; LastUpdateStatus InProgress",
-        "waited for: An error occurred (ResourceNotReadyException)",
+        "waiting for it: Pending: Creating",
+        "waiting for it: Active; LastUpdateStatus InProgress",
+        "waiting for it: An error occurred (ResourceNotReadyException)",
     ):
-        assert f"function {NAME} was not ready, and {words}" in done.err
+        assert f"function {NAME} was not ready; {words}" in done.err
 
 
 @linux
