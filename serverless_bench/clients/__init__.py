@@ -1,11 +1,11 @@
-"""The libraries under test: one file, one line here and one extra each, all of one name."""
+"""The libraries under test: a module, an entry here and an extra each, all of the same name."""
 
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
-    # Help asks for the names alone.
+    # The help output needs only the names.
     from serverless_bench.clients.base import Client
     from serverless_bench.clients.base import ClientClass as ClientClass
     from serverless_bench.job.target import Target
@@ -26,5 +26,5 @@ CLIENTS: Final = Registry["ClientClass"](
 
 
 def open_client(target: "Target", transfer: "Transfer") -> "Client":
-    """Return the client that ``target`` names."""
+    """Return the client named by ``target``."""
     return CLIENTS.load(target.client)(target, transfer)

@@ -1,11 +1,11 @@
-"""Credentials of the AWS configuration, found by botocore once in a process.
+"""Credentials from the AWS configuration, resolved by botocore once per process.
 
-Whoever uses them catches ``BotoCoreError``. botocore raises other errors, too: ``RuntimeError``
-where temporary credentials have expired and nothing renews them, and whatever a service or a
-program that should renew them has answered.
+Callers catch ``BotoCoreError``. botocore also raises other errors: ``RuntimeError`` for expired
+temporary credentials that cannot be renewed, and the errors of services and programs that should
+renew them.
 
-All sessions of a process share one credentials object, which botocore renews under a lock: a
-program is run once, and an MFA code asked for once. Roles are kept where the AWS CLI keeps them.
+All sessions of a process share a credentials object, which botocore renews under a lock: a program
+runs once, and the user enters an MFA code once. Roles are cached in the directory of the AWS CLI.
 """
 
 import getpass
@@ -33,15 +33,15 @@ from serverless_bench.process.parent_keys import ask_parent, has_parent
 
 _CLI_CACHE: Final = "~/.aws/cli/cache"
 _REGIONS: Final = ["AWS_REGION", "AWS_DEFAULT_REGION"]
-"""The AWS CLI reads the first one, too, and botocore does not."""
+"""The AWS CLI also reads the first variable; botocore does not."""
 
 _lock: Final = threading.RLock()
-_found: dict[tuple[tuple[str, str], ...], Credentials] = {}
-"""The credentials of this process, by the environment in which they were found."""
+_credentials_by_environment: dict[tuple[tuple[str, str], ...], Credentials] = {}
+"""Credentials of this process, by the environment in which they were resolved."""
 
 
 class ExpiredCredentialsError(CredentialRetrievalError):
-    """Temporary credentials have expired, and nothing has renewed them."""
+    """Temporary credentials have expired, and could not be renewed."""
 
     fmt = "they have expired"
 
@@ -49,7 +49,7 @@ class ExpiredCredentialsError(CredentialRetrievalError):
 class AwsSession(Session):
     """A botocore session with the credentials of this process, and the region of the AWS CLI.
 
-    It raises nothing but ``BotoCoreError``.
+    It raises only ``BotoCoreError``.
     """
 
     def __init__(self) -> None:
@@ -59,20 +59,20 @@ class AwsSession(Session):
         names = ("HOME", *(name for name in os.environ if name.startswith("AWS_")))
         environment = tuple((name, os.environ.get(name, "")) for name in sorted(names))
         with _lock:
-            if environment in _found:
-                return _found[environment]
+            if environment in _credentials_by_environment:
+                return _credentials_by_environment[environment]
             with _one_error("the AWS configuration"):
                 credentials = super().get_credentials()
             if credentials is not None:
                 refresh: Any = getattr(credentials, "_refresh_using", None)
                 if hasattr(refresh, "_has_been_called"):
-                    # botocore asks for an MFA code once, and refuses when the session has ended.
+                    # botocore prompts for an MFA code once, and fails when that session expires.
                     vars(credentials)["_refresh_using"] = refresh._refresh  # noqa: SLF001
                 freeze = _one_error(credentials.method)(credentials.get_frozen_credentials)
-                # What signs a request calls this alone.
+                # Signing calls only this method.
                 vars(credentials)["get_frozen_credentials"] = freeze
-                _found.clear()
-                _found[environment] = credentials
+                _credentials_by_environment.clear()
+                _credentials_by_environment[environment] = credentials
             return credentials
 
     def _create_credential_resolver(self) -> CredentialResolver:
@@ -80,20 +80,20 @@ class AwsSession(Session):
             return CredentialResolver([_ParentProvider()])
         cache: Any = JSONFileCache(str(Path(_CLI_CACHE).expanduser()))
         resolver: CredentialResolver = create_credential_resolver(self, cache)
-        # It takes no other way to ask for an MFA code.
+        # It accepts a custom MFA prompt only through this attribute.
         role: Any = resolver.get_provider("assume-role")
         role._prompter = _ask  # noqa: SLF001
         return resolver
 
 
 def forget_credentials() -> None:
-    """Look for credentials again when they are next needed."""
+    """Resolve credentials again at the next use."""
     with _lock:
-        _found.clear()
+        _credentials_by_environment.clear()
 
 
 class _ParentProvider(CredentialProvider):
-    """Gets credentials from the process that started this one."""
+    """Gets credentials from the parent process."""
 
     METHOD = "parent"
     CANONICAL_NAME = "Parent"
@@ -108,10 +108,10 @@ class _ParentProvider(CredentialProvider):
 
 
 def _ask(prompt: str) -> str:
-    """Ask the user for an MFA code, with nothing drawn on the terminal meanwhile."""
+    """Prompt the user for an MFA code, while progress displays on the terminal pause."""
     try:
         with around_prompts(), catch_warnings():
-            # Where there is no terminal, getpass warns, and reads what is no answer.
+            # Without a terminal, getpass only warns and then reads from standard input.
             simplefilter("error", getpass.GetPassWarning)
             return getpass.getpass(prompt)
     except (EOFError, getpass.GetPassWarning) as exc:
@@ -121,7 +121,7 @@ def _ask(prompt: str) -> str:
 
 @contextmanager
 def _one_error(provider: str) -> Iterator[None]:
-    """Raise ``CredentialRetrievalError`` in place of what is no ``BotoCoreError``."""
+    """Convert other exceptions to ``CredentialRetrievalError``."""
     try:
         yield
     except RuntimeError as exc:

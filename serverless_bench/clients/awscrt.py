@@ -1,13 +1,13 @@
-"""The AWS Common Runtime's S3 client: event loops in C, and requests that split themselves.
+"""The S3 client of the AWS Common Runtime: event loops in C, and automatic splitting of requests.
 
-A large put or get becomes several requests side by side, of a size and at a number that
-the runtime derives from ``throughput_gbps``; they cannot be separated here, so attempts
-count as hidden. Its retries are off. With ``split=no`` a call is one request, as with the
-other clients, but a put then stands in memory whole. The payload is never hashed: the
-runtime signs ``UNSIGNED-PAYLOAD``, over http, too, and has no switch for it.
+A large put or get becomes several parallel requests, whose size and number the runtime derives from
+``throughput_gbps``; they cannot be observed separately, so attempts count as hidden. Its retries
+are disabled. With ``split=no`` a call is one request, as with the other clients, but a put is then
+kept in memory completely. The payload is never hashed: the runtime signs ``UNSIGNED-PAYLOAD``, also
+over http, and has no switch for it.
 
-Bytes are made and compared in the runtime's own threads. It reads a body a part ahead of
-the network, so that the progress of a put runs ahead by up to a part per request.
+Bytes are produced and verified in the threads of the runtime. It reads a body a part ahead of the
+network, so the progress of a put is ahead by up to a part per request.
 """
 
 import io
@@ -60,16 +60,16 @@ from serverless_bench.rundir.record import Shown
 from serverless_bench.units import GIB, MIB
 
 _NO_SUCH_RANGE: Final = 416
-"""HTTP status; stores give it to the first range of an empty object, too."""
+"""HTTP status; stores also return it for the first range of an empty object."""
 _SPLIT: Final = {"GetObject": S3RequestType.GET_OBJECT, "PutObject": S3RequestType.PUT_OBJECT}
-"""By operation, the type of request that the runtime splits."""
+"""Request type that the runtime splits, by operation."""
 _CHECKED: Final = frozenset({"PutObject", "UploadPart"})
-"""Operations that carry a checksum of what they write."""
+"""Operations that carry a checksum of the written data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsCrtOptions:
-    """What can be set of the runtime."""
+    """The options of the runtime."""
 
     split: bool = option(
         default=True, about="let the runtime make several requests of one large put or get"
@@ -92,13 +92,12 @@ class AwsCrtOptions:
 class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
     """Requests through ``awscrt.s3.S3Client``.
 
-    One client serves one endpoint: the runtime keeps addresses by host name, without the
-    port.
+    A client serves a single endpoint: the runtime caches addresses by host name, without the port.
 
     Raises
     ------
     UsageError
-        If an option of the target is none of the runtime's, or ``AWS_CA_BUNDLE`` is not.
+        If the runtime does not have an option of the target, or cannot use ``AWS_CA_BUNDLE``.
     """
 
     info: ClassVar[ClientInfo] = ClientInfo(
@@ -114,7 +113,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
     )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """Make as many requests as the runtime likes, unless ``split=no``."""
+        """Write an object; the runtime chooses the number of requests, unless ``split=no``."""
         self._send("PutObject", key, exchange, body=source)
 
     def get(
@@ -126,11 +125,11 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """Make as many requests as the runtime likes, unless ``split=no``."""
+        """Read an object; the runtime chooses the number of requests, unless ``split=no``."""
         crt_request = CrtRequest(exchange, sink=sink, start=offset)
         self._perform(crt_request, "GetObject", key, headers=byte_range(offset, length))
         if length is None and crt_request.status == _NO_SUCH_RANGE:
-            # An empty object has no range: it is requested as a whole.
+            # An empty object has no ranges, so it is requested without one.
             crt_request = CrtRequest(exchange, sink=sink)
             self._perform(crt_request, "GetObject", key, split=False)
         self._check(crt_request)
@@ -138,13 +137,13 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
             raise BadResponse("the store ignored the range", status=crt_request.status)
 
     def close(self) -> None:
-        """Release the client: the runtime ends its threads when the last request has ended."""
+        """Release the client: the runtime stops its threads after the last request."""
         del self._client
 
     def _open(self) -> None:
         options, region = self._options, self._region
         self._checks = _checksum(options)
-        # Event loops of its own, so that their number is this client's and they end with it.
+        # Separate event loops, so that their number is per client and they stop with it.
         loops = EventLoopGroup(options.threads)
         bootstrap = ClientBootstrap(loops, DefaultHostResolver(loops))
         secure = self._endpoint.scheme == "https"
@@ -193,7 +192,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
         body: Source | bytes = b"",
         split: bool = True,
     ) -> None:
-        """Return when there is a response; it may be an error."""
+        """Send a request and return when its response has arrived, even if it is an error."""
         method = METHODS[operation]
         request = HttpRequest(method, self._path(key, query))
         sent = {"Host": self._host, "User-Agent": self._name, **headers}
@@ -206,7 +205,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
         for name, value in sent.items():
             request.headers.add(name, value)
         kind = _SPLIT.get(operation) if split and self._options.split else None
-        made = self._client.make_request(
+        s3_request = self._client.make_request(
             type=kind or S3RequestType.DEFAULT,
             request=request,
             operation_name=operation,
@@ -215,11 +214,11 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
             on_body=crt_request.on_body,
             on_done=crt_request.on_done,
         )
-        crt_request.wait(made, self._transfer.timeout)
+        crt_request.wait(s3_request, self._transfer.timeout)
 
     def _check(self, crt_request: CrtRequest) -> None:
         if crt_request.refused:
-            # The runtime looks into responses of success, too, as below.
+            # The runtime checks successful responses for errors, too, as below.
             status = crt_request.status if crt_request.status >= 300 else 500
             raise response_error(
                 status, crt_request.text, crt_request.headers, self._endpoint, self._bucket
@@ -228,7 +227,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
 
 
 def _signing(region: str, provider: AwsCredentialsProvider, *, express: bool) -> AwsSigningConfig:
-    """Return how requests are signed; with ``express`` the runtime makes sessions."""
+    """Return the signing configuration; with ``express`` the runtime creates sessions."""
     if not express:
         return create_default_s3_signing_config(region=region, credential_provider=provider)
     return AwsSigningConfig(
@@ -262,5 +261,5 @@ def _trust() -> ClientTlsContext:
     except (OSError, RuntimeError) as exc:
         raise UsageError(
             f"the AWS runtime cannot use the certificates of {bundle or 'this system'}",
-            hint="AWS_CA_BUNDLE has to hold certificates in PEM form, and nothing else",
+            hint="set AWS_CA_BUNDLE to a file that contains only PEM certificates",
         ) from exc

@@ -1,4 +1,4 @@
-"""One request of the AWS Common Runtime: its callbacks, and how to wait for its end."""
+"""One request of the AWS Common Runtime: its callbacks, and waiting for its end."""
 
 import threading
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _TICK_S: Final = 0.25
-"""How often a waiting caller reports to the exchange that nothing moved."""
+"""Interval at which a waiting caller reports to the exchange that nothing moved."""
 
 
 class CrtRequest:
-    """What the runtime's threads report of one request, and what the caller reads after.
+    """State of one request, reported by the threads of the runtime and read by the caller.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class CrtRequest:
     sink
         Takes the body of the response; None collects it in ``text``.
     start
-        Where in the object the body begins.
+        Offset of the body in the object.
     """
 
     def __init__(self, exchange: Exchange, *, sink: Sink | None = None, start: int = 0) -> None:
@@ -41,23 +41,23 @@ class CrtRequest:
         self._moves = 0
         self._failure: BaseException | None = None
         self.status = 0
-        """Of the response."""
+        """HTTP status of the response."""
         self.headers: dict[str, str] = {}
-        """Of the response; names are lower case."""
+        """Headers of the response; names are lower case."""
         self.text = b""
-        """The body of a response that went to no sink."""
+        """The body of a response without a sink."""
         self.refused = False
         """Whether the response is an error."""
 
     def on_headers(
         self, *, status_code: int, headers: Sequence[tuple[str, str]], **_: object
     ) -> None:
-        """The head of the response is here."""
+        """Handle the head of the response."""
         with self._lock:
             self._answered(status_code, headers)
 
     def on_body(self, *, chunk: bytes, offset: int, **_: object) -> None:
-        """A piece of the body is here; pieces come in order."""
+        """Handle a piece of the body; pieces arrive in order."""
         if self._sink is None:
             self.text += chunk
             return
@@ -73,7 +73,7 @@ class CrtRequest:
         error_body: bytes | None,
         **_: object,
     ) -> None:
-        """The request has ended, one way or another."""
+        """Handle the end of the request, successful or not."""
         if error is not None and status_code and error_headers is not None:
             self.refused = True
             self.text = error_body or b""
@@ -84,22 +84,22 @@ class CrtRequest:
         self._done.set()
 
     def moved(self, count: int) -> None:
-        """``count`` bytes of a body were read, the request's or the response's."""
+        """Report ``count`` bytes read from a body, of the request or the response."""
         with self._lock:
             self._exchange.moved(count)
             self._moves += 1
 
     def give_up(self, failure: BaseException) -> None:
-        """The request's body cannot be read any further."""
+        """Fail the request because its body cannot be read any further."""
         self._failure = failure
 
     def wait(self, request: S3Request, timeout_s: float) -> None:
-        """Return when there is a response, and all of it.
+        """Return when the response is complete.
 
         Raises
         ------
         OperationError
-            If there is none, or no byte moved for ``timeout_s``.
+            If the request fails, or no byte moved for ``timeout_s``.
         """
         try:
             self._wait(timeout_s)
@@ -129,14 +129,14 @@ class CrtRequest:
 
 
 class CrtRequestBody(KeystreamFile):
-    """The body of a request, as the runtime reads it."""
+    """The body of a request, as read by the runtime."""
 
     def __init__(self, crt_request: CrtRequest, source: Source) -> None:
         super().__init__(source, source.size)
         self._request = crt_request
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Fill ``buffer``; a body that ends too early is one that the runtime does not send."""
+        """Fill ``buffer``; the runtime does not send a body that is too short."""
         try:
             count = super().readinto(buffer)
             self._request.moved(count)

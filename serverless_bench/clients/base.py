@@ -1,4 +1,4 @@
-"""What the body asks of a storage library, and what it hands to it."""
+"""The interface between the function body and a storage library."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,15 +9,15 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 
 AWS_HOST: Final = ".amazonaws.com"
-"""What the host names of Amazon's S3 have in common, but for those of ``SOVEREIGN_HOST``."""
+"""Common suffix of Amazon's S3 host names, except those of ``SOVEREIGN_HOST``."""
 SOVEREIGN_HOST: Final = ".amazonaws.eu"
-"""AWS European Sovereign Cloud."""
+"""Suffix of the host names of the AWS European Sovereign Cloud."""
 
 ALL_OPERATIONS: Final = frozenset(
     {"put", "get", "range", "multipart", "head", "list", "delete", "delete_many", "copy"}
 )
-"""What a client may offer: ``range`` is a get of a part of an object, ``multipart`` an upload
-in parts that are requests of their own."""
+"""Operations that a client may offer. ``range`` is a get of a part of an object; ``multipart`` is
+an upload in parts, each sent in a separate request."""
 
 Quirk = Literal[
     "bare_puts",
@@ -34,66 +34,67 @@ Quirk = Literal[
     "strict_uploads",
     "takes_all",
 ]
-"""What a library does otherwise than most, for tests to excuse and for nobody else to know:
+"""Deviations of a library from most others; only the tests use them, to skip or relax checks:
 
-* ``bare_puts``: a put says nothing of its body before it, by no hash and no checksum
-* ``follows_redirects``: it goes where a location says by itself, without its signature
-* ``ignores_no_proxy``, ``ignores_proxies``: it minds only some of the variables for proxies
-* ``looks_up_names``: it asks for the addresses of hosts without Python, or its proxy does
-* ``one_store``: a process has one endpoint, one set of credentials and one timeout
-* ``own_attempts``: it makes attempts and requests of its own, with its retries off, too
-* ``partial_status``: it takes a range whose status is not 206 for the whole object
-* ``plain_listings``: it does not ask for keys in URL encoding
-* ``ranges_always``: it asks for ranges even of a small object
-* ``strict_listings``: it reads no listing without entity tags
-* ``strict_uploads``: it understands what S3 answers to an upload in parts, and no other words
-* ``takes_all``: it takes into memory whatever comes, until the deadline
+* ``bare_puts``: a put carries neither a hash nor a checksum of its body
+* ``follows_redirects``: it follows a ``Location`` header by itself, without its signature
+* ``ignores_no_proxy``, ``ignores_proxies``: it honours only some of the proxy variables
+* ``looks_up_names``: it resolves host names outside Python, or lets its proxy resolve them
+* ``one_store``: a process has a single endpoint, set of credentials and timeout
+* ``own_attempts``: it sends additional attempts and requests even with its retries disabled
+* ``partial_status``: it takes a ranged response whose status is not 206 for the full object
+* ``plain_listings``: it does not request URL-encoded keys
+* ``ranges_always``: it requests ranges even of a small object
+* ``strict_listings``: it rejects listings without entity tags
+* ``strict_uploads``: it accepts only the exact XML that S3 returns to an upload in parts
+* ``takes_all``: it reads responses of any size into memory, until the deadline
 """
 
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The options of a client that has none."""
+    """The options of a client without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientInfo:
-    """What a client declares: for checks before anything starts, and for a run's provenance."""
+    """Declared properties of a client, for checks before a run and for its provenance."""
 
     attempts: Literal["exact", "hidden"]
-    """Whether one call is exactly one HTTP request; reports say so when it is not."""
+    """Whether one call is exactly one HTTP request; reports mention it otherwise."""
     attempts_hidden_by: frozenset[str] = frozenset()
-    """Options that make attempts hidden, when they are set."""
+    """Options that make attempts hidden when they are set."""
     progress: Literal["wire", "body", "none"]
-    """What ``moved`` means: bytes at the socket, bytes read from the body, or nothing."""
+    """Meaning of ``moved``: bytes at the socket, bytes read from the body, or nothing."""
     shows: frozenset[Shown] = frozenset()
-    """What the exchange receives besides, at its true instant; the rest it never receives."""
+    """Optional events that the exchange receives at the true time; it never receives the rest."""
     signing: str
-    """How requests are signed."""
+    """Signing method of the requests."""
     checksum: str
-    """Which checksums the library adds."""
+    """Checksums that the library adds."""
     operations: frozenset[str] = ALL_OPERATIONS
-    """What the library offers; the methods for the rest are not called, and may be missing."""
+    """Operations that the library offers; the methods of the rest are never called and may be
+    missing."""
     options: type = NoOptions
-    """What ``Target.options`` may set, as a dataclass (see ``clients.options``)."""
+    """Dataclass of the settings that ``Target.options`` may contain (see ``clients.options``)."""
     protocols: frozenset[StoreProtocol] = frozenset({StoreProtocol.S3})
-    """What stores it speaks with."""
+    """Protocols of the stores that the client supports."""
     express: bool = False
-    """Whether it makes sessions with directory buckets (S3 Express One Zone)."""
+    """Whether it creates sessions for directory buckets (S3 Express One Zone)."""
     conditional: bool = False
-    """Whether it writes on conditions, and shows entity tags: see ``ConditionalClient``."""
+    """Whether it writes conditionally and returns entity tags: see ``ConditionalClient``."""
     control: str = ""
-    """``module:attribute`` of the class for small requests that are not measured, of a client that
+    """``module:attribute`` of the class for small requests that are not measured, for a client that
     is the default of a protocol other than S3."""
     forkable: bool = True
-    """False where the library starts threads: it is opened only where nothing forks any more."""
+    """False if the library starts threads: it is opened only after the last fork."""
     bucket_names: str = ".*"
-    """Regular expression of the names of buckets that the library sends requests for."""
+    """Regular expression for the bucket names that the library accepts."""
     quirks: frozenset[Quirk] = frozenset()
-    """What a test has to excuse, wherever it stands."""
+    """Deviations that a test has to excuse for this client."""
 
     def with_options(self, options: Iterable[tuple[str, str]]) -> "ClientInfo":
-        """Return what is true with some options set: a library that splits a put hides more."""
+        """Return the properties with some options set: splitting a put hides attempts."""
         if not self.attempts_hidden_by & {name for name, text in options if text.lower() != "none"}:
             return self
         return replace(self, attempts="hidden", shows=self.shows - {Shown.ACKNOWLEDGED})
@@ -104,82 +105,83 @@ class Source(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in the body."""
+        """Size of the body in bytes."""
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        """Fill ``buffer`` with the body's bytes from ``offset`` on; threads may share it."""
+        """Fill ``buffer`` with the bytes of the body from ``offset`` on; threads may share it."""
 
 
 class Sink(Protocol):
-    """Takes the body of one response, compares it and keeps nothing."""
+    """Takes the body of one response, verifies it and keeps nothing."""
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """Take ``data``, which stands at ``offset`` of the body; each byte once."""
+        """Take ``data``, located at ``offset`` of the body; each byte is passed exactly once."""
 
 
 class Exchange(Protocol):
-    """One HTTP attempt, as the client reports it; the clock is on the other side.
+    """One HTTP attempt as reported by the client; the receiver takes the timestamps.
 
-    A client calls a method when it happens, or not at all: what it learns of only later it keeps
-    to itself (``ClientInfo.shows``).
+    A client calls a method at the moment of the event or not at all: it does not report events that
+    it learns about only later (``ClientInfo.shows``).
     """
 
     def connected(self, remote: str, *, reused: bool) -> None:
-        """A connection to ``remote`` stands; ``reused`` if it carried a request before."""
+        """Report a connection to ``remote``; ``reused`` if it carried an earlier request."""
 
     def moved(self, count: int) -> None:
-        """``count`` more bytes of the body went out or came in; 0 while waiting.
+        """Report ``count`` more bytes of the body sent or received; 0 while waiting.
 
         Raises
         ------
         DeadlineExceeded
-            When the function has to stop; let it pass.
+            When the function has to stop; let it propagate.
         """
 
     def sending(self, waiting: Callable[[], int]) -> None:
-        """A body that does not go out at once (``send_queue.AT_ONCE``) is about to be sent.
+        """Report that a body larger than ``send_queue.AT_ONCE`` is about to be sent.
 
-        From now on ``moved`` counts what the kernel takes, and ``waiting`` returns how much of
-        that the store has not acknowledged; it is called until the request is answered or over.
+        From now on ``moved`` counts the bytes accepted by the kernel, and ``waiting`` returns how
+        many of them the store has not acknowledged. It is called until the request is answered or
+        has failed.
         """
 
     def sent(self) -> None:
-        """The last byte of the request was handed to the kernel.
+        """Report that the last byte of the request was passed to the kernel.
 
-        Never later: the store's time to acknowledge would look shorter than it was. Called
-        again, the last call counts.
+        Never call it later: the store's time to acknowledge would look shorter than it was. After
+        several calls, the last call counts.
         """
 
     def acknowledged(self, at_ns: int) -> None:
-        """The store's kernel had the last byte at this instant of the wall clock."""
+        """Report the wall-clock time at which the store's kernel had the last byte."""
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """The head of the response is here; header names are lower case.
+        """Report the head of the response; header names are lower case.
 
-        Of a range, ``content-range`` is among them, if the client shows it.
+        For a ranged response the headers include ``content-range`` if the client exposes it.
         """
 
     def first_byte(self) -> None:
-        """The first byte of the response body is here; a body without bytes has none.
+        """Report the first byte of the response body; an empty body has none.
 
-        Never earlier: the head may come long before.
+        Never call it earlier: the head may arrive long before the body.
         """
 
 
 class Client(Protocol):
-    """One storage library, reduced to single attempts of single requests.
+    """A storage library, reduced to single attempts of single requests.
 
-    A client reads no clock, logs nothing, never tries again by itself, and raises only
-    ``OperationError``. Threads may call it at once; it keeps as many connections as it
-    has calls in flight. It gets its credentials from its environment.
+    A client reads no clock, logs nothing, never retries by itself, and raises only
+    ``OperationError``. Threads may call it concurrently; it keeps as many connections as it has
+    calls in flight. It takes its credentials from its environment.
     """
 
     info: ClassVar[ClientInfo]
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """Write one object in one request.
+        """Write an object in a single request.
 
-        What ``exchange.moved`` stops before the last byte has left leaves no object.
+        If ``exchange.moved`` raises before the last byte is sent, no object is created.
         """
 
     def get(
@@ -191,14 +193,14 @@ class Client(Protocol):
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """Read one object, or ``length`` bytes of it from ``offset`` on.
+        """Read an object, or ``length`` bytes of it from ``offset`` on.
 
-        The sink sees the offsets of the body, from 0. Fewer bytes than requested are no
-        error here if the store says so; a connection that ends before is one.
+        The sink sees offsets in the body, from 0. Fewer bytes than requested are not an error here
+        if the store announces them; a connection that breaks early is an error.
         """
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        """Begin an upload in parts and return its id."""
+        """Start an upload in parts and return its id."""
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
@@ -208,48 +210,48 @@ class Client(Protocol):
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
-        """Make one object of all parts; ``etags`` are in part order."""
+        """Combine all parts into one object; ``etags`` are in part order."""
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """Give an upload up, and its parts with it."""
+        """Abort an upload and discard its parts."""
 
     def head(self, key: str, exchange: Exchange) -> int:
         """Return the size of one object in bytes."""
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """Return up to a thousand keys behind ``after``, and whether there are more."""
+        """Return up to 1,000 keys after ``after``, and whether the listing continues."""
 
     def delete(self, key: str, exchange: Exchange) -> object:
-        """Delete one object; one that is not there is no error."""
+        """Delete an object; a missing object is not an error."""
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        """Delete up to a thousand objects in one request."""
+        """Delete up to 1,000 objects in one request."""
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """Make an object of the bytes of another one, inside the store."""
+        """Copy an object inside the store."""
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """Send later requests elsewhere, because the store redirected us."""
+        """Send later requests to another region or endpoint after a redirect by the store."""
 
     def close(self) -> None:
         """Release connections."""
 
 
 class ConditionalClient(Client, Protocol):
-    """A client that writes on conditions; its ``info`` says ``conditional``."""
+    """A client with conditional writes; its ``info`` sets ``conditional``."""
 
     def get_tagged(self, key: str, sink: Sink, exchange: Exchange) -> str:
-        """Read one object as ``get`` does, and return its entity tag as the store sent it."""
+        """Read an object like ``get`` and return its entity tag as sent by the store."""
 
     def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
-        """Write one object if what is there has this entity tag; for None, if nothing is there.
+        """Write an object if the current one has this entity tag; None requires that it is missing.
 
-        What the condition forbids is refused with status 412, or 409 where two came at once.
+        A failed condition raises an error with status 412, or 409 for concurrent writes.
         """
 
 
 class ClientClass(Protocol):
-    """What stands in the table of clients."""
+    """An entry in the table of clients."""
 
     info: ClassVar[ClientInfo]
 
@@ -258,7 +260,7 @@ class ClientClass(Protocol):
 
 
 def is_virtual(addressing: Addressing, host: str, bucket: str) -> bool:
-    """Tell whether the bucket belongs into the host name."""
+    """Return whether the bucket belongs into the host name."""
     if addressing is Addressing.AUTO:
         # A bucket with a dot does not match the certificate of ``*.s3.amazonaws.com``.
         return (AWS_HOST in host or SOVEREIGN_HOST in host) and "." not in bucket

@@ -1,9 +1,9 @@
-"""boto3 as most applications get it, except that it does not try again by itself.
+"""boto3 as most applications use it, but without retries.
 
-Checksums and signing stay at the library's defaults, so that the figures are the ones
-that applications see; AWS_REQUEST_CHECKSUM_CALCULATION changes them as it does
-everywhere. Over plain http those defaults read a body up to three times (checksum,
-signature, upload): only the last pass counts as progress, all of them as ``payload_ns``.
+Checksums and signing keep the library's defaults, so that results match what applications see;
+AWS_REQUEST_CHECKSUM_CALCULATION changes them as usual. Over plain http these defaults read a body
+up to three times (checksum, signature, upload): only the last pass counts as progress, but all of
+them count in ``payload_ns``.
 """
 
 import io
@@ -66,19 +66,19 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     boto.LoginError: AccessDenied,
     boto.SSOError: AccessDenied,
     boto.TokenRetrievalError: AccessDenied,
-    # Temporary credentials have expired.
+    # Raised for expired temporary credentials.
     RuntimeError: AccessDenied,
     ResponseParserError: BadResponse,
     boto.BotoCoreError: BadRequest,
-    # botocore takes a header for the number that it should be.
+    # Raised when botocore parses a malformed header as a number.
     ValueError: BadResponse,
 }
-"""What botocore raises besides ``ClientError``; the first match wins."""
+"""Exceptions of botocore other than ``ClientError``; the first match wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boto3Options:
-    """What can be set of boto3."""
+    """The options of boto3."""
 
     payload_signing: Literal["library", "sha256", "unsigned"] = option(
         "library", "hash of the body in the signature; the library takes one over http"
@@ -105,13 +105,13 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         here = self._client.meta.endpoint_url
-        there = moved_endpoint(here, self._region, region, endpoint_url)
+        new_url = moved_endpoint(here, self._region, region, endpoint_url)
         self.close()
-        # On AWS the region alone says where; boto3 knows the addresses.
-        self._go_to(region or self._region, "" if is_aws(here) and not endpoint_url else there)
+        # On AWS, boto3 derives the endpoint from the region.
+        self._go_to(region or self._region, "" if is_aws(here) and not endpoint_url else new_url)
 
     def put(self, key: str, source: Source, exchange: Exchange, **condition: str) -> None:
-        """Write one object, on a condition if there is one."""
+        """Write an object, optionally on a condition."""
         with self._body(source, exchange) as body:
             self._call(exchange, self._client.put_object, Key=key, Body=body, **condition)
 
@@ -132,13 +132,13 @@ class Boto3Client(LibraryClient[Boto3Options]):
         self.get_tagged(key, sink, exchange, **wanted)
 
     def get_tagged(self, key: str, sink: Sink, exchange: Exchange, **wanted: str) -> str:
-        """Read an object, or a range of it if wanted, and return its entity tag."""
+        """Read an object, or the range in ``wanted``, and return its entity tag."""
         response = self._call(exchange, self._client.get_object, Key=key, **wanted)
-        # Not `with response["Body"]`: that hands out urllib3's stream without its checks.
+        # Not `with response["Body"]`: that returns urllib3's stream without the checks of botocore.
         with self._translated(exchange), closing(response["Body"]) as stream:
             size = _value(response, "ContentLength")
             if size < 0 or (wanted and "ContentRange" not in response):
-                raise BadResponse("the store ignored the range, or says no size", status=200)
+                raise BadResponse("the store ignored the range or sent no size", status=200)
             self._receive(stream, size, sink, exchange)
         return response.get("ETag", "")
 
@@ -179,13 +179,13 @@ class Boto3Client(LibraryClient[Boto3Options]):
         return int(_value(self._call(exchange, self._client.head_object, Key=key), "ContentLength"))
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        # A directory bucket has no order, and does not take the empty text for none.
+        # A directory bucket has no order, and does not accept an empty StartAfter.
         behind = {"StartAfter": after} if after else {}
         response = self._call(exchange, self._client.list_objects_v2, Prefix=prefix, **behind)
         keys = [str(_value(entry, "Key")) for entry in response.get("Contents", ())]
-        more = bool(_value(response, "IsTruncated"))
-        check_page(keys, prefix, more=more)
-        return keys, more
+        is_truncated = bool(_value(response, "IsTruncated"))
+        check_page(keys, prefix, more=is_truncated)
+        return keys, is_truncated
 
     def delete(self, key: str, exchange: Exchange) -> None:
         self._call(exchange, self._client.delete_object, Key=key)
@@ -193,22 +193,22 @@ class Boto3Client(LibraryClient[Boto3Options]):
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
         objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         response = self._call(exchange, self._client.delete_objects, Delete=objects)
-        for left in response.get("Errors", ()):
-            raise s3_error(500, left.get("Code", ""), left.get("Message", ""), {})
+        for entry in response.get("Errors", ()):
+            raise s3_error(500, entry.get("Code", ""), entry.get("Message", ""), {})
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        whence = {"Bucket": self._bucket, "Key": source}
-        self._call(exchange, self._client.copy_object, Key=key, CopySource=whence)
+        location = {"Bucket": self._bucket, "Key": source}
+        self._call(exchange, self._client.copy_object, Key=key, CopySource=location)
 
     def close(self) -> None:
         self._client.close()
 
     def _open(self) -> None:
-        how: Any = {"addressing_style": self._target.addressing.value}
+        s3_settings: Any = {"addressing_style": self._target.addressing.value}
         if self._options.payload_signing != "library":
-            how["payload_signing_enabled"] = self._options.payload_signing == "sha256"
+            s3_settings["payload_signing_enabled"] = self._options.payload_signing == "sha256"
         when = None if self._options.checksum == "library" else self._options.checksum
-        # Its credentials are those of this process, however many clients there are.
+        # All clients of this process share the same credentials.
         session = boto3.Session(botocore_session=AwsSession())
         self._client: S3Client = session.client(
             "s3",
@@ -219,7 +219,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
                 connect_timeout=self._connect_s,
                 read_timeout=self._transfer.timeout,
                 max_pool_connections=max(self._transfer.connections, self._options.max_pool),
-                s3=how,
+                s3=s3_settings,
                 request_checksum_calculation=when,
                 user_agent_extra=self._name,
             ),
@@ -229,11 +229,11 @@ class Boto3Client(LibraryClient[Boto3Options]):
         pools = session._pool_classes_by_scheme  # noqa: SLF001
         pools.update({scheme: watched(pool) for scheme, pool in pools.items()})
         session.send = partial(self._send, session.send)
-        # Following a redirect is another attempt, and attempts are the body's to make.
+        # A followed redirect would be another attempt, and the caller decides about attempts.
         self._client.meta.events.register_last("before-parameter-build.s3", _never_redirect)
 
     def _send(self, send: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - botocore's
-        """Make one HTTP request; what botocore would read into memory without end ends."""
+        """Send one HTTP request, and limit s3_settings much of its response is read into memory."""
         streamed, request.stream_output = request.stream_output, True
         response = send(request)
         request.stream_output = streamed
@@ -245,21 +245,23 @@ class Boto3Client(LibraryClient[Boto3Options]):
                 error = TimedOut if isinstance(exc, Urllib3Timeout) else ConnectionLost
                 raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
             if response.status_code < 200:
-                raise BadResponse("the store's response is none", status=response.status_code)
+                raise BadResponse(
+                    "the store sent only an interim response", status=response.status_code
+                )
             if response.status_code < 300:
                 check_success(text)
         return response
 
     def _body(self, source: Source, exchange: Exchange) -> io.BufferedReader:
-        # It is read for checksums and signature first.
+        # botocore reads the body for checksums and the signature first.
         HERE.connection = None
-        # Buffered, because urllib3 asks for 16 KiB at a time.
+        # Buffered, because urllib3 reads 16 KiB at a time.
         return io.BufferedReader(
             _CountedFile(source, exchange), max(self._transfer.block_size, MIB)
         )
 
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
-        """Make one request about the bucket, and report its response."""
+        """Send one request for the bucket, and report its response."""
         HERE.exchange = exchange
         with self._translated(exchange):
             response = request(Bucket=self._bucket, **parameters)
@@ -278,10 +280,10 @@ class Boto3Client(LibraryClient[Boto3Options]):
             raise self._s3_error(exc, status, headers) from exc
         except (boto.BotoCoreError, ResponseParserError, RuntimeError, ValueError) as exc:
             inner = getattr(exc, "kwargs", {}).get("error")
-            # Our own, raised in the body that botocore was reading.
+            # Raised by sbench in the body while botocore was reading it.
             if isinstance(inner, OperationError):
                 raise inner from None
-            error = next(ours for theirs, ours in ERRORS.items() if isinstance(exc, theirs))
+            error = next(error for raised, error in ERRORS.items() if isinstance(exc, raised))
             raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
 
     def _s3_error(
@@ -303,7 +305,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def _receive(
         self,
-        stream: Any,  # noqa: ANN401 - botocore's StreamingBody, or its checksumming twin
+        stream: Any,  # noqa: ANN401 - botocore's StreamingBody, or its variant with checksums
         size: int,
         sink: Sink,
         exchange: Exchange,
@@ -313,7 +315,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         while offset < size:
             filled, want = 0, min(len(view), size - offset)
             if not offset:
-                # A read returns when it is complete, so that the first byte is read alone.
+                # A read returns only when it is complete, so the first byte is read separately.
                 filled = stream.readinto(view[:1])
                 if filled:
                     exchange.first_byte()
@@ -329,7 +331,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
 
 class _CountedFile(KeystreamFile):
-    """A request body that reports to the exchange how much of it botocore has sent."""
+    """A request body that reports to the exchange s3_settings much of it botocore has sent."""
 
     def __init__(self, source: Source, exchange: Exchange) -> None:
         super().__init__(source, source.size)
@@ -345,13 +347,13 @@ class _CountedFile(KeystreamFile):
             if count:
                 self._exchange.moved(count)
             else:
-                # More is requested when all that there is was sent.
+                # urllib3 reads again only after it has sent all earlier bytes.
                 self._exchange.sent()
         return count
 
 
-def _value(response: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of an answer
-    """Return what every response has that is one."""
+def _value(response: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of a response
+    """Return a field that every valid response has."""
     try:
         return response[name]
     except KeyError:
@@ -359,5 +361,5 @@ def _value(response: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of 
 
 
 def _never_redirect(context: dict[str, Any], **_: object) -> None:
-    """Tell botocore that it has been redirected once already, so that it stops there."""
+    """Mark the request as redirected already, so that botocore does not follow redirects."""
     context.setdefault("s3_redirect", {})["redirected"] = True

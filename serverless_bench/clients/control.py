@@ -1,6 +1,6 @@
-"""The client for what is not measured: claims, records, and what the driver asks of a bucket.
+"""The client for requests that are not measured: claims, records, and bucket checks of the driver.
 
-It is the same whatever client is measured: the thin one for S3, obstore for another cloud.
+It does not depend on the measured client: the thin client for S3, obstore for other providers.
 """
 
 from dataclasses import replace
@@ -15,25 +15,25 @@ from serverless_bench.job.transfer import Transfer
 
 
 class ControlClient(Client, Protocol):
-    """A client whose requests can depend on what is there."""
+    """A client with conditional requests."""
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
-        """Write one object; with ``if_absent``, one that is there is refused with 412."""
+        """Write an object; with ``if_absent``, an existing one causes an error with status 412."""
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
-        """Return an object's first bytes, its entity tag and its ``Content-Range``.
+        """Return the first bytes of an object, its entity tag and its ``Content-Range``.
 
-        Of length 0 is a small object as a whole: an empty one has no first byte to ask for.
-        Where another header tells versions of an object apart, that stands for the tag.
+        Length 0 requests the full object, which has to be small: an empty object has no first byte.
+        If a provider identifies versions by another header, its value replaces the tag.
         """
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> bool:
-        """Delete one object; with an entity tag, only if that is still its own.
+        """Delete an object; with an entity tag, only if the object still has that tag.
 
         Returns
         -------
         bool
-            Whether the bucket keeps it as an older version, which goes on costing.
+            Whether the bucket keeps it as an older version, which continues to cost money.
         """
 
 
@@ -45,16 +45,16 @@ def open_control_client(
     Parameters
     ----------
     target, transfer
-        As for any client; the options of the target are not for this one.
+        As for any client; the options of the target are ignored.
     s3
-        The client where S3's requests are understood.
+        Client class for S3.
     called
-        What it calls itself; empty for what clients of this process do.
+        User agent of the client; empty for the default of this process.
     """
-    # The options belong to the library that is measured.
+    # The options belong to the measured library.
     target = replace(target, client="", client_option=())
     if target.protocol is StoreProtocol.S3:
         return s3(target, transfer, called=called)
-    # It has no parts, which nobody asks for here.
-    own = resolve_name(CLIENTS.load(target.client).info.control)
-    return cast("ControlClient", own(target, transfer, called=called))
+    # It supports no uploads in parts, which are not needed here.
+    control_class = resolve_name(CLIENTS.load(target.client).info.control)
+    return cast("ControlClient", control_class(target, transfer, called=called))

@@ -1,4 +1,4 @@
-"""Variables of the environment, most of them AWS's, for libraries that do not read them."""
+"""Environment variables, mostly of AWS, for libraries that do not read them."""
 
 import os
 from pathlib import Path
@@ -8,29 +8,29 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied
 
-CA_HINT: Final = "AWS_CA_BUNDLE=FILE names the authority that signed it"
-"""A certificate that is not trusted, as a proxy that inspects TLS shows one."""
-PROXY_HINT: Final = "check HTTPS_PROXY and HTTP_PROXY, with user:password@ if it wants that"
+CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
+"""Hint for an untrusted certificate, for example of a proxy that inspects TLS."""
+PROXY_HINT: Final = "check HTTPS_PROXY and HTTP_PROXY; add user:password@ if required"
 
 
 def find_keys() -> Keys | None:
-    """Return the credentials of the environment; None if there are none."""
+    """Return the credentials in the environment; None without any."""
     access = os.environ.get("AWS_ACCESS_KEY_ID")
     secret = os.environ.get("AWS_SECRET_ACCESS_KEY")
     if not access or not secret:
         return None
-    # The first name is the old one, which AWS's own libraries still prefer.
+    # The first name is obsolete, but AWS's libraries still prefer it.
     token = first_set(("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"))
     return Keys(access, secret, token or None)
 
 
 def first_set(names: tuple[str, ...]) -> str:
-    """Return the first of some variables that is set; empty if none is."""
+    """Return the first set variable of ``names``; empty if none is set."""
     return next(filter(None, map(os.environ.get, names)), "")
 
 
 def lasting_keys() -> Keys | None:
-    """Return the credentials of the environment, unless they expire and may be renewed there."""
+    """Return the credentials in the environment, unless they expire and may be renewed there."""
     return None if "AWS_CREDENTIAL_EXPIRATION" in os.environ else find_keys()
 
 
@@ -40,25 +40,25 @@ def no_keys(hint: str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") -> Ac
 
 
 def ca_bundle() -> Path | None:
-    """Return the file of trusted certificates that AWS's SDKs are set to use."""
+    """Return the file of trusted certificates configured for AWS's SDKs."""
     name = os.environ.get("AWS_CA_BUNDLE")
     return Path(name) if name else None
 
 
 def find_proxy(url: str) -> str | None:
-    """Return the URL of the proxy that the environment has for a URL."""
+    """Return the URL of the proxy configured in the environment for a URL."""
     if not any(
         name.lower().endswith("_proxy") for name in os.environ.keys() - {"NO_PROXY", "no_proxy"}
     ):
         return None
-    # It knows the rules of NO_PROXY, and takes half a cold start to import.
+    # botocore knows the rules of NO_PROXY, but importing it takes half of a cold start.
     from botocore.utils import get_environ_proxies  # noqa: PLC0415
 
     proxy: str | None = get_environ_proxies(url).get(urlsplit(url).scheme)
-    # As all others do, it takes one without a scheme.
+    # A proxy without a scheme is accepted, as in all other tools.
     return proxy if not proxy or "://" in proxy else f"http://{proxy.removeprefix('//')}"
 
 
 def without_user(url: str) -> str:
-    """Return the URL of a proxy without name and password."""
+    """Return the URL of a proxy without user name and password."""
     return f"{urlsplit(url).scheme}://{urlsplit(url).netloc.rpartition('@')[2]}"

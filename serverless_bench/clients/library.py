@@ -1,4 +1,4 @@
-"""What clients have in common: options, an endpoint, and how they move to another one."""
+"""Common base of the clients: options, an endpoint, and following a move to another one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,29 +17,29 @@ from serverless_bench.units import KIB, MIB
 K = TypeVar("K")
 
 _CONNECT_S: Final = 10.0
-"""A connection that takes longer to come about is given up."""
+"""Time limit for opening a connection."""
 PAGE: Final = 1000
-"""Keys of one response to a listing."""
+"""Keys in one response to a listing."""
 SHORT_TEXT: Final = 64 * KIB
-"""Responses that are read into memory (errors, ids) are at most this long."""
+"""Size limit of responses that are read into memory (errors, ids)."""
 LONG_TEXT: Final = 8 * MIB
-"""But for those with a thousand keys of 1,024 bytes, each of which may be encoded as three."""
+"""Size limit of responses with 1,000 keys of 1,024 bytes, each of which may be encoded as three."""
 
 
 class LibraryClient(Generic[K]):
-    """A client whose library is opened for one endpoint: to move, it opens it again.
+    """A client whose library is opened for one endpoint: to move, it opens the library again.
 
     Parameters
     ----------
     target, transfer
-        Where objects live and how they are moved.
+        Location of the objects and settings of the transfer.
     called
-        What the client calls itself; empty for what all of this process do.
+        User agent of the client; empty for the default of this process.
 
     Raises
     ------
     UsageError
-        If an option of the target is none of the library's.
+        If the library does not have an option of the target.
     """
 
     info: ClassVar[ClientInfo]
@@ -55,18 +55,18 @@ class LibraryClient(Generic[K]):
         self._go_to(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """Send later requests elsewhere, because the store redirected us.
+        """Send later requests to another region or endpoint after a redirect by the store.
 
         Raises
         ------
         WrongRegion
-            If that is another store: our signature is not for it.
+            If the redirect leads to a different store: the signature must not be sent there.
         """
-        there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
-        self._go_to(region or self._region, there)
+        new_url = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
+        self._go_to(region or self._region, new_url)
 
     def close(self) -> None:
-        """Release connections; by default that is left to whoever forgets the library."""
+        """Release connections; by default this happens when the library object is deleted."""
 
     def _go_to(self, region: str, endpoint_url: str) -> None:
         self._region, self._endpoint_url = region, endpoint_url
@@ -81,7 +81,7 @@ class LibraryClient(Generic[K]):
         raise NotImplementedError
 
     def _blocks(self, source: Source) -> Iterator[memoryview]:
-        """Yield the body of a request, block after block, in a buffer that is used again."""
+        """Yield the body of a request in blocks, in a reused buffer."""
         with self._room(min(self._transfer.block_size, source.size)) as buffer:
             for offset in range(0, source.size, len(buffer) or 1):
                 block = buffer[: source.size - offset]
@@ -90,7 +90,7 @@ class LibraryClient(Generic[K]):
 
     @contextmanager
     def _in_memory(self, source: Source, exchange: Exchange) -> Iterator[memoryview]:
-        """Yield the body of a request as a whole, for a library that takes no other."""
+        """Yield the full body of a request, for a library that does not accept a stream."""
         with self._room(source.size) as body:
             for offset in range(0, source.size, self._transfer.block_size):
                 source.readinto_at(offset, body[offset : offset + self._transfer.block_size])
@@ -99,10 +99,11 @@ class LibraryClient(Generic[K]):
 
     @contextmanager
     def _room(self, size: int) -> Iterator[memoryview]:
-        """Yield memory that serves later requests, too.
+        """Yield memory that is reused by later requests.
 
-        To be given new one by the kernel, page by page, costs several times the bytes in it.
-        After a failure the library might still be reading.
+        Getting new memory from the kernel, page by page, costs several times as much as producing
+        the bytes in it. After a failure the memory is dropped, because the library might still be
+        reading it.
         """
         try:
             room = self._rooms.pop()
@@ -118,7 +119,7 @@ class LibraryClient(Generic[K]):
 def translating(
     raised: tuple[type[Exception], ...], error_of: Callable[[str], OperationError]
 ) -> Iterator[None]:
-    """Raise what the text of an exception of a library stands for, in its place."""
+    """Replace an exception of a library by the error for its text."""
     try:
         yield
     except raised as exc:
@@ -126,33 +127,33 @@ def translating(
 
 
 def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
-    """Return where to go on when the store named another region, another endpoint or both.
+    """Return the new endpoint after the store named another region, another endpoint or both.
 
     Raises
     ------
     WrongRegion
-        If that is another store.
+        If the redirect leads to a different store.
     """
-    there = redirected(url, new_url, old_region, region)
-    if there is None:
+    endpoint_url = redirected(url, new_url, old_region, region)
+    if endpoint_url is None:
         where = (new_url or f"region {region}")[:200]
         raise WrongRegion(
             f"the store redirects to {where!r}, which is not followed: requests are signed for"
             f" {url}"
         )
-    return there
+    return endpoint_url
 
 
 def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:
-    """Refuse a page of a listing that is not what was asked for.
+    """Reject a page of a listing that does not match the request.
 
     Raises
     ------
     BadResponse
-        If it holds other keys, or says that there are more behind none.
+        If it holds other keys, or is empty although the listing continues.
     """
     if more and not keys:
-        raise BadResponse("the store lists no keys, and says that there are more", status=200)
+        raise BadResponse("the store lists no keys but marks the page as truncated", status=200)
     if not all(key.startswith(prefix) for key in keys):
         raise BadResponse(f"the store lists keys that do not begin with {prefix!r}", status=200)
 
@@ -163,7 +164,7 @@ def lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def hand_on(chunks: Iterable[Any], sink: Sink, exchange: Exchange, *, position: int = 0) -> int:
-    """Give a body, from ``position`` on, to a sink as it comes, and return where it ends."""
+    """Pass a body, from ``position`` on, to a sink as it arrives, and return its end."""
     for chunk in chunks:
         data = memoryview(chunk)
         exchange.moved(len(data))
@@ -173,26 +174,26 @@ def hand_on(chunks: Iterable[Any], sink: Sink, exchange: Exchange, *, position: 
 
 
 def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:  # noqa: ANN401
-    """Yield the body of a response as it comes, not unpacked.
+    """Yield the body of a response as it arrives, without decoding.
 
     Parameters
     ----------
     response
-        Of urllib3 or botocore's own; nothing of its body has been read.
+        Response of urllib3 or botocore; its body must be unread.
     exchange
-        Told of each piece, so that the deadline is minded.
+        Receives a call for each piece, which checks the deadline.
 
     Raises
     ------
     BadResponse
-        If it is longer than anything that S3 sends.
+        If the body is longer than any response of S3.
     """
-    left = LONG_TEXT
-    while piece := response.read1(min(left, 64 * KIB), decode_content=False):
+    remaining = LONG_TEXT
+    while piece := response.read1(min(remaining, 64 * KIB), decode_content=False):
         yield piece
         if exchange is not None:
             exchange.moved(0)
-        left -= len(piece)
-        if not left:
+        remaining -= len(piece)
+        if not remaining:
             response.close()
             raise BadResponse("the store's response is too long", status=response.status)

@@ -1,4 +1,4 @@
-"""Listings of a bucket besides that of its objects: their versions, and open uploads in parts."""
+"""Listings of a bucket other than of its objects: versions, and open uploads in parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ class ObjectVersion:
     key: str
     version_id: str
     size: int = 0
-    """Bytes; 0 of a delete marker."""
+    """Size in bytes; 0 for a delete marker."""
     is_marker: bool = False
-    """Whether it only says that the object was deleted, and holds nothing."""
+    """Whether it is a delete marker, without content."""
 
     @property
     def query(self) -> str:
-        """The query of a request that is about this version alone."""
+        """The query of a request for this version."""
         return urlencode({"versionId": self.version_id}, safe="", quote_via=quote)
 
 
@@ -33,14 +33,14 @@ def versions_query(prefix: str, after: ObjectVersion | None) -> str:
 
 
 def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], ObjectVersion | None]:
-    """Return a page of versions, and after which one the next page begins.
+    """Return a page of versions, and the last version before the next page.
 
     Raises
     ------
     BadResponse
-        If the text is no such page.
+        If the text is not such a page.
     """
-    listed = document(text, "ListVersionsResult", "which versions there are")
+    listed = document(text, "ListVersionsResult", "the list of versions")
     is_encoded = "url" in texts(listed, "EncodingType")
 
     def key_of(text: str) -> str:
@@ -48,13 +48,13 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], Object
 
     versions = [
         ObjectVersion(
-            key=key_of(first_text(each, "Key")),
-            version_id=first_text(each, "VersionId"),
-            size=whole_number(first_text(each, "Size")) or 0,
-            is_marker=local_name(each) == "DeleteMarker",
+            key=key_of(first_text(entry, "Key")),
+            version_id=first_text(entry, "VersionId"),
+            size=whole_number(first_text(entry, "Size")) or 0,
+            is_marker=local_name(entry) == "DeleteMarker",
         )
-        for each in listed
-        if local_name(each) in {"Version", "DeleteMarker"}
+        for entry in listed
+        if local_name(entry) in {"Version", "DeleteMarker"}
     ]
     check_page([version.key for version in versions], prefix, more=False)
     if "true" not in texts(listed, "IsTruncated"):
@@ -65,7 +65,7 @@ def read_versions(text: bytes, prefix: str) -> tuple[list[ObjectVersion], Object
 
 @dataclass(frozen=True, slots=True)
 class OpenUpload:
-    """An upload in parts that is neither complete nor given up."""
+    """An upload in parts that is neither complete nor aborted."""
 
     key: str
     upload_id: str
@@ -78,26 +78,26 @@ def uploads_query(prefix: str, after: OpenUpload | None) -> str:
 
 
 def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload | None]:
-    """Return a page of open uploads, and after which one the next page begins.
+    """Return a page of open uploads, and the last upload before the next page.
 
     Raises
     ------
     BadResponse
-        If the text is no such page.
+        If the text is not such a page.
     """
-    listed = document(text, "ListMultipartUploadsResult", "which uploads are open")
-    found = [
-        OpenUpload(*(first_text(each, name) for name in ("Key", "UploadId")))
-        for each in listed
-        if local_name(each) == "Upload"
+    listed = document(text, "ListMultipartUploadsResult", "the list of open uploads")
+    uploads = [
+        OpenUpload(*(first_text(entry, name) for name in ("Key", "UploadId")))
+        for entry in listed
+        if local_name(entry) == "Upload"
     ]
-    check_page([upload.key for upload in found], prefix, more=False)
+    check_page([upload.key for upload in uploads], prefix, more=False)
     if "true" not in texts(listed, "IsTruncated"):
-        return found, None
+        return uploads, None
     names = ("NextKeyMarker", "NextUploadIdMarker")
-    return found, OpenUpload(*(first_text(listed, name) for name in names))
+    return uploads, OpenUpload(*(first_text(listed, name) for name in names))
 
 
 def _query(wanted: Mapping[str, str]) -> str:
-    """Return parameters in the order of their names, as a signature has them."""
+    """Return parameters sorted by name, as required by a signature."""
     return urlencode(sorted(wanted.items()), safe="", quote_via=quote)

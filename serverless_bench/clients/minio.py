@@ -1,10 +1,10 @@
-"""minio-py as most applications get it, except that it does not try again by itself.
+"""minio-py as most applications use it, but without retries.
 
-The library reads the body of a request into memory and hashes it there: SHA-256 for the
-signature over http, MD5 for Content-MD5 over https; ``payload_signing`` chooses. It takes
-a urllib3 pool from outside: ours follows no redirects, and counts bytes as they are sent.
-An object is one request, as the function's own parts are; ``part_mb`` lets
-``put_object`` split it instead, in threads of its own.
+The library reads the body of a request into memory and hashes it there: SHA-256 for the signature
+over http, MD5 for Content-MD5 over https; ``payload_signing`` chooses. It accepts a urllib3 pool
+from the caller: the pool used here follows no redirects and counts bytes as they are sent. An
+object is written in one request, like a part of the function body; with ``part_mb``, ``put_object``
+splits it instead, in additional threads.
 """
 
 import io
@@ -39,7 +39,7 @@ from serverless_bench.units import MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinioOptions:
-    """What can be set of minio-py."""
+    """The options of minio-py."""
 
     part_mb: int | None = option(
         None, "MiB of a part when put_object splits by itself; none: one request", least=5
@@ -57,7 +57,7 @@ class MinioClient(LibraryClient[MinioOptions]):
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",
         progress="body",
-        # As `check_bucket_name` of minio-py has it.
+        # Same rules as `check_bucket_name` of minio-py.
         bucket_names=r"(?!.*(\.\.|\.-|-\.|-s3alias$|--ol-s3$))(?!(\d{1,3}\.){3}\d{1,3}$)"
         r"[A-Za-z0-9][A-Za-z0-9_.:-]{1,61}[A-Za-z0-9]",
         shows=frozenset(Shown) - {Shown.CONNECTION},
@@ -73,22 +73,22 @@ class MinioClient(LibraryClient[MinioOptions]):
         super().move(region=region, endpoint_url=endpoint_url)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """Write one object; with ``part_mb``, in several requests."""
+        """Write an object; with ``part_mb``, in several requests."""
         part_bytes = (self._options.part_mb or 0) * MIB
-        # 0 would be the library's own part size, 5 MiB.
+        # 0 would select the default part size of the library, 5 MiB.
         whole = not part_bytes or source.size <= part_bytes
         with self._translated(exchange, whole=whole):
             self._minio.put_object(
                 self._bucket,
                 key,
-                # Nothing but its read() is called.
+                # The library calls only its read().
                 cast("BinaryIO", _UploadBody(source, exchange)),
                 source.size,
                 part_size=max(source.size, 5 * MIB) if whole else part_bytes,
                 num_parallel_uploads=self._options.num_parallel_uploads,
             )
         if not whole and self._options.num_parallel_uploads > 1:
-            # The library's own threads sent the parts.
+            # Threads of the library sent the parts.
             exchange.moved(source.size)
 
     def get(
@@ -105,7 +105,7 @@ class MinioClient(LibraryClient[MinioOptions]):
             try:
                 self._receive(response, sink, exchange, ranged=length is not None)
             except BaseException:
-                # Closed, so that the connection with the rest of the body is not used again.
+                # Closed, so that the connection with the rest of the body is not reused.
                 response.close()
                 raise
             finally:
@@ -128,9 +128,9 @@ class MinioClient(LibraryClient[MinioOptions]):
         parts = [Part(number, etag) for number, etag in enumerate(etags, start=1)]
         with self._translated(exchange):
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
-            # S3 may fail after a status of 200, which the library does not look for.
+            # S3 may fail after a status of 200, but the library does not check for that.
             name = "CompleteMultipartUploadResult"
-            document(HERE.response.data, name, "that the upload is complete")
+            document(HERE.response.data, name, "the confirmation of the upload")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         with self._translated(exchange):
@@ -141,12 +141,12 @@ class MinioClient(LibraryClient[MinioOptions]):
             return self._minio.stat_object(self._bucket, key).size or 0
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """List a page; a full one may be the last one."""
+        """List one page; a full page counts as truncated, although it may be the last."""
         with self._translated(exchange):
             listed = self._minio.list_objects(
                 self._bucket, prefix, recursive=True, start_after=after or None
             )
-            # The next page is another request; it is not made.
+            # The next page would be another request, so it is not fetched.
             keys = [entry.object_name or "" for entry in islice(listed, PAGE)]
         check_page(keys, prefix, more=False)
         return keys, len(keys) == PAGE
@@ -162,7 +162,7 @@ class MinioClient(LibraryClient[MinioOptions]):
                 raise s3_error(500, error.code or "", error.message or "", {})
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """Copy without the HEAD that ``copy_object`` sends before."""
+        """Copy without the HEAD request that ``copy_object`` sends first."""
         with self._translated(exchange):
             self._minio.copy_in(self._bucket, source, key)
 
@@ -185,7 +185,7 @@ class MinioClient(LibraryClient[MinioOptions]):
             secret_key=keys.secret_key if keys else None,
             session_token=keys.token if keys else None,
             secure=self._endpoint.scheme == "https",
-            # With a region, the library does not ask for the bucket's.
+            # With a region, the library does not request the location of the bucket.
             region=self._region,
             http_client=self._pool,
         )
@@ -206,8 +206,9 @@ class MinioClient(LibraryClient[MinioOptions]):
         if ranged and "Content-Range" not in response.headers:
             raise BadResponse("the store ignored the range", status=response.status)
         block_bytes = self._transfer.block_size
-        # A read returns when it is complete, so that the first byte is read alone. It is handed
-        # on with the rest: alone it would not tell whose it is, if it is wrong.
+        # A read returns only when it is complete, so the first byte is read separately. It is
+        # passed on with the rest: a mismatch in a single byte would not identify the object it
+        # belongs to.
         if chunk := response.read(1, decode_content=False):
             exchange.first_byte()
             rest = response.read(block_bytes - 1, decode_content=False)
@@ -229,8 +230,8 @@ class MinioClient(LibraryClient[MinioOptions]):
             response = HERE.response
             if response is None or response.status < 300:
                 raise error_of(exc) from exc
-            # The library's exceptions leave half of it out: the region, often the status. The
-            # body it has read already.
+            # The exceptions of the library omit the region and often the status. The library has
+            # read the body already.
             headers = lower(response.headers)
             raise response_error(
                 response.status, response.data, headers, self._endpoint, self._bucket
@@ -241,7 +242,7 @@ class MinioClient(LibraryClient[MinioOptions]):
 
 @dataclass(slots=True)
 class _UploadBody:
-    """A request body as the file that ``put_object`` wants to read at one go."""
+    """A request body as the file that ``put_object`` reads in a single call."""
 
     _source: Source
     _exchange: Exchange
@@ -250,7 +251,7 @@ class _UploadBody:
     def read(self, size: int) -> bytes:
         """Return the next ``size`` bytes, fewer at the end."""
         count = min(size, self._source.size - self._position)
-        # The library takes nothing but bytes; this makes them without a second copy.
+        # The library accepts only bytes; this creates them without a second copy.
         buffer = io.BytesIO()
         buffer.seek(max(count - 1, 0))
         buffer.write(bytes(min(count, 1)))

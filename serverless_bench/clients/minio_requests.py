@@ -1,4 +1,4 @@
-"""minio-py below its public methods: what is sent, what is hashed, what an error means."""
+"""Internals of minio-py below its public methods: requests, payload hashes and errors."""
 
 import io
 from collections.abc import Iterator, Mapping
@@ -30,28 +30,28 @@ from serverless_bench.units import KIB
 _BODIES: Final = frozenset({200, 204, 206})
 """Statuses of responses whose body the library leaves to its caller."""
 _SENT_AT_ONCE: Final = 64 * KIB
-"""Of a body; between two of these nobody looks what has arrived."""
+"""Size of the blocks of a body; arrival is checked only between blocks."""
 
 
 class CountedMinio(Minio):
-    """minio-py with its requests for parts in reach, and with a choice of the body's hash."""
+    """minio-py with access to its requests for parts, and with a choice of the payload hash."""
 
     payload_signing = "library"
     """``library``, ``sha256`` or ``unsigned``."""
 
     def setup(self, *, payload_signing: str, virtual: bool, name: str) -> None:
-        """Choose the body's hash, where the bucket stands, and what the library calls itself."""
+        """Set the payload hash, the addressing of the bucket, and the user agent."""
         self.payload_signing = payload_signing
         self._base_url.virtual_style_flag = virtual
         self._user_agent = f"{self._user_agent} {name}"
 
-    create_upload = Minio._create_multipart_upload  # noqa: SLF001 - to be in reach
+    create_upload = Minio._create_multipart_upload  # noqa: SLF001 - for access
     send_part = Minio._upload_part  # noqa: SLF001
     complete_upload = Minio._complete_multipart_upload  # noqa: SLF001
     abort_upload = Minio._abort_multipart_upload  # noqa: SLF001
 
     def copy_in(self, bucket: str, source: str, key: str) -> None:
-        """Copy in one request; ``copy_object`` would send a HEAD before."""
+        """Copy in one request; ``copy_object`` would send a HEAD request first."""
         headers = {"x-amz-copy-source": quote(f"/{bucket}/{source}", safe="/")}
         self._execute("PUT", bucket, key, headers=cast("Any", headers))
 
@@ -73,7 +73,7 @@ class CountedMinio(Minio):
 
 
 class CountedPool(urllib3.PoolManager):
-    """urllib3's pool, without retries and redirects; it reports what goes over the wire."""
+    """urllib3's pool without retries and redirects; it reports the bytes on the wire."""
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
         super().__init__(**settings)
@@ -85,19 +85,19 @@ class CountedPool(urllib3.PoolManager):
         method: str,
         url: str,
         redirect: bool = True,  # noqa: FBT001, FBT002 - the library's
-        **more: Any,  # noqa: ANN401 - urllib3's
+        **settings: Any,  # noqa: ANN401 - urllib3's
     ) -> urllib3.BaseHTTPResponse:
-        """Make one request, and report it to the thread's exchange."""
+        """Send one request, and report it to the exchange of this thread."""
         exchange = HERE.exchange
-        body = more.get("body")
+        body = settings.get("body")
         if body and exchange is not None and method == "PUT":
-            more["body"] = self._counted(body, exchange)
-        preload = more.pop("preload_content", True)
+            settings["body"] = self._counted(body, exchange)
+        preload = settings.pop("preload_content", True)
         response: urllib3.BaseHTTPResponse = super().urlopen(
-            method, url, redirect=False, retries=False, preload_content=False, **more
+            method, url, redirect=False, retries=False, preload_content=False, **settings
         )
         if preload or response.status not in _BODIES:
-            # The library would read it to its end, wherever that is, and unpack it.
+            # The library would read the body without a limit, and decode it.
             text = b"".join(read_text(response, exchange))
             if response.status in _BODIES:
                 check_success(text)
@@ -131,7 +131,7 @@ class CountedPool(urllib3.PoolManager):
 
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
-    # To urllib3 it is one of the timeouts, too.
+    # It is a subclass of urllib3's timeouts, too.
     NewConnectionError: ConnectionLost,
     Urllib3Timeout: TimedOut,
     HTTPError: ConnectionLost,
@@ -139,12 +139,12 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     MinioException: BadResponse,
     ParseError: BadResponse,
 }
-"""What minio-py raises when there is no response in S3's words; the first match wins."""
+"""Exceptions of minio-py without an S3 error response; the first match wins."""
 
 
 def error_of(exc: Exception) -> OperationError:
-    """Return what an exception of the library, or of urllib3 below it, stands for."""
-    error = next(ours for theirs, ours in ERRORS.items() if isinstance(exc, theirs))
+    """Return the error for an exception of the library or of urllib3."""
+    error = next(error for raised, error in ERRORS.items() if isinstance(exc, raised))
     if isinstance(exc, ProtocolError) and any(isinstance(a, TimeoutError) for a in exc.args):
         error = TimedOut
     return error(f"{type(exc).__name__}: {exc}"[:200])

@@ -1,9 +1,9 @@
-"""obstore: Rust's ``object_store`` crate behind a Python interface, for S3 and for two clouds.
+"""obstore: Rust's ``object_store`` crate with a Python interface, for S3, Azure and Google.
 
-Its retries are off, so one call is one request; but it follows redirects by itself and
-shows no status of what went well, and with ``multipart`` one put is several requests: its
-attempts count as hidden. It takes the body of a request whole, so that a put says nothing
-while it is under way, and the whole object stands in memory; bodies of gets are streamed.
+Its retries are disabled, so a call is normally one request. But it follows redirects by itself and
+hides the status of successful responses, and with ``multipart`` a put becomes several requests: its
+attempts count as hidden. It needs the full body of a request in memory and reports no progress of a
+put; bodies of gets are streamed.
 """
 
 import os
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3}) [^:\n]*: ([^\0]*?)\n\nDebug source:")
 _BATCHED: Final = re.compile(r"\(code: (\d{3})\)\n")
-"""Of one request among those that Azure takes together."""
+"""Status of a single request within an Azure batch."""
 _SIGNS: Final[Mapping[str, type[OperationError]]] = {
     "kind: Timeout": TimedOut,
     "Parse(": BadResponse,
@@ -54,12 +54,12 @@ _SIGNS: Final[Mapping[str, type[OperationError]]] = {
     "Could not parse path": BadRequest,
     "invalid": BadResponse,
 }
-"""What the library's messages have in common; the first match wins."""
+"""Fragments of the library's error messages; the first match wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObstoreOptions:
-    """What can be set of obstore."""
+    """The options of obstore."""
 
     multipart: bool = option(
         default=False, about="let obstore split what it writes: a put is several requests"
@@ -81,7 +81,7 @@ class ObstoreOptions:
 
 
 class ObstoreClient(LibraryClient[ObstoreOptions]):
-    """Requests through ``obstore.store.S3Store``, or the store of another cloud."""
+    """Requests through ``obstore.store.S3Store``, or the store class of another provider."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
         control="serverless_bench.clients.obstore_control:CloudControl",
@@ -104,7 +104,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
     def put(
         self, key: str, source: Source, exchange: Exchange, *, mode: "PutMode" = "overwrite"
     ) -> None:
-        """Write one object; with ``multipart``, in as many requests as obstore likes."""
+        """Write an object; with ``multipart``, obstore chooses the number of requests."""
         if self._options.multipart:
             self._put_parts(key, source, exchange)
             return
@@ -126,13 +126,15 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             response = obstore.get(self._reader, key, options=options)
             begin, end = response.range
             if length is not None:
-                # The library takes no other status for a range, and checks the header.
+                # The library accepts only status 206 for a range, and checks the header.
                 where = f"bytes {begin}-{end - 1}/{response.meta['size']}"
                 exchange.answered(HTTPStatus.PARTIAL_CONTENT, {"content-range": where})
             block_bytes = self._transfer.block_size
-            # Of one block a stream only costs more.
-            whole = end - begin <= block_bytes
-            chunks = (response.bytes(),) if whole else response.stream(min_chunk_size=block_bytes)
+            # For a single block, a stream only adds cost.
+            is_single = end - begin <= block_bytes
+            chunks = (
+                (response.bytes(),) if is_single else response.stream(min_chunk_size=block_bytes)
+            )
             size = hand_on(chunks, sink, exchange)
         if size != end - begin:
             raise ConnectionLost("the connection ended before the object did")
@@ -142,11 +144,11 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             return obstore.head(self._reader, key)["size"]
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        found, more = self._list(prefix, after)
-        return [entry["path"] for entry in found], more
+        entries, is_truncated = self._list(prefix, after)
+        return [entry["path"] for entry in entries], is_truncated
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """Delete one object: to obstore that is a request for many with one key."""
+        """Delete an object; obstore sends it as a batch with a single key."""
         self.delete_many([key], exchange)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
@@ -154,10 +156,11 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             with self._translated(*keys):
                 obstore.delete(self._reader, list(keys))
         except NotFound:
-            # Of an object that is gone only S3 says nothing. Of a bucket all do: a listing tells.
+            # Only S3 ignores a missing object. All providers report a missing bucket, as does a
+            # listing.
             self._list(keys[0], "")
             if len(keys) > 1:
-                # The library tells of the first failure and not of the others.
+                # The library reports the first failure only.
                 for key in keys:
                     self.delete(key, exchange)
 
@@ -166,32 +169,32 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
             obstore.copy(self._reader, source, key)
 
     def _list(self, prefix: str, after: str) -> tuple[list["ObjectMeta"], bool]:
-        """Look for keys in directories: to obstore a prefix is one.
+        """List keys below directories, because obstore treats a prefix as a directory.
 
-        The end of another prefix is looked for in the responses, and beginning at it.
+        A partial name after the last slash is matched against the responses, starting at that name.
         """
         directory, _, rest = prefix.rpartition("/")
         start = after or (prefix[:-1] if rest else "")
-        # Azure may begin at the first key whatever it is told: not all its versions know better.
+        # Some versions of Azure start at the first key and ignore the offset.
         behind = "" if self._target.protocol is StoreProtocol.S3 else after
-        found: list[ObjectMeta] = []
+        entries: list[ObjectMeta] = []
         with self._translated():
             pages = obstore.list(self._reader, directory, offset=start or None, chunk_size=PAGE)
             for page in pages:
-                ours = [entry for entry in page if entry["path"].startswith(prefix)]
-                found += [entry for entry in ours if entry["path"] > behind]
-                is_past = ours[-1:] != page[-1:] and page[-1]["path"] > prefix
-                # Another page is another request; the end of the prefix ends the listing.
-                if len(found) >= PAGE or len(page) < PAGE or is_past:
+                matching = [entry for entry in page if entry["path"].startswith(prefix)]
+                entries += [entry for entry in matching if entry["path"] > behind]
+                is_past = matching[-1:] != page[-1:] and page[-1]["path"] > prefix
+                # Another page is another request; the last key with the prefix ends the listing.
+                if len(entries) >= PAGE or len(page) < PAGE or is_past:
                     break
-        return found[:PAGE], len(found) >= PAGE
+        return entries[:PAGE], len(entries) >= PAGE
 
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
         failures: list[OperationError] = []
 
         def blocks() -> Iterator[bytearray]:
             for offset in range(0, source.size, self._transfer.block_size):
-                # obstore keeps what it has not sent, so each block is a new one.
+                # obstore keeps blocks that are not sent yet, so each block needs fresh memory.
                 block = bytearray(min(self._transfer.block_size, source.size - offset))
                 source.readinto_at(offset, memoryview(block))
                 try:
@@ -212,7 +215,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
                     max_concurrency=self._options.max_concurrency,
                 )
             except (BaseError, OSError):
-                # Ours, raised in the body that obstore was reading.
+                # Raised by sbench in the body while obstore was reading it.
                 if failures:
                     raise failures[0] from None
                 raise
@@ -220,7 +223,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
     def _open(self) -> None:
         if self._options.threads is not None:
             os.environ["TOKIO_WORKER_THREADS"] = str(self._options.threads)
-        # The timeout of a read covers a whole upload, too: for puts there is another one.
+        # The read timeout would also limit a full upload, so puts have a separate timeout.
         patience = _span(self._transfer.timeout)
         self._reader = self._store({"timeout": "365d", "read_timeout": patience})
         self._writer = self._store({"timeout": _span(self._options.put_timeout_s)})
@@ -242,12 +245,12 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         try:
             return cloud.open_store(self._target, self._endpoint_url, connection)
         except (BaseError, ValueError) as exc:
-            # Credentials that are none, as no request is made yet.
+            # Invalid credentials, because no request has been sent yet.
             raise AccessDenied(str(exc).partition("\n")[0]) from exc
 
     def _s3_store(self, connection: "ClientConfig") -> S3Store:
         keys = find_keys()
-        # It does not put the bucket into the name by itself.
+        # obstore does not insert the bucket into the host name by itself.
         named = f"{self._endpoint.scheme}://{self._host}"
         config: S3Config = {
             "region": self._region,
@@ -275,20 +278,20 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         if self._unsigned is not None:
             raise AccessDenied(str(self._unsigned))
         for key in keys:
-            # obstore would leave the odd slashes out and take another key.
+            # obstore would drop the extra slashes and use a different key.
             if key.startswith("/") or key.endswith("/") or "//" in key:
-                raise BadRequest(f"obstore has no name for the key {key!r}")
+                raise BadRequest(f"obstore cannot address the key {key!r}: a slash is misplaced")
         with translating((BaseError, OSError, ValueError), error_of):
             yield
 
 
 def error_of(text: str) -> OperationError:
-    """Return what an error text of obstore stands for; it has no other form."""
+    """Return the error for an error text of obstore, which provides no structured form."""
     short = text.partition("\n")[0][:200]
     if failed := _BATCHED.search(text):
         return s3_error(int(failed[1]), "", short, {})
-    if found := _STATUS.search(text):
-        return error_in_text(int(found[1]), found[2])
+    if status_and_text := _STATUS.search(text):
+        return error_in_text(int(status_and_text[1]), status_and_text[2])
     if "BareRedirect" in text:
         return WrongRegion(short, status=301)
     if "<Code>" in text or "(code: " in text:

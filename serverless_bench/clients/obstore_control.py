@@ -1,4 +1,4 @@
-"""Small objects of clouds that obstore reaches, and the requests about their buckets."""
+"""Small objects of the providers behind obstore, and the requests about their buckets."""
 
 from functools import cached_property
 from typing import Final
@@ -20,16 +20,16 @@ _NOT_UNDERSTOOD: Final = frozenset({400, 501})
 
 
 class CloudControl(ObstoreClient):
-    """obstore, and beside it the provider's own library; see ``control.ControlClient``."""
+    """obstore, complemented by the provider's library; see ``control.ControlClient``."""
 
     def _open(self) -> None:
         super()._open()
-        # What is small is sent in the time that a read may take.
+        # Small objects are sent with the timeout of a read.
         self._writer = self._reader
 
     @cached_property
     def _requests(self) -> AzureRequests | GoogleRequests:
-        """What obstore does not do, opened when the first such request is made."""
+        """Client for requests that obstore lacks, opened at the first such request."""
         if self._unsigned is not None:
             raise AccessDenied(str(self._unsigned))
         cloud = CLOUDS[self._target.protocol]
@@ -43,11 +43,11 @@ class CloudControl(ObstoreClient):
         except OperationError as exc:
             if not if_absent or exc.status != _THERE:
                 raise
-            # Azure's status for what S3 and Google refuse with 412.
+            # Azure returns this status where S3 and Google return 412.
             raise BadRequest(str(exc), status=_CHANGED) from exc
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
-        """Return an object's first bytes, what tells its versions apart, and its extent."""
+        """Return the first bytes of an object, its version identifier, and its extent."""
         try:
             with self._translated(key):
                 response = obstore.get(self._reader, key, options={"range": (0, length)})
@@ -59,19 +59,19 @@ class CloudControl(ObstoreClient):
             with self._translated(key):
                 meta, data = obstore.head(self._reader, key), b""
         if len(data) != min(length, meta["size"]):
-            # Of what was empty a moment ago, too: it would look like anything that begins so.
-            raise ConnectionLost("an object's first bytes are not those of its size")
+            # Also if the object was empty a moment ago: it would match any object with this start.
+            raise ConnectionLost("the first bytes of an object do not match its size")
         version = meta[CLOUDS[self._target.protocol].version_field]
         if not version:
-            # What has no version cannot be deleted on a condition.
-            raise BadRequest("the store says no version of the object")
+            # An object without a version cannot be deleted conditionally.
+            raise BadRequest("the store sent no version of the object")
         exchange.moved(len(data))
         return data, version, f"bytes 0-{len(data) - 1}/{meta['size']}"
 
     def delete(  # type: ignore[override] # obstore itself returns nothing
         self, key: str, exchange: Exchange, *, etag: str = ""
     ) -> bool:
-        """Delete one object; with what ``get_head`` says of a version, only that one."""
+        """Delete an object; with a version from ``get_head``, only that version."""
         if not etag:
             super().delete(key, exchange)
             return False
@@ -79,39 +79,43 @@ class CloudControl(ObstoreClient):
             self._requests.delete_version(key, etag, exchange)
         except OperationError as exc:
             if exc.status in _NOT_UNDERSTOOD:
-                # An S3 store that does not know the condition is asked without one; these
-                # clouds know it, so that nothing is deleted without.
+                # A condition that an S3 store does not support is dropped; these providers support
+                # it, so an unconditional delete is never sent.
                 raise BadRequest(str(exc)) from exc
             if exc.status == _CHANGED:
-                # Azurite says so of what is gone, too: of a request whose response was lost.
+                # Azurite also returns this for a deleted object, for example after a lost response.
                 self.head(key, exchange)
             raise
         return False
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
-        """Ask whether the bucket is there; these clouds say no region."""
+        """Check that the bucket exists; these providers report no region."""
         self._requests.head_bucket(exchange)
         return ""
 
     def create_bucket(self, exchange: Exchange) -> None:
-        """Make the bucket."""
+        """Create the bucket."""
         self._requests.create_bucket(exchange)
 
     def list_sizes(
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[list[str], list[int], bool]:
-        """Return keys, their objects' sizes, and whether there are more."""
-        found, more = self._list(prefix, after)
-        return [entry["path"] for entry in found], [entry["size"] for entry in found], more
+        """Return keys, the sizes of their objects, and whether the listing continues."""
+        entries, is_truncated = self._list(prefix, after)
+        return (
+            [entry["path"] for entry in entries],
+            [entry["size"] for entry in entries],
+            is_truncated,
+        )
 
     def list_uploads(
         self, prefix: str, after: OpenUpload | None, exchange: Exchange
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
-        """Return a page of open uploads, and after which one the next page begins."""
+        """Return a page of open uploads, and the last upload before the next page."""
         return self._requests.list_uploads(prefix, after, exchange)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """Give up one of these uploads."""
+        """Abort one of these uploads."""
         self._requests.abort_multipart(key, upload_id, exchange)
 
     def close(self) -> None:

@@ -1,11 +1,11 @@
-"""The options of a client library: ``--client-option NAME=VALUE``, checked before anything starts.
+"""The options of a client library: ``--client-option NAME=VALUE``, validated before a run starts.
 
-A client keeps its options in a frozen dataclass whose fields are made with ``option``::
+A client defines its options in a frozen dataclass whose fields are created with ``option``::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class MyOptions:
         threads: int = option(4, "threads of the library's own pool")
-        signing: Literal["sha256", "unsigned"] = option("sha256", "what stands for the body's hash")
+        signing: Literal["sha256", "unsigned"] = option("sha256", "hash of the body, or none")
 
     class MyClient:
         info: ClassVar[ClientInfo] = ClientInfo(options=MyOptions, ...)
@@ -13,8 +13,8 @@ A client keeps its options in a frozen dataclass whose fields are made with ``op
         def __init__(self, target: Target, transfer: Transfer) -> None:
             self._options = parse(MyOptions, target)
 
-A field is an ``int``, ``float``, ``bool`` or ``str``, a ``Literal`` of strings, or one of
-these or None, where None stands for the library's own default.
+A field is an ``int``, ``float``, ``bool`` or ``str``, a ``Literal`` of strings, or an optional type
+of these, where None selects the default of the library.
 """
 
 from collections.abc import Mapping
@@ -41,78 +41,78 @@ def option(default: T, about: str, *, least: float | None = None, s3_only: bool 
     Parameters
     ----------
     default
-        Its value when the user does not set it; None for the library's own.
+        Value if the user does not set the option; None for the default of the library.
     about
-        What it does, in one line.
+        Description of the option, in one line.
     least
-        Smallest number that makes sense.
+        Smallest valid number.
     s3_only
-        Whether it is about S3's requests, and means nothing to a store of another protocol.
+        Whether it applies to S3 requests only, and not to stores of another protocol.
     """
     metadata = {"about": about, "least": least, "s3_only": s3_only}
     return field(default=default, metadata=metadata)
 
 
 def documented(options: type) -> Mapping[str, str]:
-    """Return the name of every option, and what it means, its values and its default."""
+    """Return the description of every option with its values and default, by name."""
     return {
-        one.name: f"{one.metadata['about']} ({_values(one.type)}; {_default(one.default)})"
-        for one in fields(options)
+        field.name: f"{field.metadata['about']} ({_values(field.type)}; {_default(field.default)})"
+        for field in fields(options)
     }
 
 
 def parse(options: type[K], target: Target, *, kind: str = "client") -> K:
-    """Return the options as ``target.options`` sets them.
+    """Return the options as set in ``target.options``.
 
-    ``kind`` is what words call the owner of the options: a client, or a library of arrays.
+    ``kind`` names the owner of the options in messages: a client, or a library of arrays.
 
     Raises
     ------
     UsageError
-        If a name is unknown or a value is none of its kind.
+        If a name is unknown or a value is invalid.
     """
-    known = {one.name: one for one in fields(cast("Any", options))}
+    fields_by_name = {field.name: field for field in fields(cast("Any", options))}
     for name, _ in target.client_option:
-        if name not in known:
-            listed = ", ".join(sorted(known))
+        if name not in fields_by_name:
+            listed = ", ".join(sorted(fields_by_name))
             raise UsageError(
                 f"{kind} {target.client!r} has no option {name!r}",
-                hint=f"it has {listed}" if listed else "it has none",
+                hint=f"its options are {listed}" if listed else "it has no options",
             )
-        if known[name].metadata["s3_only"] and target.protocol is not StoreProtocol.S3:
+        if fields_by_name[name].metadata["s3_only"] and target.protocol is not StoreProtocol.S3:
             raise UsageError(
                 f"{kind} {target.client!r} has no option {name!r} for {target.protocol}://",
-                hint=f"leave it out: {known[name].metadata['about']}, for S3 only",
+                hint=f"leave it out: {fields_by_name[name].metadata['about']}, for S3 only",
             )
     return options(
         **{
-            name: _value(f"`{kind}_option` {name}={text}", text, known[name])
+            name: _value(f"`{kind}_option` {name}={text}", text, fields_by_name[name])
             for name, text in target.client_option
         }
     )
 
 
 def check(target: Target) -> None:
-    """Refuse options that the target's client does not have, or values that it cannot take.
+    """Check the client options of a target.
 
     Raises
     ------
     UsageError
-        If so; it names the options that there are.
+        If the client does not have an option, or a value is invalid; lists the options.
     PluginError
-        If the client is unknown or lacks its library.
+        If the client is unknown or its library is not installed.
     """
     parse(CLIENTS.load(target.client).info.options, target)
 
 
-def _value(setting: str, text: str, one: Field[Any]) -> object:
-    least = one.metadata["least"]
+def _value(setting: str, text: str, field: Field[Any]) -> object:
+    least = field.metadata["least"]
     try:
-        return _read(text, one.type, least)
+        return _read(text, field.type, least)
     except (KeyError, ValueError):
         bound = "" if least is None else f", at least {least:g}"
         raise UsageError(
-            f"{setting} is not possible", hint=f"{one.name} is {_values(one.type)}{bound}"
+            f"{setting} is not possible", hint=f"{field.name} is {_values(field.type)}{bound}"
         ) from None
 
 

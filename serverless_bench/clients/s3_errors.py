@@ -1,4 +1,4 @@
-"""What an error of S3 means, as a response or as the AWS Common Runtime names it."""
+"""Classification of S3 errors, from responses and from error names of the AWS Common Runtime."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _BY_CODE: Final[Mapping[str, type[OperationError]]] = {
     "NoSuchBucket": NotFound,
     "NoSuchKey": NotFound,
     "NoSuchUpload": NotFound,
-    # Two conditional writes at once; the answer is to write again.
+    # Concurrent conditional writes; AWS recommends a retry.
     "ConditionalRequestConflict": ServerFault,
     "InternalError": ServerFault,
     "RequestTimeout": TimedOut,
@@ -41,7 +41,7 @@ _BY_CODE: Final[Mapping[str, type[OperationError]]] = {
     "ThrottlingException": Throttled,
     "TooManyRequests": Throttled,
 }
-"""Amazon S3 API reference, "Error responses"; the code says more than the status."""
+"""Amazon S3 API reference, "Error responses"; the code is more specific than the status."""
 
 _BY_STATUS: Final[Mapping[int, type[OperationError]]] = {
     401: AccessDenied,
@@ -71,23 +71,23 @@ def s3_error(
     region: str | None = None,
     endpoint: str | None = None,
 ) -> OperationError:
-    """Return the error that a response stands for.
+    """Return the error for a response.
 
     Parameters
     ----------
     status, code, message
-        HTTP status and the ``Code`` and ``Message`` elements of the body, which may be
-        empty (responses to HEAD have none).
+        HTTP status and the ``Code`` and ``Message`` elements of the body, which may be empty
+        (responses to HEAD have no body).
     headers
-        Of the response, names in lower case.
+        Headers of the response, names in lower case.
     region, endpoint
-        Where the body or the ``Location`` header sends us, if they do.
+        Redirect location in the body or the ``Location`` header, if any.
     """
     text = f"{code or 'HTTP ' + str(status)}: {message}" if message else code or f"HTTP {status}"
     region = headers.get("x-amz-bucket-region") or region
     if 300 <= status < 400 or (code in _ELSEWHERE and region):
-        there = endpoint if endpoint and _is_endpoint(endpoint) else None
-        return WrongRegion(text, status=status, region=region, endpoint=there)
+        new_url = endpoint if endpoint and _is_endpoint(endpoint) else None
+        return WrongRegion(text, status=status, region=region, endpoint=new_url)
     error = _BY_CODE.get(code) or _BY_STATUS.get(status, BadRequest)
     if error is Throttled:
         after_s = whole_number(headers.get("retry-after", ""))
@@ -97,7 +97,7 @@ def s3_error(
 
 
 def _is_endpoint(url: str) -> bool:
-    """Tell whether a URL that the store names has a host, and a port that can be."""
+    """Return whether a URL sent by the store has a host and a valid port."""
     try:
         parts = urlsplit(url)
         return bool(parts.hostname) and parts.port != 0
@@ -106,10 +106,10 @@ def _is_endpoint(url: str) -> bool:
 
 
 def error_in_text(status: int, text: str) -> OperationError:
-    """Return the error that a response stands for, of which a library shows its text only."""
-    found = dict(_ELEMENT.findall(text))
-    code = found.get("Code") or "".join(_CODE.findall(text)[:1])
-    return s3_error(status, code, found.get("Message", ""), {}, region=found.get("Region"))
+    """Return the error for a response of which a library exposes only the text."""
+    elements = dict(_ELEMENT.findall(text))
+    code = elements.get("Code") or "".join(_CODE.findall(text)[:1])
+    return s3_error(status, code, elements.get("Message", ""), {}, region=elements.get("Region"))
 
 
 _BY_CRT_NAME: Final[Mapping[str, type[OperationError]]] = {
@@ -121,12 +121,12 @@ _BY_CRT_NAME: Final[Mapping[str, type[OperationError]]] = {
     r"INVALID_RESPONSE|INVALID_CONTENT|MISSING_|RESPONSE_|XML|PROTOCOL_ERROR": BadResponse,
     r"^AWS_IO_|^AWS_ERROR_HTTP_|S3_CONNECTION": ConnectionLost,
 }
-"""By what stands in the name of an error of the AWS Common Runtime; the first match wins. The
-names are those of the headers of aws-c-io, aws-c-http, aws-c-auth and aws-c-s3."""
+"""Error by a pattern in the error name of the AWS Common Runtime; the first match wins. The names
+are defined in the headers of aws-c-io, aws-c-http, aws-c-auth and aws-c-s3."""
 
 
 def crt_error(name: str, message: str) -> OperationError:
-    """Return the error that the runtime's error ``name`` stands for, without a status."""
-    # The runtime keeps a response to itself where it might have tried again (500, 503).
-    found = (ours for part, ours in _BY_CRT_NAME.items() if re.search(part, name))
-    return next(found, OperationError)(f"{name}: {message}"[:200])
+    """Return the error for the runtime's error ``name``, without a status."""
+    # The runtime hides the response to errors that it could retry (500, 503).
+    matches = (error for part, error in _BY_CRT_NAME.items() if re.search(part, name))
+    return next(matches, OperationError)(f"{name}: {message}"[:200])

@@ -1,8 +1,8 @@
-"""What clients share that make S3's requests themselves and see its responses: XML, mostly.
+"""Shared parts of the clients that build S3 requests and parse responses themselves.
 
-XML is read, never trusted. S3 sends no document type, no NUL and no more than some ten thousand
-tags in one document, so what has more of that is not read at all. Expat bounds what is left: it
-opens no other file, and ends what grows when it is read
+XML input is untrusted. S3 sends no document type, no NUL and no more than some ten thousand tags in
+one document; a document that exceeds this is rejected before parsing. Expat limits the rest: it
+opens no other file and stops entity expansion
 (``XML_SetBillionLaughsAttackProtectionMaximumAmplification``).
 """
 
@@ -44,32 +44,32 @@ METHODS: Final = {
     "PutObject": "PUT",
     "UploadPart": "PUT",
 }
-"""The operations of the S3 API, and the HTTP method of each."""
+"""HTTP method by operation of the S3 API."""
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _MOST_TAGS: Final = 100_000
-"""A page of a thousand keys has 26,000 if it says all that S3 can say of each."""
+"""A page of 1,000 keys has 26,000 tags if it contains every element that S3 defines for a key."""
 _REFUSED: Final = (b"<!DOCTYPE", b"<!ENTITY", b"\0")
-"""The last one would be there in UTF-16, which hides the others."""
+"""A NUL byte indicates UTF-16, which would hide the other two."""
 _NO_ANSWERS: Final = frozenset({"html", "HTML"})
-"""What somebody else says who answers in the store's place."""
+"""Root elements of documents from proxies and other servers that respond instead of the store."""
 
 
 class S3Response(NamedTuple):
-    """A response of success."""
+    """A successful response."""
 
     status: int
     headers: Mapping[str, str]
-    """Names are lower case."""
+    """Header names are lower case."""
     text: bytes
-    """Its body, unless a sink took that."""
+    """The body, unless a sink consumed it."""
 
 
 class S3HttpClient(LibraryClient[K]):
-    """A client that makes S3's requests itself; how they are sent is its own."""
+    """A client that builds S3 requests itself; subclasses implement the transport."""
 
     def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
         self._next_pages: dict[tuple[str, str], str] = {}
-        """Of directory buckets: tokens of the pages that follow, by prefix and last key."""
+        """Tokens of the following pages of directory buckets, by prefix and last key."""
         super().__init__(target, transfer, called=called)
 
     def _send(
@@ -82,12 +82,12 @@ class S3HttpClient(LibraryClient[K]):
         headers: Mapping[str, str] = NO_HEADERS,
         body: Source | bytes = b"",
     ) -> S3Response:
-        """Make one request, an operation of ``METHODS``, and return its response.
+        """Send one request, an operation of ``METHODS``, and return its response.
 
         Raises
         ------
         OperationError
-            If there is none, or it is an error.
+            If the request fails, or the response is an error.
         """
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class S3HttpClient(LibraryClient[K]):
         response = self._send("CreateMultipartUpload", key, exchange, query="uploads=")
         if upload_id := element(response.text, "UploadId"):
             return upload_id
-        raise BadResponse("the store gave no UploadId")
+        raise BadResponse("the store sent no UploadId")
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
@@ -120,7 +120,7 @@ class S3HttpClient(LibraryClient[K]):
             ET.SubElement(part, "ETag").text = etag
         query, body = _upload(upload_id), ET.tostring(root)
         response = self._send("CompleteMultipartUpload", key, exchange, query=query, body=body)
-        document(response.text, "CompleteMultipartUploadResult", "that the upload is complete")
+        document(response.text, "CompleteMultipartUploadResult", "the confirmation of the upload")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         self._send("AbortMultipartUpload", key, exchange, query=_upload(upload_id))
@@ -129,39 +129,41 @@ class S3HttpClient(LibraryClient[K]):
         response = self._send("HeadObject", key, exchange)
         size = response.headers.get("content-length", "")
         if (number := whole_number(size)) is None:
-            raise BadResponse("the store says no size", status=response.status)
+            raise BadResponse("the store sent no Content-Length", status=response.status)
         return number
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """Return up to a thousand keys behind ``after``, and whether there are more."""
-        _, keys, more = self._list(prefix, after, exchange)
-        return keys, more
+        """Return up to 1,000 keys after ``after``, and whether the listing continues."""
+        _, keys, is_truncated = self._list(prefix, after, exchange)
+        return keys, is_truncated
 
     def _list(
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[ET.Element, list[str], bool]:
-        """Return a page of a listing, its keys, and whether there are more."""
+        """Return a page of a listing, its keys, and whether the listing continues."""
         wanted = {"list-type": "2", "encoding-type": "url", "prefix": prefix}
         if not is_directory_bucket(self._bucket):
             wanted["start-after"] = after
         elif after:
-            # It lists in no order: a page goes on only where the one before it ended.
+            # Such a bucket lists in no order: a page can only continue the preceding one.
             wanted["continuation-token"] = self._next_pages.get((prefix, after), "")
             if not wanted["continuation-token"]:
-                raise BadRequest("a directory bucket lists in no order, so nothing is behind a key")
+                raise BadRequest(
+                    "a directory bucket lists in no order: a listing cannot start after a key"
+                )
         query = urlencode(wanted, safe="", quote_via=quote)
         response = self._send("ListObjectsV2", "", exchange, query=query)
         self._next_pages.pop((prefix, after), None)
-        listed = document(response.text, "ListBucketResult", "which keys there are")
+        listed = document(response.text, "ListBucketResult", "the list of keys")
         keys = texts(listed, "Key")
         if "url" in texts(listed, "EncodingType"):
-            # A store may say by this that it has not encoded them, as it was asked to.
+            # A store can omit the element to signal that it ignored the requested encoding.
             keys = [unquote_plus(key) for key in keys]
-        more = "true" in texts(listed, "IsTruncated")
-        check_page(keys, prefix, more=more)
-        if more:
+        is_truncated = "true" in texts(listed, "IsTruncated")
+        check_page(keys, prefix, more=is_truncated)
+        if is_truncated:
             self._next_pages[prefix, keys[-1]] = first_text(listed, "NextContinuationToken")
-        return listed, keys, more
+        return listed, keys, is_truncated
 
     def delete(self, key: str, exchange: Exchange) -> object:
         return self._send("DeleteObject", key, exchange)
@@ -172,7 +174,7 @@ class S3HttpClient(LibraryClient[K]):
         for key in keys:
             ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
         body = ET.tostring(root)
-        # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
+        # S3 requires a checksum here only (Amazon S3 API reference, "DeleteObjects").
         digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
         response = self._send(
             "DeleteObjects",
@@ -187,11 +189,11 @@ class S3HttpClient(LibraryClient[K]):
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         headers = {"x-amz-copy-source": quote(f"{self._bucket}/{source}", safe="/")}
         response = self._send("CopyObject", key, exchange, headers=headers)
-        document(response.text, "CopyObjectResult", "that the object is copied")
+        document(response.text, "CopyObjectResult", "the confirmation of the copy")
 
 
 def byte_range(offset: int, length: int | None) -> Mapping[str, str]:
-    """Return the header that asks for a range of an object; none for the whole object."""
+    """Return the header that requests a range of an object; empty for the full object."""
     return NO_HEADERS if length is None else {"range": f"bytes={offset}-{offset + length - 1}"}
 
 
@@ -209,16 +211,16 @@ def _upload(upload_id: str) -> str:
 def response_error(
     status: int, text: bytes, headers: Mapping[str, str], endpoint: SplitResult, bucket: str
 ) -> OperationError:
-    """Return the error that a response of S3 stands for.
+    """Return the error for an S3 response.
 
     Parameters
     ----------
     status, text, headers
         The response; header names are lower case.
     endpoint, bucket
-        Where the request went.
+        Destination of the request.
     """
-    # Whether to go there is for who follows: `job.endpoint.redirected`.
+    # `job.endpoint.redirected` decides whether to follow the redirect.
     hosts = (element(text, "Endpoint"), _host_of(headers.get("location", "")))
     host = next(filter(None, hosts), "").removeprefix(bucket + ".")
     return s3_error(
@@ -232,7 +234,7 @@ def response_error(
 
 
 def parse_xml(text: bytes) -> ET.Element | None:
-    """Return the document that a body holds; None if it is no XML that S3 would send."""
+    """Return the document in a body; None if it is not XML that S3 would send."""
     start = text.lstrip()
     if not start.startswith(b"<") or start.count(b"<") > _MOST_TAGS:
         return None
@@ -241,7 +243,7 @@ def parse_xml(text: bytes) -> ET.Element | None:
     try:
         return ET.fromstring(start)  # noqa: S314 - see above
     except (ET.ParseError, LookupError, ValueError):
-        # The latter two of encodings that are none.
+        # The latter two are raised for invalid encodings.
         return None
 
 
@@ -258,43 +260,43 @@ def first_text(root: ET.Element, name: str) -> str:
 
 def texts(root: ET.Element, name: str) -> list[str]:
     """Return the texts of all elements called ``name`` in any namespace of a document."""
-    return [each.text or "" for each in root.iter() if local_name(each) == name]
+    return [child.text or "" for child in root.iter() if local_name(child) == name]
 
 
 def document(text: bytes, name: str, what: str) -> ET.Element:
-    """Return the document of a response of success.
+    """Return the document of a successful response.
 
     Parameters
     ----------
     text
-        Its body.
+        Body of the response.
     name
-        What its root is called.
+        Name of the root element.
     what
-        What the store should have said, for the message.
+        Information that the document should contain, for the message.
 
     Raises
     ------
     OperationError
-        If it is another document, or an error, or nothing.
+        If the body is another document, an error, or empty.
     """
     root = parse_xml(text)
     if root is None or local_name(root) != name:
         check_success(text)
-        raise BadResponse(f"the store's response does not say {what}", status=200)
+        raise BadResponse(f"the store's response lacks {what}", status=200)
     return root
 
 
 def check_success(text: bytes) -> None:
-    """Look for an error in a response of success.
+    """Check a successful response for an error.
 
-    S3 answers 200 before it has put parts together or copied an object, and if it deleted
-    only some of many.
+    S3 answers 200 before it has combined parts or copied an object, and also when it deleted only
+    some of many objects.
 
     Raises
     ------
     OperationError
-        If there is one, or the document is not whole.
+        If the body contains an error, or the document is incomplete.
     """
     if not text.lstrip().startswith(b"<"):
         return

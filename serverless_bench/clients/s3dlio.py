@@ -1,15 +1,14 @@
-"""s3dlio: a Rust library over AWS's SDK for Rust, made for machine learning's data sets.
+"""s3dlio: a Rust library on AWS's SDK for Rust, designed for data sets of machine learning.
 
-It takes all settings from environment variables, once per process, when its first request
-is made: a process can have one endpoint, one region and one set of options, and cannot
-be sent elsewhere. Its import starts threads, so it is imported when a client is opened,
-and no client may be opened before a fork.
+It reads all settings from environment variables, once per process, at its first request: a process
+can have a single endpoint, region and set of options, and cannot be redirected. Importing it starts
+threads, so it is imported when a client is opened, and no client may be opened before a fork.
 
-By itself it hashes every payload with SHA-256, over http, too; ``payload_signing=unsigned``
-ends that. Attempts are hidden: its retries are off, but every get of a whole object is a HEAD
-and then a GET, or from 32 MiB on ranges side by side (``split=no`` ends that), and it shows
-no status. Objects stand in memory whole, and nothing is reported while they move, except with
-``writer=multipart``, which holds parts.
+By default it hashes every payload with SHA-256, also over http; ``payload_signing=unsigned``
+disables that. Attempts are hidden: its retries are disabled, but every get of a full object is a
+HEAD and then a GET, or from 32 MiB on parallel ranges (``split=no`` disables that), and it hides
+the status. Full objects are kept in memory, and no progress is reported, except with
+``writer=multipart``, which keeps parts.
 """
 
 import os
@@ -51,7 +50,7 @@ _NEAREST: Final[Mapping[str, int]] = {
     "TemporaryRedirect": 307,
     "AuthorizationHeaderMalformed": 301,
 }
-"""Statuses of answers whose code says little to ``s3_error``; others are 400 to it."""
+"""Status for codes that ``s3_error`` cannot classify by name; other codes map to 400."""
 _SIGNS: Final[Mapping[str, type[OperationError]]] = {
     "Missing AWS_ACCESS_KEY_ID": AccessDenied,
     "minimum throughput": TimedOut,
@@ -62,15 +61,15 @@ _SIGNS: Final[Mapping[str, type[OperationError]]] = {
     "streaming error": ConnectionLost,
     "error parsing XML": BadResponse,
 }
-"""What the library's messages have in common; the first match wins."""
+"""Fragments of the library's error messages; the first match wins."""
 
 _settings: tuple[int, Mapping[str, str]] | None = None
-"""What this process, by its id, has set in the library."""
+"""Id of this process, and the settings that it has passed to the library."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3dlioOptions:
-    """What can be set of s3dlio, and the variables that it reads."""
+    """The options of s3dlio, and the variables that it reads."""
 
     payload_signing: Literal["sha256", "unsigned"] = option(
         "sha256", "what stands for the body in the signature: its hash, over http and https"
@@ -95,12 +94,12 @@ class S3dlioOptions:
 
 
 def error_of(text: str) -> OperationError:
-    """Return what an error text of s3dlio stands for; it has no other form."""
+    """Return the error for an error text of s3dlio, which provides no structured form."""
     short = text[:200]
-    if found := _HTTP.search(text):
-        return s3_error(int(found[1]), "", short, {})
-    if found := _ANSWER.search(text):
-        code = found[1] or found[2]
+    if status_text := _HTTP.search(text):
+        return s3_error(int(status_text[1]), "", short, {})
+    if code_text := _ANSWER.search(text):
+        code = code_text[1] or code_text[2]
         error = s3_error(_NEAREST.get(code, 400), code, short, {})
         error.status = None
         return error
@@ -116,7 +115,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
     Raises
     ------
     UsageError
-        If an option of the target is none of s3dlio's, or its addressing is not.
+        If s3dlio does not have an option of the target, or does not support its addressing.
     PluginError
         If this process has opened a client for another target.
     """
@@ -136,7 +135,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         self._library = _start(self._variables())
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """Refuse: what the library was given at first stands as long as the process.
+        """Raise an error: the first settings of the library are final for the process.
 
         Raises
         ------
@@ -145,13 +144,13 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         """
         where = region or endpoint_url
         raise WrongRegion(
-            f"s3dlio cannot go elsewhere ({where}): set --region and --endpoint-url",
+            f"s3dlio cannot be redirected ({where}): set --region and --endpoint-url",
             region=region,
             endpoint=endpoint_url,
         )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """Write one object in one request, or with ``writer=multipart`` an upload in parts."""
+        """Write an object in one request, or with ``writer=multipart`` in parts."""
         if self._options.writer == "multipart" and source.size:
             self._put_parts(key, source, exchange)
         else:
@@ -168,7 +167,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """Read into memory: what was read stands there whole before a byte of it is seen."""
+        """Read into memory: the library returns the object only when it is complete."""
         with _translated():
             if length is None:
                 response = self._library.get(self._uri(key))
@@ -185,10 +184,10 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
 
     @_translated()
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """List everything, always, in as many requests as that takes.
+        """List all keys below a directory, in as many requests as the library needs.
 
-        To the library a prefix is a directory, and a listing has no beginning but the first
-        key: what else was requested is picked from the response.
+        The library treats a prefix as a directory and always lists from the first key: the rest of
+        the request is applied to the response.
         """
         directory = prefix[: prefix.rfind("/") + 1]
         uris = self._library.list(self._uri(directory), recursive=True)
@@ -197,7 +196,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
 
     @_translated()
     def delete(self, key: str, exchange: Exchange) -> None:
-        """Delete one object: to s3dlio that is a DeleteObjects request with one key."""
+        """Delete an object; s3dlio sends a DeleteObjects request with one key."""
         self._library.delete(self._uri(key))
 
     @_translated()
@@ -212,7 +211,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         )
         for offset in range(0, source.size, step):
             count = min(step, source.size - offset)
-            # Filled where it is sent from: the library's memory, without a copy.
+            # Filled directly in the memory of the library, which avoids a copy.
             source.readinto_at(offset, writer.reserve(count))
             writer.commit(count)
             exchange.moved(count)
@@ -222,7 +221,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         return f"s3://{self._bucket}/{key}"
 
     def _variables(self) -> dict[str, str]:
-        """Return what the library reads from its environment."""
+        """Return the environment variables that the library reads."""
         if self._virtual and AWS_HOST not in self._endpoint_url:
             raise UsageError(
                 "s3dlio puts the bucket into the path at every endpoint but AWS's own",
@@ -230,7 +229,8 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
             )
         options = self._options
         variables = {
-            # AWS's own it finds by the region; given one, it puts the bucket into the path.
+            # It derives AWS endpoints from the region; with an explicit one, it puts the bucket
+            # into the path.
             _ENDPOINT: None if self._virtual else self._endpoint_url,
             "AWS_REGION": self._region,
             "S3DLIO_UNSIGNED_PAYLOAD": int(options.payload_signing == "unsigned"),
@@ -247,9 +247,9 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
 
 
 def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module without types
-    global _settings  # noqa: PLW0603 - the library's own are of the process, too
+    global _settings  # noqa: PLW0603 - the settings of the library are global, too
     if _settings is None or _settings[0] != os.getpid():
-        # Not the endpoint: boto3 would read it, too, and send everything there.
+        # Without the endpoint, because boto3 would read it, too, and send all requests there.
         os.environ.update({k: v for k, v in variables.items() if k != _ENDPOINT})
         import_module("s3dlio").configure_s3(endpoint_url=variables.get(_ENDPOINT))
         _settings = (os.getpid(), variables)

@@ -1,13 +1,13 @@
-"""The client under Amazon's S3 connector for PyTorch: Mountpoint's, on the AWS Common Runtime.
+"""The client of Amazon's S3 connector for PyTorch: Mountpoint's, on the AWS Common Runtime.
 
-``s3torchconnectorclient`` needs no torch. Every put is an upload in parts, however small
-the object, and every get asks for ranges of ``part_mb`` side by side; the library tries
-again by itself, at least once (``max_attempts=1`` means four attempts to it, so that 2 is the
-fewest), and shows neither status nor timing: attempts are hidden. The payload is never hashed:
-the runtime signs ``UNSIGNED-PAYLOAD``, over http, too, and has no switch for it.
+``s3torchconnectorclient`` does not need torch. Every put is an upload in parts, even of a small
+object, and every get requests parallel ranges of ``part_mb``. The library always retries at least
+once (it takes ``max_attempts=1`` as four attempts, so 2 is the minimum), and exposes neither status
+nor timing: attempts are hidden. The payload is never hashed: the runtime signs
+``UNSIGNED-PAYLOAD``, also over http, and has no switch for it.
 
-It takes only ``bytes``, so that each block of a put is copied once, and gives out parts as
-``bytes``. It has no timeout: a connection ends when no byte moved for 30 s.
+It accepts only ``bytes``, so each block of a put is copied once, and returns parts as ``bytes``. It
+has no timeout: a connection is closed when no byte moved for 30 s.
 """
 
 import re
@@ -54,12 +54,12 @@ _SIGNS: Final[Mapping[str, type[OperationError]]] = {
     "parsing error": BadResponse,
     "Unknown response": BadResponse,
 }
-"""What the library's messages have in common; the first match wins."""
+"""Fragments of the library's error messages; the first match wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3TorchConnectorOptions:
-    """What can be set of the connector."""
+    """The options of the connector."""
 
     part_mb: int = option(8, "MiB of a part of a put and of a range of a get", least=5)
     throughput_gbps: float = option(10.0, "Gbit/s to aim at: decides connections", least=0.001)
@@ -67,17 +67,17 @@ class S3TorchConnectorOptions:
 
 
 def error_of(text: str) -> OperationError:
-    """Return what an error text of the connector stands for; it has no other form."""
+    """Return the error for an error text of the connector, which provides no structured form."""
     short = text[:200]
     if _ENDED in text:
-        # An upload that failed behind our back; the library keeps the reason to itself.
+        # An upload failed in the background; the library does not report the reason.
         return no_keys() if find_keys() is None else ServerFault(short)
-    if found := _CRT.search(text):
-        return crt_error(found[1], found[2])
-    if found := _REGION.search(text):
-        return WrongRegion(short, region=found[1])
-    if found := _STATUS.search(text):
-        return error_in_text(int(found[1]), text)
+    if runtime_error := _CRT.search(text):
+        return crt_error(runtime_error[1], runtime_error[2])
+    if other_region := _REGION.search(text):
+        return WrongRegion(short, region=other_region[1])
+    if status := _STATUS.search(text):
+        return error_in_text(int(status[1]), text)
     kind = next((error for sign, error in _SIGNS.items() if sign in text), OperationError)
     return kind(short)
 
@@ -110,7 +110,7 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
 
     @_translated()
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """Write by an upload in parts, which the library gives up if it fails."""
+        """Write by an upload in parts, which the library aborts after a failure."""
         writer = self._client.put_object(self._bucket, key)
         for block in self._blocks(source):
             writer.write(bytes(block))
@@ -132,7 +132,7 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
             with _translated():
                 hand_on(self._client.get_object(self._bucket, key, begin, end), sink, exchange)
         except OperationError as exc:
-            # Asked for ranges, an empty object has none.
+            # An empty object has no ranges.
             if exc.status != 416 or length is not None or self.head(key, exchange):
                 raise
 
@@ -141,10 +141,10 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         return self._client.head_object(self._bucket, key).size
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """Go on where an earlier call ended.
+        """Continue the listing where an earlier call stopped.
 
-        The library cannot begin behind a key: it goes on where an earlier call ended, or
-        lists what comes before, too, and leaves it out.
+        The library cannot start after a key: it continues an earlier listing, or lists the
+        preceding keys, too, and they are dropped here.
         """
         pages = self._listings.pop((prefix, after), None)
         if pages is None:
@@ -156,10 +156,10 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
                 if keys:
                     break
         check_page(keys, prefix, more=False)
-        more = bool(keys) and not pages.complete
-        if more:
+        is_truncated = bool(keys) and not pages.complete
+        if is_truncated:
             self._listings[prefix, keys[-1]] = pages
-        return keys, more
+        return keys, is_truncated
 
     @_translated()
     def delete(self, key: str, exchange: Exchange) -> None:
@@ -167,19 +167,19 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
 
     @_translated()
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """Copy: a HEAD, and then one request or parts."""
-        # The library puts the name into a header, and into a URL, as it is.
+        """Copy an object: the library sends a HEAD request, then one request or parts."""
+        # The library inserts the name into a header and a URL without encoding.
         name = quote(source, safe="/~")
         self._client.copy_object(self._bucket, name, self._bucket, key)
 
     def close(self) -> None:
-        """Release the client: the runtime ends its threads when it is forgotten."""
+        """Release the client: the runtime stops its threads when the object is deleted."""
         self._listings.clear()
         del self._client
 
     def _open(self) -> None:
         self._listings: dict[tuple[str, str], ListObjectStream] = {}
-        # The runtime looks for them once.
+        # The runtime reads the certificates only once.
         bundle = ca_bundle()
         with _translated(), environment({"SSL_CERT_FILE": str(bundle)} if bundle else {}):
             self._client = MountpointS3Client(

@@ -1,7 +1,7 @@
-"""How much of an upload the peer's kernel does not have yet.
+"""The number of bytes of an upload that the peer's kernel has not acknowledged.
 
-A socket's ``send`` returns once the kernel on this side has the bytes, which may be megabytes
-before they are on their way. The kernel tells which of them were acknowledged.
+A socket's ``send`` returns once the local kernel has the bytes, possibly megabytes before they are
+sent. The kernel reports how many of them were acknowledged.
 """
 
 import socket
@@ -14,25 +14,27 @@ from typing import Final
 from serverless_bench.units import KIB, MIB, NS_PER_S
 
 AT_ONCE: Final = 12 * KIB
-"""A body up to this size is sent at once: with its head it fits into the ten segments that may go
-out unasked (RFC 6928). Nobody looks at the queue for it."""
+"""Size up to which a body is sent in one go: with its head it fits into the initial window of ten
+segments (RFC 6928). The queue is not checked for such bodies."""
 _TCP_INFO: Final = struct.Struct("=16xI8xI88xQ16xI52xQQ")
 """Fields of Linux's ``struct tcp_info`` (linux/tcp.h): tcpi_snd_mss, tcpi_sacked, tcpi_bytes_acked,
 tcpi_notsent_bytes, and since Linux 4.19 tcpi_bytes_sent and tcpi_bytes_retrans."""
 EARLY_LOOKS_S: Final = (0.002, 0.004, 0.008, 0.016, 0.032)
-"""Between looks at the queue of an upload that was sent whole and is not answered: they tell, to
-a factor of two, how long its bytes took."""
+"""Intervals between checks of the queue of an upload that was sent completely and is not answered:
+they determine within a factor of two how long its bytes took."""
 STAMPED_FROM: Final = 4 * MIB
-"""From this size on the acknowledgement of a body is stamped, which takes several system calls."""
+"""Size from which the acknowledgement of a body is timestamped, at the cost of several system
+calls."""
 _SO_TIMESTAMPING: Final = 37
-"""Also the kind of the control messages (asm-generic/socket.h)."""
+"""Also the type of the control messages (asm-generic/socket.h)."""
 _REPORTED: Final = 1 << 4 | 1 << 11
-"""SOF_TIMESTAMPING_SOFTWARE and _OPT_TSONLY: stamps are handed out, without the packet."""
+"""SOF_TIMESTAMPING_SOFTWARE and _OPT_TSONLY: timestamps are delivered without the packet."""
 _STAMPED: Final = _REPORTED | 1 << 9
-"""With SOF_TIMESTAMPING_TX_ACK: the last byte of each send is stamped when it is acknowledged."""
+"""With SOF_TIMESTAMPING_TX_ACK: the last byte of each send is timestamped at its
+acknowledgement."""
 _TIMESPEC: Final = struct.Struct("=qq")
 _SO_NWRITE: Final = 0x1024
-"""On macOS: bytes in the send buffer (sys/socket.h)."""
+"""Bytes in the send buffer on macOS (sys/socket.h)."""
 
 
 class SendQueue:
@@ -41,31 +43,31 @@ class SendQueue:
     Parameters
     ----------
     line
-        The connected socket. Once it is closed the last answer stands.
+        The connected socket. After it is closed, the last result remains valid.
     """
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
-        # More than any upload: nothing of it is known to have arrived.
+        # Larger than any upload: no byte is known to have arrived.
         self._waiting = 1 << 62
         self.is_stamped = False
-        """Whether an acknowledgement was asked for that nobody has taken."""
+        """Whether a requested timestamp has not been read yet."""
 
     def look(self) -> int:
-        """Return how many bytes wait; more than any upload has if the kernel does not say."""
+        """Return the number of waiting bytes; larger than any upload if the kernel reports none."""
         with suppress(OSError, struct.error):
             self._waiting = _unacknowledged(self._line)
         return self._waiting
 
     def early_looks(self) -> Iterator[float]:
-        """Yield how long to wait for the answer before the next look, as long as bytes wait."""
+        """Yield the time to wait for the response before the next check, while bytes wait."""
         for wait_s in EARLY_LOOKS_S:
             if not self._waiting:
                 return
             yield wait_s
 
     def stamp(self, *, on: bool) -> None:
-        """Have what is sent from now on stamped when it is acknowledged, where Linux does that."""
+        """Switch timestamps of the acknowledgements of later sends on or off (Linux only)."""
         if sys.platform == "linux":
             with suppress(OSError):
                 flags = _STAMPED if on else _REPORTED
@@ -73,9 +75,9 @@ class SendQueue:
                 self.is_stamped = True
 
     def take_stamp(self) -> int | None:
-        """Return when the last stamped byte was acknowledged, by the wall clock; None if unknown.
+        """Return the wall-clock time at which the last timestamped byte was acknowledged, or None.
 
-        The queue of stamps is empty then: a poll would take one for an error.
+        This empties the queue of timestamps: a poll would report it as an error.
         """
         self.is_stamped, instant_ns = False, None
         with suppress(OSError):
@@ -90,11 +92,11 @@ class SendQueue:
 
 def _unacknowledged(line: socket.socket) -> int:
     if sys.platform == "darwin":
-        # Never run: nobody has tried this on a Mac yet.
+        # Untested: this has never run on a Mac.
         return line.getsockopt(socket.SOL_SOCKET, _SO_NWRITE)
     segment_bytes, sacked, acked, unsent, sent, again = _TCP_INFO.unpack(
         line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
     )
-    # The peer has what it acknowledged selectively, behind a hole. Not below 0: a SYN is
-    # acknowledged, too, and the last segment may be shorter.
+    # The peer also has the bytes that it acknowledged selectively, after a gap. The result is not
+    # below 0: a SYN is acknowledged, too, and the last segment may be shorter.
     return int(max(0, unsent + sent - again - acked - sacked * segment_bytes))

@@ -1,8 +1,8 @@
-"""Signature version 4, as S3 wants it.
+"""AWS Signature Version 4 for S3.
 
-AWS, "Create a signed AWS API request"; of S3 it says that a path is encoded once and not
-normalized. botocore does the same in ten times the time, half of a small object's cost, because
-it makes a request of its own first; tests hold both equal.
+See AWS, "Create a signed AWS API request": for S3 a path is encoded once and not normalized.
+botocore does the same in ten times the time, half of the cost of a small object, because it builds
+a request object first; tests compare both.
 """
 
 import hashlib
@@ -14,47 +14,47 @@ from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.units import NS_PER_S
 
 UNSIGNED_PAYLOAD: Final = "UNSIGNED-PAYLOAD"
-"""Stands for the hash of the body (Amazon S3 API reference, "Authenticating requests")."""
+"""Placeholder for the hash of the body (Amazon S3 API reference, "Authenticating requests")."""
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class Keys(NamedTuple):
-    """What requests are signed with, at one moment."""
+    """Credentials for signing at a point in time."""
 
     access_key: str
     secret_key: str
     token: str | None = None
-    """Of temporary credentials."""
+    """Session token of temporary credentials."""
 
     def __repr__(self) -> str:
         return "Keys(...)"
 
 
 class _Headers(NamedTuple):
-    """Headers of a request in the three forms that it takes to sign and to send them."""
+    """Headers of a request in the three forms needed for signing and sending."""
 
     canonical: str
-    """Names and values in order, one a line, and after an empty line the names alone and the
-    payload: the end of a canonical request."""
+    """Sorted names and values, one per line, then after an empty line the names and the payload
+    hash: the end of a canonical request."""
     names: str
     sent: str
-    """As lines of the request."""
+    """Header lines of the request."""
 
 
 class _Second(NamedTuple):
-    """What the signatures of one second have in common."""
+    """Common parts of all signatures within one second."""
 
     second: int
     keys: Keys
     signing_key: bytes
     to_sign: str
-    """How a string to sign begins."""
+    """Start of a string to sign."""
     credential: str
-    """How the value of the ``authorization`` header begins."""
+    """Start of the value of the ``authorization`` header."""
     stamp: str
     plain: _Headers
-    """Of a request that has no headers of its own."""
+    """Headers of a request without additional headers."""
 
 
 class Signer:
@@ -63,13 +63,13 @@ class Signer:
     Parameters
     ----------
     region
-        Where the bucket is.
+        Region of the bucket.
     host
-        Of the store, with its port.
+        Host of the store, with its port.
     service
-        Name of the service that signatures are for.
+        Service name in the signature.
     token_header
-        Where the token of temporary credentials stands.
+        Header for the token of temporary credentials.
     """
 
     def __init__(
@@ -96,35 +96,36 @@ class Signer:
         headers: Mapping[str, str] = _NO_HEADERS,
         payload: str = UNSIGNED_PAYLOAD,
     ) -> str:
-        """Return the lines of a request's head that hold its host, ``headers`` and the signature.
+        """Return the header lines with the host, ``headers`` and the signature.
 
         Parameters
         ----------
         keys
-            Whose request it is.
+            Credentials of the request.
         method, path, query
-            Of the request, encoded as they are sent.
+            Parts of the request, encoded as they are sent.
         headers
-            Of the request, with names in lower case; all are signed.
+            Additional headers, with names in lower case; all are signed.
         payload
-            The body's SHA-256 in hexadecimal, or what stands for it.
+            SHA-256 of the body in hexadecimal, or a placeholder.
         """
         now = self._latest
         second = wall_ns() // NS_PER_S
         if now.second != second or now.keys != keys:
-            # Replaced as a whole: another thread sees the old one or the new one.
+            # Replaced atomically: another thread sees either the old or the new value.
             self._latest = now = self._at(second, keys)
-        found = now.plain
+        signed_headers = now.plain
         if headers or payload != UNSIGNED_PAYLOAD:
-            found = self._headers(keys, now.stamp, headers, payload)
+            signed_headers = self._headers(keys, now.stamp, headers, payload)
         if "&" in query:
             query = _sorted(query)
-        request = f"{method}\n{path}\n{query}\n{found.canonical}"
+        request = f"{method}\n{path}\n{query}\n{signed_headers.canonical}"
         hashed = hashlib.sha256(request.encode()).hexdigest()
         text = f"{now.to_sign}{hashed}".encode()
         signature = hmac.digest(now.signing_key, text, "sha256").hex()
         return (
-            f"{found.sent}authorization: {now.credential}, SignedHeaders={found.names}, "
+            f"{signed_headers.sent}authorization: {now.credential}, "
+            f"SignedHeaders={signed_headers.names}, "
             f"Signature={signature}\r\n"
         )
 
@@ -162,6 +163,6 @@ class Signer:
 
 
 def _sorted(query: str) -> str:
-    """Return the parameters of a query by name, and of one name by value."""
+    """Return the parameters of a query sorted by name, then by value."""
     pairs = sorted(pair.partition("=") for pair in query.split("&"))
     return "&".join(map("".join, pairs))

@@ -1,4 +1,4 @@
-"""Connections of urllib3 whose socket can be asked what of an upload has arrived."""
+"""Connections of urllib3 whose socket reports how much of an upload has arrived."""
 
 import threading
 from collections.abc import Callable
@@ -15,38 +15,38 @@ _TICK_S: Final = 0.05
 
 
 class _Here(threading.local):
-    """The request of this thread, as the connections and bodies below a library have to know it.
+    """The current request of this thread, for the connections and bodies below a library.
 
-    Threads that a library starts by itself have the values that stand here.
+    Threads started by a library see the defaults below.
     """
 
     connection: "Watched | None" = None
-    """Over which a body is sent; None until it is."""
+    """Connection over which a body is sent; None before the upload starts."""
     exchange: Exchange | None = None
     whole = True
-    """Whether the body of one request is all of it: its last byte is the last one then."""
+    """Whether the body of one request is complete: its last byte then is the last of all."""
     response: Any = None
-    """The last one to this thread, a ``BaseHTTPResponse``, if the pool keeps it."""
+    """Last ``BaseHTTPResponse`` of this thread, if the pool keeps it."""
 
 
 HERE: Final = _Here()
 
 
 class Watched:
-    """Mixin for classes of connections: one that sends a body is known to the thread."""
+    """Mixin for connection classes: a connection that sends a body registers with its thread."""
 
     sock: Any
     queue: SendQueue | None = None
-    """Of the body that is being sent."""
+    """Send queue of the body that is being sent."""
 
     def request(self, method: str, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
         HERE.connection = self if method == "PUT" else None
         super().request(method, *args, **settings)  # type: ignore[misc]
 
     def watch(self, exchange: Exchange, counted: Callable[[], int]) -> None:
-        """Have ``exchange`` ask how much of a body that begins now is not acknowledged.
+        """Let ``exchange`` query the unacknowledged bytes of a body that starts now.
 
-        ``counted`` returns what of the body ``exchange`` has been told, which may be ahead.
+        ``counted`` returns how many bytes were reported to ``exchange``, which may be ahead.
         """
         queue = SendQueue(self.sock)
         self.exchange, self.queue, self.handed = exchange, queue, 0
@@ -64,7 +64,8 @@ class Watched:
                 if wait_for_read(self.sock, wait_s):
                     break
                 self.exchange.moved(0)
-            # Its kernel may send for as long again; what came with TLS's handshake ends it sooner.
+            # The kernel may need as long again to send; leftovers of the TLS handshake end this
+            # sooner.
             for _ in range(max(round((self.sock.gettimeout() or 0) / _TICK_S), 1)):
                 if not self.queue.look() or wait_for_read(self.sock, _TICK_S):
                     break
@@ -77,20 +78,20 @@ class Watched:
 
     def close(self) -> None:
         if self.queue is not None:
-            # The last chance to ask.
+            # The last chance to query the queue.
             self.queue.look()
         super().close()  # type: ignore[misc]
 
 
 @cache
 def watched(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
-    """Return a class of pools, as another one, whose connections can be asked."""
+    """Return a variant of a pool class whose connections can be queried."""
     connection = type("WatchedConnection", (Watched, pool.ConnectionCls), {})
     return type(pool.__name__, (pool,), {"ConnectionCls": connection})
 
 
 def sending_here() -> Watched | None:
-    """Return the connection over which what is read of this thread's body now is sent, if it is."""
-    # botocore reads on, and sends nothing, if the store has answered before it had the body.
+    """Return the connection that sends the body that this thread is reading; None if none does."""
+    # If the store answers before it has the body, botocore reads on but sends nothing.
     connection = HERE.connection
     return None if getattr(connection, "_response_received", False) else connection

@@ -1,4 +1,4 @@
-"""Where functions run: one file and one line here each."""
+"""The executors: a module and an entry here each."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -7,7 +7,7 @@ from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
-    # Help asks for the names alone.
+    # The help output needs only the names.
     from serverless_bench.executors.base import Executor, ExecutorInfo
     from serverless_bench.executors.base import ExecutorFactory as ExecutorFactory
     from serverless_bench.job.spec import JobSpec
@@ -17,7 +17,7 @@ EXECUTORS: Final = Registry["ExecutorFactory"](
     {
         "dask": "serverless_bench.executors.dask:DaskExecutor",
         "inline": "serverless_bench.executors.inline:InlineExecutor",
-        # No module can be called lambda.
+        # No module can be named lambda.
         "lambda": "serverless_bench.executors.aws_lambda:LambdaExecutor",
         "lithops": "serverless_bench.executors.lithops:LithopsExecutor",
         "local": "serverless_bench.executors.local:LocalExecutor",
@@ -27,25 +27,25 @@ EXECUTORS: Final = Registry["ExecutorFactory"](
 
 
 def info_of(name: str) -> "ExecutorInfo":
-    """Return the declaration of an executor, importing only that one.
+    """Return the declaration of an executor, importing only its module.
 
     Raises
     ------
     PluginError
-        If nobody has it, or a library that it imports is not installed.
+        If no such executor exists, or a library that it imports is not installed.
     """
     return EXECUTORS.load(name).info
 
 
 def executors_where(declares: "Callable[[ExecutorInfo], bool]") -> list[str]:
-    """Return the names of executors by their declaration, the default first.
+    """Return the names of executors selected by their declaration, the default first.
 
-    For messages, because this imports all of those that come with sbench.
+    For messages only, because this imports all executors of sbench.
     """
     names = [name for name in EXECUTORS if declares(info_of(name))]
     return sorted(names, key=lambda name: name != DEFAULT_EXECUTOR)
 
 
 def open_executor(job: "JobSpec") -> "Executor":
-    """Return the executor that ``job`` names, importing only that one."""
+    """Return the executor of ``job``, importing only its module."""
     return EXECUTORS.load(job.executor)(job)

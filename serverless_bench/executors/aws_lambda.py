@@ -1,8 +1,8 @@
-"""Run functions on AWS Lambda, or on anything that answers its Invoke API.
+"""Run functions on AWS Lambda, or on any server with its Invoke API.
 
-Events go out at the rate at which Lambda makes environments, and no more at once than the
-account may have alive: an event that waits in Lambda's queue is one that nobody can see.
-What was accepted twice runs once, because the launch is claimed.
+Events are sent at the rate at which Lambda creates environments, and no more at once than the
+account's concurrency: events in Lambda's queue are invisible. An event that was accepted twice runs
+once, because the launch is claimed.
 """
 
 import json
@@ -32,33 +32,33 @@ from serverless_bench.units import NS_PER_S
 
 BURST: Final = 1000
 PER_S: Final = 100.0
-"""New environments that one function gets at once, and per second after that (AWS Lambda
-developer guide, "Lambda scaling behavior": 1,000 every 10 seconds, refilled continuously,
-what is not used does not add up)."""
+"""New environments that a function gets at once, and per second after that (AWS Lambda developer
+guide, "Lambda scaling behavior": 1,000 every 10 seconds, refilled continuously, without
+accumulation)."""
 _QUOTA_UNKNOWN: Final = 1000
-"""The quota of an account that never asked for more; new accounts have less."""
+"""Default quota of an account; new accounts have less."""
 _TIMEOUT_S: Final = 120.0
 _LEAST_EVENT_AGE_S: Final = 60
-"""The least MaximumEventAgeInSeconds (AWS Lambda API reference)."""
+"""Minimum of MaximumEventAgeInSeconds (AWS Lambda API reference)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyLimits:
-    """What bounds the functions of a job that are alive at once."""
+    """Limits of the number of concurrent functions of a job."""
 
     asked: int
     quota: int | None
-    """What the account has left for functions without a reserve; None if it does not say."""
+    """The account's quota for functions without reserved concurrency; None if unknown."""
     reserved: Mapping[str, int] = field(default_factory=dict)
-    """By function, for those that have a reserve."""
+    """Reserved concurrency by function, for functions that have it."""
     functions: int = 1
-    """How many share the load, in turns."""
+    """Number of functions that take turns."""
     round_trip_s: float
-    """The shortest time in which Lambda's API answered the driver."""
+    """The shortest response time of Lambda's API to the driver."""
 
     @property
     def effective(self) -> int:
-        """How many may be alive at once; below 1 if none."""
+        """Maximum number of concurrent functions; below 1 if none can run."""
         shares = [number * self.functions for number in self.reserved.values()]
         if unreserved := self.functions - len(self.reserved):
             quota = _QUOTA_UNKNOWN if self.quota is None else self.quota
@@ -72,25 +72,25 @@ def read_limits(
     asked: int,
     progress: RunProgress,
 ) -> ConcurrencyLimits:
-    """Return what bounds the functions of a job; what cannot be read is noted.
+    """Return the limits for the functions of a job; unreadable ones are noted.
 
     Raises
     ------
     ExecutorError
-        If none may run.
+        If no function may run.
     """
     unknown = "the concurrency quota is unknown ({}); 1,000 assumed"
     account = _answer(progress, unknown, client.get_account_settings)
     reserved: dict[str, int] = {}
     round_trip_s = math.inf
     for name in functions:
-        # A reserve is the function's, not a version's: Lambda refuses to be asked for one.
+        # Lambda accepts this request only without a version.
         about = {"FunctionName": unqualified(name)}
         unknown = f"what is reserved for {name} is unknown ({{}})"
-        # The connection is open: that is one round trip, and what Lambda needs to answer.
-        began_ns = monotonic_ns()
+        # The connection is open: the time consists of a round trip and Lambda's processing.
+        start_ns = monotonic_ns()
         answer = _answer(progress, unknown, client.get_function_concurrency, **about)
-        round_trip_s = min(round_trip_s, (monotonic_ns() - began_ns) / NS_PER_S)
+        round_trip_s = min(round_trip_s, (monotonic_ns() - start_ns) / NS_PER_S)
         if (number := answer.get("ReservedConcurrentExecutions")) is not None:
             reserved[name] = int(number)
     limits = ConcurrencyLimits(
@@ -101,7 +101,7 @@ def read_limits(
         round_trip_s=round_trip_s,
     )
     if limits.effective < 1:
-        raise ExecutorError("the quota lets no function run", hint="raise the reserved concurrency")
+        raise ExecutorError("the quota allows no functions", hint="raise the reserved concurrency")
     return limits
 
 
@@ -110,14 +110,14 @@ def _compare_event_age(
     job: JobSpec,
     progress: RunProgress,
 ) -> None:
-    """Note which functions' events Lambda drops before the driver stops waiting for them."""
-    # Most jobs wait no longer than the shortest age that Lambda can be told.
+    """Note functions whose events Lambda drops before the driver's timeout."""
+    # The timeout of most jobs does not exceed Lambda's minimum age.
     for name in job.function if job.start_timeout > _LEAST_EVENT_AGE_S else ():
         with suppress(boto.BotoCoreError, boto.ClientError, KeyError):
             rules = client.get_function_event_invoke_config(FunctionName=name)
             if (age_s := rules["MaximumEventAgeInSeconds"]) < job.start_timeout:
                 progress.note(
-                    f"Lambda drops events of {name} after {age_s} s, and they are waited for"
+                    f"Lambda drops events of {name} after {age_s} s, before the timeout of"
                     f" {job.start_timeout:g} s: raise MaximumEventAge, or lower `start_timeout`"
                 )
 
@@ -125,7 +125,7 @@ def _compare_event_age(
 def _answer(
     progress: RunProgress, unknown: str, call: Callable[..., Mapping[str, Any]], **about: str
 ) -> Mapping[str, Any]:
-    """Return what AWS says; nothing, with a note on what is unknown then, if it does not."""
+    """Return the response of AWS; on an error, add a note and return an empty one."""
     try:
         return call(**about)
     except (boto.BotoCoreError, boto.ClientError) as exc:
@@ -134,13 +134,13 @@ def _answer(
 
 
 class LambdaExecutor(RemoteExecutor):
-    """Invokes deployed functions, and finds what they measured below the control prefix.
+    """Invokes deployed functions, and reads the results below the control prefix.
 
     Parameters
     ----------
     job
-        Has ``functions`` and ``control``; its ``concurrency`` is the most that is alive at
-        once, if the account's quota is not lower.
+        Must have ``functions`` and ``control``; its ``concurrency`` is the maximum number of
+        concurrent functions, limited by the account's quota.
     """
 
     info: ClassVar = ExecutorInfo(
@@ -156,7 +156,7 @@ class LambdaExecutor(RemoteExecutor):
     def __init__(self, job: JobSpec) -> None:
         super().__init__(job)
         self._limits: ConcurrencyLimits | None = None
-        """As ``prepare`` found out; None for a driver that goes on with what another began."""
+        """Result of ``prepare``; None in a driver that resumes a run."""
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job = self._checked()
@@ -170,14 +170,14 @@ class LambdaExecutor(RemoteExecutor):
         with closing(client):
             self._limits = limits = read_limits(client.api, job.function, job.at_once, progress)
             _compare_event_age(client.api, job, progress)
-            functions, left = (
+            functions, remaining = (
                 ask(client, job.function, probe_spec(job, run_id, keys)) if job.probe else ((), ())
             )
         ready = Readiness(
             concurrency=limits.effective,
             limits={**asdict(limits), "effective": limits.effective},
-            probe={"functions": [one.to_json() for one in functions]} if functions else None,
-            left=left,
+            probe={"functions": [probed.to_json() for probed in functions]} if functions else None,
+            left=remaining,
         )
         try:
             check_functions(
@@ -188,8 +188,8 @@ class LambdaExecutor(RemoteExecutor):
             )
         except ExecutorError as exc:
             raise NotReadyError(exc, ready) from exc
-        why = f"the quota lets {limits.effective} functions run at once"
-        self.note_batches(progress, limits.effective, why)
+        reason = f"the quota allows {limits.effective} concurrent functions"
+        self.note_batches(progress, limits.effective, reason)
         return ready
 
     def map(
@@ -201,8 +201,8 @@ class LambdaExecutor(RemoteExecutor):
     def _checked(self) -> JobSpec:
         if not self.job.function:
             raise UsageError(
-                "`executor` lambda needs to know which function to invoke",
-                hint="`stack` NAME for what `sam deploy` made; `function` NAME for any other;"
+                "`executor` lambda needs the name of a function",
+                hint="set `stack` NAME for a stack of `sam deploy`, or `function` NAME;"
                 " `sbench lambda-host` runs one here",
             )
         return self.job

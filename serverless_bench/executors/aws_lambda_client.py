@@ -1,7 +1,7 @@
-"""Invoke requests to AWS Lambda, which may be refused for a while.
+"""Invoke requests to AWS Lambda, with retries of throttled ones.
 
-A refused one is sent again after a random pause (AWS Architecture Blog, "Exponential
-Backoff And Jitter").
+A throttled request is repeated after a random pause (AWS Architecture Blog, "Exponential Backoff
+And Jitter").
 """
 
 import random
@@ -50,14 +50,14 @@ _EXPIRED: Final = frozenset(
     }
 )
 _PATIENCE_S: Final = 300.0
-"""How long credentials may be refused or lost before the driver gives up."""
+"""Maximum time with rejected or missing credentials before the driver gives up."""
 _CHECK_HINT: Final = "check `function` or `stack`, the region, and lambda:InvokeFunction"
 _LOST: Final = (boto.ConnectionError, boto.EndpointConnectionError, boto.HTTPClientError)
 _NOBODY: Final = (boto.EndpointConnectionError, boto.ProxyConnectionError, boto.SSLError)
-"""Where the service was never reached they do not pass."""
+"""Errors that are permanent if the service was never reached."""
 
 Request = Mapping[str, Any]
-"""Parameters of Invoke, as botocore calls them."""
+"""Parameters of Invoke, with botocore's names."""
 
 
 class LambdaClient:
@@ -66,21 +66,20 @@ class LambdaClient:
     Parameters
     ----------
     region
-        Where the functions are; None takes the AWS configuration's region.
+        Region of the functions; None for the region in the AWS configuration.
     progress
-        Is told when credentials were looked for again.
+        Receives a note when credentials are reloaded.
     connections
-        Requests at once, at most.
+        Maximum number of concurrent requests.
     answer_s
-        How long a response may take: of a function that is waited for, as long as that runs.
+        Timeout of a response: for a synchronous call, the duration of the function.
     patient
-        Whether to look again for credentials that are refused or lost: in the middle of a run, and
-        not before it.
+        Whether to reload rejected or missing credentials: during a run, but not before it.
 
     Raises
     ------
     ExecutorError
-        If there are no credentials.
+        If no credentials exist.
     """
 
     def __init__(
@@ -99,38 +98,38 @@ class LambdaClient:
             region=region,
             read_timeout=answer_s,
             max_pool_connections=connections,
-            # Attempts are ours to count.
+            # The caller counts attempts.
             retries={"mode": "standard", "total_max_attempts": 1},
         )
         self.api = self._open()
         self._renewed_ns = 0
         self._refused_ns = 0
-        """Since when the credentials have been refused or lost; 0 while they are good."""
+        """Time since when credentials are rejected or missing; 0 while they are valid."""
         self._patient = patient
         self._over = threading.Event()
         self._accepted = False
-        """Whether the service has ever taken a request: then a lost connection is no reason to
-        give up."""
+        """Whether the service has accepted any request: from then on, lost connections are
+        retried."""
 
     def invoke(
         self, request: Callable[[], Request], *, timeout_s: float
     ) -> tuple[Mapping[str, Any], int]:
-        """Return the response to a request, and how often it was refused before.
+        """Return the response to a request, and the number of rejections before.
 
         Parameters
         ----------
         request
-            Makes it, anew for each attempt.
+            Creates the request, again for each attempt.
         timeout_s
-            How long it is tried again, from when the credentials were last refused or lost, or the
-            function was last not ready.
+            Time limit for retries, since the last time that credentials were rejected or the
+            function was not ready.
 
         Raises
         ------
         NotLaunchedError
-            If it was refused for too long.
+            If it was throttled for too long.
         ExecutorError
-            If it can never succeed, or the credentials were refused or lost, or the function was
+            If it can never succeed, or credentials were rejected or missing, or the function was
             not ready, for too long.
         """
         began_ns = monotonic_ns()
@@ -155,12 +154,12 @@ class LambdaClient:
         raise NotLaunchedError(f"not launched for {timeout_s:g} s: {problem}", refusals + 1)
 
     def configuration(self, name: str) -> Mapping[str, Any]:
-        """Return how a function is set up, when neither it nor an update of it is being made.
+        """Return the configuration of a function, after waiting for its creation or update.
 
         Returns
         -------
         Mapping
-            GetFunctionConfiguration's answer; empty if that may not be asked.
+            Response of GetFunctionConfiguration; empty if access is denied.
 
         Raises
         ------
@@ -170,11 +169,13 @@ class LambdaClient:
         began_ns = monotonic_ns()
         for looks in count():
             try:
-                found: Mapping[str, Any] = self.api.get_function_configuration(FunctionName=name)
+                configuration: Mapping[str, Any] = self.api.get_function_configuration(
+                    FunctionName=name
+                )
             except (boto.BotoCoreError, boto.ClientError):
                 return {}
-            state = describe_state(found)
-            if found.get("State") == "Failed":
+            state = describe_state(configuration)
+            if configuration.get("State") == "Failed":
                 raise ExecutorError(
                     f"function {name!r} cannot run: {state}", hint=remedy(state) or DEPLOY_AGAIN
                 )
@@ -182,10 +183,10 @@ class LambdaClient:
                 break
             self._await_ready(name, state, began_ns)
             self._pause(looks)
-        return found
+        return configuration
 
     def close(self) -> None:
-        """Close its connections; what was refused is not sent again, and no function waited for."""
+        """Close its connections, and stop all retries and waits for functions."""
         self._over.set()
         self.api.close()
 
@@ -196,23 +197,23 @@ class LambdaClient:
         return answer
 
     def _pause(self, tries: int) -> bool:
-        """Wait for a random time before the next attempt; tell whether there shall be none."""
+        """Wait for a random time before the next attempt; return whether the client was closed."""
         return self._over.wait(random.uniform(0, min(_CAP_S, _BASE_S * 2**tries)))  # noqa: S311
 
     def _await_ready(self, name: str, problem: str, began_ns: int) -> None:
-        """Note that a function is waited for.
+        """Note that the driver waits for a function.
 
         Raises
         ------
         ExecutorError
-            If it has been for too long.
+            If the wait takes too long.
         """
         if (monotonic_ns() - began_ns) / NS_PER_S > READY_S:
             raise ExecutorError(
                 f"function {name!r} is not ready after {READY_S:g} s: {problem}",
                 hint="sbench doctor --function shows its state; if that stays, deploy it again",
             )
-        self._progress.note(f"function {name} was not ready, and waited for: {problem}")
+        self._progress.note(f"function {name} was not ready; waiting for it: {problem}")
 
     def _tolerate(self, exc: Exception, name: str) -> bool:
         """Return if the next attempt may succeed, and whether it waits for the function."""
@@ -222,11 +223,11 @@ class LambdaClient:
             if code in _EXPIRED:
                 if not self._patient:
                     raise credentials_error(exc) from exc
-                why = "this machine's clock is off" if is_skewed(exc) else code
-                self._renew(exc, f"refused ({why})")
+                reason = "this machine's clock is off" if is_skewed(exc) else code
+                self._renew(exc, f"refused ({reason})")
                 return False
             self._refused_ns = 0
-            # A function that could not be made is refused with a code of those that will be.
+            # Lambda rejects a failed function with the same code as one that will be ready.
             if code in WAKING and "state: Failed" not in str(exc):
                 return True
             hint = remedy(code)
@@ -240,7 +241,7 @@ class LambdaClient:
         elif isinstance(exc, CREDENTIALS):
             raise credentials_error(exc) from exc
         elif (
-            # There never was anybody at the endpoint.
+            # The endpoint was never reached.
             (isinstance(exc, _NOBODY) and not self._accepted) or not isinstance(exc, _LOST)
         ):
             text, hint = network_problem(
@@ -250,12 +251,12 @@ class LambdaClient:
         return False
 
     def _renew(self, refused: Exception, what: str) -> None:
-        """Look for credentials again: those of a profile may have been renewed."""
+        """Reload credentials: those of a profile may have been renewed."""
         now_ns = monotonic_ns()
         self._refused_ns = self._refused_ns or now_ns
         if (now_ns - self._refused_ns) / NS_PER_S > _PATIENCE_S:
             error = credentials_error(refused)
-            hint = f"{error.hint}; sbench resume DIR goes on then"
+            hint = f"{error.hint}; then continue with sbench resume DIR"
             raise ExecutorError(str(error), hint=hint) from refused
         if now_ns - self._renewed_ns > NS_PER_S:
             self._renewed_ns = now_ns
@@ -263,6 +264,4 @@ class LambdaClient:
                 self.api = self._open(look_again=True)
             except ExecutorError as exc:
                 what = f"lost ({exc})"
-            self._progress.note(
-                f"the credentials were {what}; tried again with what the profile has"
-            )
+            self._progress.note(f"the credentials were {what}; retrying with those of the profile")

@@ -1,7 +1,7 @@
-"""Ask each function of a job what it is before anything is launched.
+"""Probe each function of a job before the launch.
 
-A function that cannot start, runs other code than this driver or may not do what the job
-needs would otherwise be found out by hundreds of launches that nobody hears of again.
+Otherwise a function that cannot start, runs other code than this driver or lacks permissions would
+only be noticed after hundreds of launches without a record.
 """
 
 import hashlib
@@ -33,53 +33,53 @@ from serverless_bench.worker.claims import PROBE
 from serverless_bench.worker.probe import ProbeSpec, code_files
 
 ANSWER_S: Final = 20.0
-"""How long a function may take to answer: its start, and a few requests."""
+"""Time limit for a response of a function: its start, and a few requests."""
 _REFUSED_S: Final = 6.0
-"""How long a function may be throttled, or out of reach, until it is given up."""
+"""Time limit for retries while a function is throttled or unreachable."""
 _LOG_CHARS: Final = 300
 _BILLED: Final = re.compile(r'(?:Billed Duration: |"billedDurationMs":\s*)([0-9]+)')
 _LAMBDAS: Final = (
     *("START ", "END ", "REPORT ", "INIT_START ", "INIT_REPORT ", "XRAY ", "[WARNING]"),
     *('{"time":', "Traceback (most recent call last)"),
 )
-"""How lines of the log begin that the function did not write, or that say nothing."""
+"""Prefixes of log lines that the function did not write, or that are irrelevant."""
 _OTHER_PROCESSOR: Final = (
     *("cannot open shared object file", "invalid ELF header", "wrong ELF class"),
     "Exec format error",
 )
-"""What dlopen says of a library for another processor (glibc)."""
+"""Error messages of dlopen for a library of another processor (glibc)."""
 _ARCHITECTURES: Final = {"aarch64": "arm64"}
-"""What AWS calls processors, where Linux calls them otherwise."""
-_DEPLOY: Final = "sam build && sam deploy bring it up to date"
+"""AWS's names of processors, by Linux's name where it differs."""
+_DEPLOY: Final = "run sam build && sam deploy to update it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbedFunction:
-    """What a function says of the environment that answered."""
+    """Description of the environment that answered the probe."""
 
     name: str
     worker_id: str
     cold: bool
-    """Whether the environment is new: it will not count as a cold start of the run."""
+    """Whether the environment is new: the run will not count a cold start for it."""
     version: str
     code: Mapping[str, str]
-    """A short hash of each of its source files."""
+    """Short hash by source file."""
     python: str
     machine: str
     memory_mib: int | None
     region: str
     allows_code: bool
     refused: str
-    """What it may not do, and why; empty if everything succeeded."""
+    """Denied operation and reason; empty if all attempts succeeded."""
     requests: Mapping[str, Mapping[str, int]]
     """Billed requests for ``data`` and ``control``, by kind."""
     in_vpc: bool | None
-    """As it is configured; None if that may not be read."""
+    """From the configuration; None if reading it is denied."""
     billed_ms: int
-    """As Lambda's report says, or as long as the response took."""
+    """Billed duration in Lambda's report, or the response time without a report."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for ``run.json``."""
+        """Return the description for ``run.json``."""
         code = "".join(f"{path} {digest}\n" for path, digest in sorted(self.code.items()))
         return {**asdict(self), "code": hashlib.sha256(code.encode()).hexdigest()}
 
@@ -87,30 +87,30 @@ class ProbedFunction:
 def ask(
     client: LambdaClient, names: Sequence[str], spec: ProbeSpec
 ) -> tuple[Sequence[ProbedFunction], tuple[str, ...]]:
-    """Return what functions say, all asked at once, and the keys that they could not delete.
+    """Probe functions concurrently; return their answers and the keys they could not delete.
 
     Raises
     ------
     ExecutorError
-        If one cannot be invoked, or does not come to an answer.
+        If a function cannot be invoked, or does not answer.
     """
     specs = [replace(spec, number=number) for number in range(len(names))]
     try:
-        # Closed before the threads are joined: one of them may wait for minutes.
+        # Closed before the threads are joined: a thread may wait for minutes.
         with ThreadPoolExecutor(PROBES_AT_ONCE) as threads, closing(client):
-            found = list(threads.map(partial(_ask, client), names, specs))
+            functions = list(threads.map(partial(_ask, client), names, specs))
     finally:
-        left = tidy(specs)
-    return found, left
+        remaining = tidy(specs)
+    return functions, remaining
 
 
 def answers(
     name: str, region: str | None, target: Target | None, control: Target | None
 ) -> Iterator[Finding]:
-    """Invoke a function once, and say what it is and may do; ``ExecutorInfo.try_out``."""
+    """Probe a function once, and yield what it is and may do; see ``ExecutorInfo.try_out``."""
     spec = ProbeSpec(
         run_id=new_run_id(wall_ns()),
-        # The plainest: its code is in every package.
+        # The simplest workload: every package contains its code.
         workload="write",
         target=target,
         control=control,
@@ -120,14 +120,14 @@ def answers(
         region or None, RunProgress(), connections=1, answer_s=ANSWER_S, patient=False
     )
     with closing(client):
-        (found,), _ = ask(client, (name,), spec)
-    check_functions([found], spec.workload)
-    where = {True: ", in a VPC", False: ", in no VPC", None: ""}[found.in_vpc]
+        (function,), _ = ask(client, (name,), spec)
+    check_functions([function], spec.workload)
+    where = {True: ", in a VPC", False: ", in no VPC", None: ""}[function.in_vpc]
     may = "may claim, put and get" if target is not None else "tried in no bucket"
     yield ok(
         f"function {name}",
-        f"answers from {found.region}{where}: Python {found.python} on {found.machine}, with the"
-        f" code of this sbench; {may}",
+        f"answers from {function.region}{where}: Python {function.python} on {function.machine},"
+        f" with the code of this sbench; {may}",
     )
 
 
@@ -138,59 +138,59 @@ def check_functions(
     memory_mib: int | None = None,
     architecture: str | None = None,
 ) -> None:
-    """Refuse functions that cannot do what a job needs.
+    """Check that functions can do what a job needs.
 
     Parameters
     ----------
     functions
-        What they say.
+        Answers to the probe.
     workload
-        Of the job.
+        Workload of the job.
     memory_mib, architecture
-        What the user says that they have; None for whatever they have.
+        Values expected by the user; None to accept any.
 
     Raises
     ------
     ExecutorError
-        With one line about the first of them.
+        For the first problem of the first affected function.
     """
-    ours = code_files()
-    for one in functions:
-        unlike = _unlike(one, memory_mib, architecture)
-        for problem, hint in chain(unlike, _problems(one, ours, workload)):
-            raise ExecutorError(f"function {one.name!r} {problem}", hint=hint)
+    own_files = code_files()
+    for function in functions:
+        unlike = _unlike(function, memory_mib, architecture)
+        for problem, hint in chain(unlike, _problems(function, own_files, workload)):
+            raise ExecutorError(f"function {function.name!r} {problem}", hint=hint)
 
 
 def _unlike(
-    one: ProbedFunction, memory_mib: int | None, architecture: str | None
+    function: ProbedFunction, memory_mib: int | None, architecture: str | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield in what a function is not what the user says."""
-    has = _ARCHITECTURES.get(one.machine, one.machine)
+    """Yield the differences between a function and the user's settings."""
+    has = _ARCHITECTURES.get(function.machine, function.machine)
     hint = "name another function, or what this one has; a cost would be wrong, too"
-    if None not in {memory_mib, one.memory_mib} and memory_mib != one.memory_mib:
-        yield f"has {one.memory_mib} MB, and `memory` says {memory_mib}", hint
+    if None not in {memory_mib, function.memory_mib} and memory_mib != function.memory_mib:
+        yield f"has {function.memory_mib} MB, and `memory` says {memory_mib}", hint
     if architecture not in {None, has}:
         yield f"runs on {has}, and `arch` says {architecture}", hint
 
 
 def _problems(
-    one: ProbedFunction, ours: Mapping[str, str], workload: str
+    function: ProbedFunction, own_files: Mapping[str, str], workload: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with a function, and what to do."""
-    if stale := [path for path, digest in one.code.items() if ours.get(path) != digest]:
-        more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
+    """Yield the problems of a function, with hints."""
+    if stale := [path for path, digest in function.code.items() if own_files.get(path) != digest]:
+        others = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
         yield (
-            f"runs other code than this sbench {__version__}: {stale[0]}{more} differ",
+            f"runs other code than this sbench {__version__}: {stale[0]}{others} differ",
             f"{_DEPLOY}; {NO_PROBE}",
         )
-    if open_workload(workload).runs_code and not one.allows_code:
+    if open_workload(workload).runs_code and not function.allows_code:
         yield "runs no code that comes with an event", "deploy it with AllowCode=true"
-    if one.refused:
+    if function.refused:
         deletes = (
-            "deploy it with AllowDelete=true, or " if one.refused.startswith("delete ") else ""
+            "deploy it with AllowDelete=true, or " if function.refused.startswith("delete ") else ""
         )
         yield (
-            f"may not do what this job needs: {one.refused}",
+            f"may not do what this job needs: {function.refused}",
             f"{deletes}check its role, and the bucket's policy and region; {NO_PROBE}",
         )
 
@@ -221,20 +221,20 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     billed = _BILLED.findall(log)
     billed_ms = int(billed[-1]) if billed else took_ms
     try:
-        said = json.loads(body)
-        said["code"] = dict(said.pop("files"))
-        return ProbedFunction(name=name, billed_ms=billed_ms, in_vpc=in_vpc, **said)
+        content = json.loads(body)
+        content["code"] = dict(content.pop("files"))
+        return ProbedFunction(name=name, billed_ms=billed_ms, in_vpc=in_vpc, **content)
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise ExecutorError(
-            f"function {name!r} does not know the probe: it has another sbench, or none",
+            f"function {name!r} does not support the probe: its sbench is missing or outdated",
             hint=f"{_DEPLOY}; {NO_PROBE}",
         ) from exc
 
 
 def _failed(name: str, body: bytes, log: str) -> ExecutorError:
     try:
-        said = json.loads(body)
-        text = f"{said.get('errorType', '')}: {said.get('errorMessage', '')}"
+        content = json.loads(body)
+        text = f"{content.get('errorType', '')}: {content.get('errorMessage', '')}"
     except (AttributeError, ValueError):
         text = body.decode("utf-8", "replace")
     if any(words in text + log for words in _OTHER_PROCESSOR):
@@ -242,15 +242,15 @@ def _failed(name: str, body: bytes, log: str) -> ExecutorError:
     else:
         hint = f"its log has the rest; {_DEPLOY}"
     last = _last_words(log, text)
-    more = f"; its log ends: {last}" if last else ""
+    log_end = f"; its log ends: {last}" if last else ""
     return ExecutorError(
-        f"function {name!r} cannot start: {' '.join(text.split())}{more}", hint=hint
+        f"function {name!r} cannot start: {' '.join(text.split())}{log_end}", hint=hint
     )
 
 
-def _last_words(log: str, known: str) -> str:
-    """Return the end of what a function wrote, in one line, without what is known of it."""
+def _last_words(log: str, error: str) -> str:
+    """Return the last lines written by a function, on one line, without the text of its error."""
     lines = [line.strip().removeprefix("[ERROR] ") for line in log.splitlines()]
-    own = [line for line in lines if not line.startswith(_LAMBDAS) and line not in known]
-    text = " ".join(" ".join(own[-3:]).split())
+    written = [line for line in lines if not line.startswith(_LAMBDAS) and line not in error]
+    text = " ".join(" ".join(written[-3:]).split())
     return text if len(text) <= _LOG_CHARS else f"...{text[-_LOG_CHARS:]}"

@@ -1,4 +1,4 @@
-"""What the driver needs of something that runs functions."""
+"""The interface between the driver and the executors that run functions."""
 
 from collections import Counter
 from collections.abc import (
@@ -29,57 +29,56 @@ if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
 
 _SPARE_FILES = 32
-"""Of a driver itself, some fifteen, and of whoever imports us."""
+"""For the driver, about fifteen files, and for a program that imports sbench."""
 OnOutcome = Callable[[Outcome], None]
 _CAUSE_CHARACTERS: Final = 500
 GRACE_S = 5.0
-"""An invocation stops by itself at its deadline; this much later it is given up."""
+"""Grace period after the deadline, at which an invocation stops by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorInfo:
-    """Declaration of an executor: everything that the driver decides by its executor.
+    """Declaration of an executor: all properties that the driver's behaviour depends on.
 
-    The defaults suit an executor whose functions are other processes, and which brings their
-    records back by itself.
+    The defaults suit an executor that runs functions in other processes and returns their records
+    itself.
     """
 
     shares_memory: bool = False
-    """Whether functions run on this machine and write on a board of ``RunProgress``: the driver
-    sees their figures while they run, and can end them early."""
+    """Whether functions run on this machine and write to a board of ``RunProgress``: the driver
+    sees their progress and can stop them early."""
     in_process: bool = False
-    """Whether functions run in the process of the driver, one after the other."""
+    """Whether functions run sequentially in the process of the driver."""
     per_processor: int | None = None
-    """Functions at once per processor of this machine, if the user does not say; None for all
-    functions of a job."""
+    """Default number of concurrent functions per processor of this machine; None for all functions
+    of a job."""
     remote: bool = False
-    """Whether functions leave their records below a control prefix, where the driver finds
-    them."""
+    """Whether functions leave their records below a control prefix, where the driver finds them."""
     polled: bool = False
-    """Whether workers look for events by themselves: a function waits for a worker, nothing is
-    launched, and two workers may try to claim the same event."""
+    """Whether workers poll for events: a function waits for a worker, the driver launches nothing,
+    and two workers may try to claim the same event."""
     writes_files: bool = True
-    """Whether functions may write files, in the folder that a load names."""
+    """Whether functions may write files, in the folder of a load."""
     invokes: bool = False
     """Whether it invokes deployed functions, which the user names."""
     billed: bool = False
-    """Whether the functions belong to a service that has an endpoint of its own, and bills each
-    by memory and time, as AWS Lambda does."""
+    """Whether the functions belong to a service with a separate endpoint that bills memory and
+    time, like AWS Lambda."""
     settings: frozenset[str] = frozenset()
-    """Settings that mean something to it, of ``driver.remote.NOT_FOR_ALL``."""
+    """Settings of ``driver.remote.NOT_FOR_ALL`` that apply to it."""
     examine: str = ""
     """``module:attribute`` of a function that yields a ``Finding`` for each place where functions
-    would run, for ``sbench doctor --executor NAME``: called with those of its settings that the
-    user gave, by name."""
+    would run, for ``sbench doctor --executor NAME``. It is called with the settings that the user
+    gave, by name."""
     try_out: str = ""
-    """``module:attribute`` of a function that invokes a deployed function once and yields
-    findings, for ``sbench doctor``: called with its name, its region, and where jobs would have
-    their objects and their records, or None to try nothing there."""
+    """``module:attribute`` of a function that invokes a deployed function once and yields findings,
+    for ``sbench doctor``. It is called with the name, the region, and the targets for objects and
+    records of jobs, or None to skip those checks."""
 
 
 @dataclass(slots=True)
 class RunProgress:
-    """What is going on right now, for a display of yours; written by the executor.
+    """Progress of a run, updated by the executor, for custom displays.
 
     Examples
     --------
@@ -90,52 +89,52 @@ class RunProgress:
     """
 
     started: int = 0
-    """Invocations that a worker has taken; remote ones that were launched."""
+    """Invocations taken by a worker; for remote functions, launched invocations."""
     boards: list[LiveBoard] = field(default_factory=list)
-    """What functions tell while they run, one board for each time that the executor was used;
-    none where they share no memory with the driver."""
+    """Live counters of the functions, one board for each use of the executor; empty if functions
+    share no memory with the driver."""
     stopped: bool = False
-    """Whether functions with a duration have been told to end."""
+    """Whether functions with a duration have been told to stop."""
     notes: list[str] = field(default_factory=list)
-    """What the user should know about the launch itself."""
+    """Messages for the user about the launch."""
     in_flight: int = 0
-    """Invocations in flight, where functions are remote."""
+    """Invocations in flight, for remote functions."""
     concurrency: int | None = None
-    """Functions that may be alive at once, as the executor found out; None for the job's."""
+    """Maximum number of concurrent functions, as determined by the executor; None for the job's."""
     limit: int | None = None
-    """Invocations that may be in flight at once, if that is less than the concurrency; set by
-    whoever pays for them."""
+    """Maximum number of invocations in flight, if lower than the concurrency; set to limit
+    costs."""
     prices: "Prices | None" = None
-    """For what it has cost so far; None for those that come with sbench."""
+    """Prices for the cost so far; None for the built-in ones."""
     requests: Counter[str] = field(default_factory=Counter)
     """Billed requests of the driver below the control prefix, by kind."""
     clock: WakingClock = field(default_factory=WakingClock)
-    """The driver's clock, which notices that this machine was suspended."""
+    """Clock of the driver, which detects that this machine was suspended."""
 
     def totals(self) -> BoardTotals | None:
-        """Return what functions have done so far; None where they do not tell while they run."""
-        found = [board.totals() for board in self.boards]
-        return reduce(add, found) if found else None
+        """Return the live totals of all functions; None if they do not report while they run."""
+        totals = [board.totals() for board in self.boards]
+        return reduce(add, totals) if totals else None
 
     def note(self, note: str) -> None:
-        """Tell the user something, once."""
+        """Add a message for the user, without repetition."""
         if note not in self.notes:
             self.notes.append(note)
 
     def begin(self, board: LiveBoard) -> LiveBoard:
-        """Have functions write on a board from now on, and return it."""
+        """Let functions write to a board from now on, and return it."""
         self.boards.append(board)
         if self.stopped:
             board.stop()
         return board
 
     def stop(self) -> bool:
-        """End functions that have a duration as if it had passed, each after its operation.
+        """Stop functions that have a duration, each after its current operation.
 
         Returns
         -------
         bool
-            Whether any is told so: not those that are remote.
+            Whether any function can be stopped; remote functions cannot.
         """
         self.stopped = True
         for board in self.boards:
@@ -144,27 +143,27 @@ class RunProgress:
 
 
 class Executor(Protocol):
-    """A map that may lose items, and says so."""
+    """A map that may lose items, and reports the loss."""
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        """Yield one outcome per invocation, in the order in which they finish.
+        """Yield an outcome per invocation, in the order of completion.
 
-        It never raises for one invocation: one that raises has a record with an error,
-        one that dies or is silent past its deadline is ``Lost``. Closing the iterator
-        early ends whatever still runs.
+        It never raises because of a single invocation: one that raises has a record with an error,
+        and one that dies or is silent past its deadline is ``Lost``. Closing the iterator early
+        stops all running functions.
 
         Raises
         ------
         ExecutorError
-            If no invocation could be started at all.
+            If no invocation could be started.
         """
 
 
 @runtime_checkable
 class Recovering(Protocol):
-    """An executor whose functions go on when the driver has died."""
+    """An executor whose functions continue after the death of the driver."""
 
     def recover(
         self,
@@ -175,44 +174,44 @@ class Recovering(Protocol):
     ) -> Generator[Outcome, None, None]:
         """Yield an outcome for each launch that another driver may have made.
 
-        A launch that has not begun is taken back, one that runs is waited for.
+        A launch that has not started is revoked; a running one is awaited.
 
         Parameters
         ----------
         invocations
             The attempts.
         progress
-            As in ``map``.
+            See ``map``.
         since_ns
-            When the earliest may have been launched.
+            Time of the earliest possible launch.
         known
-            Index and delivery of every record that is saved already.
+            Index and delivery of every saved record.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """What an executor found out before the first function of a run."""
+    """Results of an executor's checks before the first function of a run."""
 
     concurrency: int
-    """Functions that may be alive at once: no more than the job asks for."""
+    """Maximum number of concurrent functions, at most the number in the job."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """What decided that, for ``run.json``."""
+    """Limits that determined it, for ``run.json``."""
     probe: Mapping[str, Any] | None = None
-    """What the functions said of themselves, for ``run.json``; None if they were not asked."""
+    """Results of the probe of the functions, for ``run.json``; None without a probe."""
     left: tuple[str, ...] = ()
-    """Keys of objects that asking them has left below the job's prefix, for the ledger."""
+    """Keys below the job's prefix that the probe could not delete, for the ledger."""
 
 
 class NotReadyError(ExecutorError):
-    """The functions were asked, and one of them cannot do what the job needs.
+    """The probe showed that a function cannot do what the job needs.
 
     Parameters
     ----------
     cause
-        Says which, and why.
+        The error, with the function and the reason.
     readiness
-        What was found out: those that were asked are billed, whatever they said.
+        Results of the checks: probed functions are billed in any case.
     """
 
     def __init__(self, cause: ExecutorError, readiness: Readiness) -> None:
@@ -222,35 +221,35 @@ class NotReadyError(ExecutorError):
 
 @runtime_checkable
 class Preparing(Protocol):
-    """An executor that finds out before a run whether, and how, its functions can do it."""
+    """An executor that checks before a run whether its functions can run the job."""
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
-        """Return what the run has to know; nothing is launched.
+        """Return the results that the run needs; launches no invocations.
 
         Raises
         ------
         ExecutorError
-            If a function cannot do what the job needs; ``NotReadyError`` if it says so itself.
+            If a function cannot do what the job needs; ``NotReadyError`` if the probe shows it.
         """
 
 
 class ExecutorFactory(Protocol):
-    """What stands in the table of executors."""
+    """An entry in the table of executors."""
 
     info: ClassVar[ExecutorInfo]
 
     def __call__(self, job: JobSpec) -> Executor:
-        """Return an executor for one job; nothing starts before ``map``."""
+        """Return an executor for one job; nothing is started before ``map``."""
 
 
 @contextmanager
 def keys_for_children() -> Iterator[Mapping[str, str]]:
-    """Give the driver's keys to processes that it starts within the block.
+    """Provide the driver's credentials to processes started within the block.
 
     Yields
     ------
     Mapping[str, str]
-        Environment variables for them; empty where they inherit all that they need.
+        Environment variables for them; empty if they inherit all that they need.
     """
     if inherit_keys():
         yield {}
@@ -260,30 +259,30 @@ def keys_for_children() -> Iterator[Mapping[str, str]]:
 
 
 def allow_files_of(job: JobSpec, processes: int) -> None:
-    """Have as many open files allowed as a driver needs, or a function, which inherits the limit.
+    """Raise the limit of open files to the need of a driver, or of a function that inherits it.
 
     Raises
     ------
     ExecutorError
-        If this machine does not allow so many.
+        If this machine does not allow that number.
     """
-    each = job.load.threads * job.transfer.connections
-    allow_open_files(max(processes, each) + _SPARE_FILES)
+    files_of_function = job.load.threads * job.transfer.connections
+    allow_open_files(max(processes, files_of_function) + _SPARE_FILES)
 
 
 def read_record(
     data: bytes | Mapping[str, Any], index: int, launch: int
 ) -> InvocationRecord | Lost:
-    """Return the record that a worker has sent, or a loss if it is none."""
-    # The workers of this machine load this module, too.
+    """Return the record sent by a worker, or a loss if it is invalid."""
+    # Local workers import this module without these libraries.
     import orjson  # noqa: PLC0415
 
     from serverless_bench.rundir.received import check_received, record_of  # noqa: PLC0415
 
     try:
-        found = record_of(orjson.loads(data) if isinstance(data, bytes) else data)
-        check_received(found, index, launch)
+        record = record_of(orjson.loads(data) if isinstance(data, bytes) else data)
+        check_received(record, index, launch)
     except ValueError as exc:
         cause = f"unreadable record: {type(exc).__name__}: {exc}"[:_CAUSE_CHARACTERS]
         return Lost(index=index, launch=launch, cause=cause)
-    return found
+    return record

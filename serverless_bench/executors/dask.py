@@ -1,8 +1,8 @@
-"""Run functions on a Dask cluster: one that is there, or one that is started for the job.
+"""Run functions on a Dask cluster: an existing one, or one started for the job.
 
-Dask places them and restarts its workers, and is believed about nothing else: functions claim
-their launch and leave their record in the store, and run in processes of ours
-(``dask_worker``). Dask itself, its threads and its event loop, is in a process of its own
+Dask only schedules the functions and restarts its workers; its reports are not trusted. Functions
+claim their launch, write their record to the store, and run in separate processes
+(``dask_worker``). Dask's client, with its threads and its event loop, runs in a separate process
 (``dask_host``).
 """
 
@@ -39,65 +39,65 @@ from serverless_bench.worker.rehearsal import rehearsal
 
 _HOST: Final = "serverless_bench.executors.dask_host"
 _START_S: Final = 180.0
-"""Until a cluster stands, and each of its workers has said what it is."""
+"""Time limit for starting a cluster and describing all of its workers."""
 _SLOTS_PER_CPU: Final = 4
-"""Functions at once per processor, of a cluster on this machine, if the user does not say; as
-with ``local``."""
+"""Default number of concurrent functions per processor, for a cluster on this machine; the same as
+for ``local``."""
 _ADDRESS: Final = re.compile(r"(tcp|tls)://[^\s/@]+:\d+")
 UPDATE: Final = "install the same serverless-bench[dask] there, and start its worker again"
 _KEPT: Final = ("address", "host", "slots", "cpus", "clock_low_ns", "clock_high_ns")
-"""What a run keeps of each worker."""
+"""Properties of each worker that a run keeps."""
 _SKEW_NS: Final = NS_PER_S
-"""A clock that is off by more is worth a word."""
+"""Clock offset above which a note is added."""
 _CERTIFICATE: Final = ("tls_ca_file", "tls_client_cert", "tls_client_key", "tls_ciphers")
 _certificates: Final[dict[str, dict[str, str]]] = {}
-"""By address of a scheduler, its client's part of Dask's ``Security``: file names, or the text."""
+"""Client settings of Dask's ``Security``, by address of a scheduler: file names, or the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaskWorker:
-    """What a Dask worker says of itself, and how far its clock is from ours."""
+    """Description of a Dask worker, and the offset of its clock."""
 
     address: str
     slots: int
-    """Tasks that it runs at once."""
+    """Maximum number of concurrent tasks."""
     host: str
     sbench: str
     code: str
-    """Stands for every source file of its sbench."""
+    """Digest of all source files of its sbench."""
     distributed: str
     python: str
     machine: str
     cpus: int
     memory_bytes: int
     free_bytes: int
-    """For temporary files."""
+    """Free space for temporary files."""
     clock_low_ns: int
     clock_high_ns: int
-    """Its clock minus ours lies in between."""
+    """Bounds of its clock minus the driver's clock."""
 
     @property
     def called(self) -> str:
-        """What messages call it."""
+        """Name of the worker in messages."""
         return f"Dask worker {self.address} on {self.host}"
 
     @classmethod
     def of(cls, address: str, about: str, **seen: Any) -> "DaskWorker":  # noqa: ANN401 - JSON
-        """Return what a worker says of itself, checked: it may be anybody's.
+        """Return the validated description of a worker, which is untrusted input.
 
         Parameters
         ----------
         address
-            Of the worker.
+            Address of the worker.
         about
-            What it says.
+            JSON sent by the worker.
         **seen
-            What Dask and its clock say.
+            Values from Dask and from the clock measurement.
 
         Raises
         ------
         ExecutorError
-            If it is something else than a worker of this sbench says.
+            If it does not match the description of a worker with this version of sbench.
         """
         try:
             worker = cls(address=address, **json.loads(about), **seen)
@@ -105,7 +105,7 @@ class DaskWorker:
             at_least("slots", worker.slots, 1)
         except (RecursionError, TypeError, UsageError, ValueError) as exc:
             raise ExecutorError(
-                f"Dask worker {one_line(address)} says something else than this sbench does: {exc}",
+                f"Dask worker {one_line(address)} sent an invalid description: {exc}",
                 hint=UPDATE,
             ) from exc
         return worker
@@ -113,51 +113,51 @@ class DaskWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
-    """What a process of a Dask worker has tried; see ``worker.probe``."""
+    """Result of the probe in a process of a Dask worker; see ``worker.probe``."""
 
     refused: str = ""
     ended: str = ""
-    """How the process ended, if it came to no answer."""
+    """Description of the exit if the process ended without an answer."""
     memory_mib: Count | None = None
     requests: dict[str, dict[str, Count]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaskCluster:
-    """A cluster as it is found: nobody's credentials, and no secrets."""
+    """Description of a cluster, without credentials or secrets."""
 
     scheduler: str
     workers: tuple[DaskWorker, ...]
     distributed: str
-    """Here."""
+    """Version on this machine."""
 
     @property
     def slots(self) -> int:
-        """Functions that it can run at once."""
+        """Maximum number of concurrent functions."""
         return sum(worker.slots for worker in self.workers)
 
     def problems(self) -> Iterator[str]:
-        """Yield why workers cannot run our functions."""
-        ours = code_digest()
+        """Yield the reasons why workers cannot run the functions."""
+        own_digest = code_digest()
         for worker in self.workers:
             if worker.distributed != self.distributed:
                 yield (
                     f"{worker.called} has distributed {worker.distributed},"
                     f" here is {self.distributed}"
                 )
-            elif worker.code != ours:
+            elif worker.code != own_digest:
                 other = "other code of sbench" if worker.sbench == __version__ else "sbench"
                 yield f"{worker.called} has {other} {worker.sbench}, here is {__version__}"
 
 
 class DaskExecutor(RemoteExecutor):
-    """Submits a task for each function, and finds what was measured below the control prefix.
+    """Submits a task per function, and reads the results below the control prefix.
 
     Parameters
     ----------
     job
-        Has ``control``, and ``scheduler`` if the cluster is not to be on this machine; its
-        ``concurrency`` is the most tasks at once, if there are as many slots.
+        Must have ``control``, and ``scheduler`` for a cluster that exists already; its
+        ``concurrency`` is the maximum number of tasks, limited by the number of slots.
     """
 
     info: ClassVar = ExecutorInfo(
@@ -175,8 +175,8 @@ class DaskExecutor(RemoteExecutor):
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job, cluster = self.job, self._connected().cluster
         most = min(job.at_once, cluster.slots)
-        why = f"the cluster has {cluster.slots} slots for {job.at_once} functions"
-        self.note_batches(progress, most, why)
+        reason = f"the cluster has {cluster.slots} slots for {job.at_once} functions"
+        self.note_batches(progress, most, reason)
         progress.notes += _clock_notes(cluster.workers)
         workers = [{name: getattr(worker, name) for name in _KEPT} for worker in cluster.workers]
         limits = {"slots": cluster.slots, "effective": most, "workers": workers}
@@ -186,24 +186,24 @@ class DaskExecutor(RemoteExecutor):
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        # As long as outcomes are awaited the executor lives, and its cluster with it.
+        # This generator keeps the executor alive, and thereby its cluster.
         yield from self.run_with(_Submitter(self.job, self._connected()), invocations, progress)
 
     def _probed(self, ready: Readiness, spec: ProbeSpec) -> Readiness:
-        """Have a process of each worker try what the job needs."""
+        """Probe a process of each worker for the needs of the job."""
         connection = self._connected()
         workers = connection.cluster.workers
         specs = [replace(spec, number=number) for number in range(len(workers))]
         events = {
-            worker.address: json.dumps({PROBE: asdict(one)})
-            for worker, one in zip(workers, specs, strict=True)
+            worker.address: json.dumps({PROBE: asdict(probe)})
+            for worker, probe in zip(workers, specs, strict=True)
         }
         try:
             answers = connection.probe(events, rehearsal(self.job))
         finally:
-            left = tidy(specs)
+            remaining = tidy(specs)
         functions = [{"name": name, "billed_ms": 0, **asdict(answers[name])} for name in events]
-        ready = replace(ready, probe={"functions": functions}, left=left)
+        ready = replace(ready, probe={"functions": functions}, left=remaining)
         for worker in workers:
             answer = answers[worker.address]
             if problem := one_line(answer.refused or answer.ended):
@@ -221,8 +221,8 @@ class DaskExecutor(RemoteExecutor):
             job = self.job
             if job.control is None:
                 raise UsageError(
-                    "`executor` dask needs a place for records",
-                    hint="`control_prefix` PREFIX, or s3://BUCKET/PREFIX",
+                    "`executor` dask needs a control prefix for records",
+                    hint="set `control_prefix` PREFIX, or s3://BUCKET/PREFIX",
                 )
             connection = DaskConnection(job.scheduler, job.slots)
             try:
@@ -238,19 +238,19 @@ class DaskExecutor(RemoteExecutor):
 def dask_scheduler(cluster: Any) -> str:  # noqa: ANN401 - of any package
     """Return the address of a Dask cluster for ``scheduler`` of a job.
 
-    The certificate in the cluster's ``security`` is used for this address from now on, as long
-    as this process lives; it is not part of the job.
+    The certificate in the cluster's ``security`` is used for this address until the process exits;
+    it is not part of the job.
 
     Parameters
     ----------
     cluster
-        Has ``scheduler_address`` and ``security``, as every cluster of Dask, dask-jobqueue,
-        dask-cloudprovider and Coiled.
+        An object with ``scheduler_address`` and ``security``, like every cluster of Dask,
+        dask-jobqueue, dask-cloudprovider and Coiled.
 
     Raises
     ------
     UsageError
-        If it has no address, because it does not run.
+        If it has no address, because it is not running.
     """
     address = str(cluster.scheduler_address)
     check_place(address, None)
@@ -262,12 +262,12 @@ def dask_scheduler(cluster: Any) -> str:  # noqa: ANN401 - of any package
 
 
 def check_place(scheduler: str | None, slots: int | None) -> None:
-    """Refuse what names no cluster, or two.
+    """Check that the settings name at most one cluster.
 
     Raises
     ------
     UsageError
-        If so.
+        If the address is invalid, or both settings are given.
     PluginError
         If Dask is not installed.
     """
@@ -275,14 +275,14 @@ def check_place(scheduler: str | None, slots: int | None) -> None:
         if not _ADDRESS.fullmatch(scheduler):
             raise wrong(
                 "scheduler",
-                f"{scheduler!r} is no address",
-                hint="as in tcp://10.0.0.1:8786, or tls:// with Dask's own TLS settings",
+                f"{scheduler!r} is not an address",
+                hint="write tcp://10.0.0.1:8786, or tls:// with Dask's TLS settings",
             )
         if slots is not None:
             raise wrong(
                 "slots",
-                "is for a cluster that is started, and `scheduler` names one that is there",
-                hint="give one of them",
+                "is for a new cluster, but `scheduler` names an existing one",
+                hint="set only one of them",
             )
     if slots is not None:
         at_least("slots", slots, 1)
@@ -294,15 +294,15 @@ def check_place(scheduler: str | None, slots: int | None) -> None:
 
 
 def _check_cluster(cluster: DaskCluster, job: JobSpec) -> None:
-    """Refuse a cluster that cannot run a job."""
+    """Check that a cluster can run a job."""
     if problem := next(cluster.problems(), None):
         raise ExecutorError(problem, hint=UPDATE)
     if job.target.store is not None:
-        far = next((w for w in cluster.workers if w.host != gethostname()), None)
-        if far is not None:
+        remote_worker = next((w for w in cluster.workers if w.host != gethostname()), None)
+        if remote_worker is not None:
             raise ExecutorError(
-                f"{far.called} cannot reach the embedded store of this machine",
-                hint="name a `bucket`, with the `endpoint_url` of a store that it reaches",
+                f"{remote_worker.called} cannot reach the embedded store of this machine",
+                hint="set `bucket`, and `endpoint_url` of a store that the worker can reach",
             )
 
 
@@ -312,23 +312,23 @@ def _clock_notes(workers: Iterable[DaskWorker]) -> Iterator[str]:
         if worker.clock_low_ns > _SKEW_NS or worker.clock_high_ns < -_SKEW_NS:
             off[worker.host] = (worker.clock_low_ns + worker.clock_high_ns) / 2 / NS_PER_S
     for host, seconds in off.items():
-        yield f"the clock of {host} is {seconds:+.1f} s off this machine's; allowed for"
+        yield f"the clock of {host} is {seconds:+.1f} s off this machine's; corrected"
 
 
 class DaskConnection(LaunchingHost):
-    """A cluster, as long as it is open; one that it has started ends with it.
+    """An open connection to a cluster; a cluster that it has started stops with it.
 
     Parameters
     ----------
     scheduler
-        Address of a cluster that is there; None to start one on this machine.
+        Address of an existing cluster; None to start one on this machine.
     slots
-        Functions at once of one that is started; None for four per processor.
+        Concurrent functions of a cluster that is started; None for four per processor.
 
     Raises
     ------
     ExecutorError
-        If there is no cluster, or it has no workers.
+        If the cluster cannot be reached or started, or has no workers.
     """
 
     def __init__(self, scheduler: str | None, slots: int | None) -> None:
@@ -337,38 +337,38 @@ class DaskConnection(LaunchingHost):
             "slots": slots or _SLOTS_PER_CPU * (os.cpu_count() or 1),
             "security": _certificates.get(scheduler or "", {}),
         }
-        # Workers that are started here have the driver's credentials from their parent.
+        # Workers started here get the driver's credentials from their parent.
         env = None if scheduler is None else without_credentials()
         super().__init__(_HOST, "no Dask cluster", _START_S, "cluster", order, env)
         self.submitted = 0
-        """Tasks so far; ``finished`` of them are over."""
+        """Number of submitted tasks; ``finished`` of them are complete."""
 
     @cached_property
     def cluster(self) -> DaskCluster:
-        """The cluster as it was found.
+        """The description of the cluster at the start of the connection.
 
         Raises
         ------
         ExecutorError
-            If a worker says something else of itself than one of this sbench does.
+            If the description of a worker is invalid.
         """
         workers = tuple(DaskWorker.of(**worker) for worker in self.about["workers"])
         return DaskCluster(**{**self.about, "workers": workers})
 
     def probe(self, events: Mapping[str, str], rehearsal: str) -> dict[str, ProbeAnswer]:
-        """Return what a process of each worker answers to the probe.
+        """Return the answer to the probe of a process of each worker.
 
         Parameters
         ----------
         events
-            By address of the worker.
+            Probe event by address of the worker.
         rehearsal
-            As in ``dask_worker.run_event``.
+            See ``dask_worker.run_event``.
 
         Raises
         ------
         ExecutorError
-            If one does not answer, or answers something else.
+            If a worker does not answer, or its answer is invalid.
         """
         answers = self.ask("probed", probe=events, rehearsal=rehearsal)
         try:
@@ -377,11 +377,11 @@ class DaskConnection(LaunchingHost):
                 for address, text in answers.items()
             }
         except msgspec.DecodeError as exc:
-            raise self._failed(f"a worker answers the probe with something else: {exc}") from exc
+            raise self._failed(f"a worker sent an invalid answer to the probe: {exc}") from exc
 
 
 class _Submitter(Launcher):
-    """Submits tasks, and leaves the cluster to the next wave: it ends with the executor."""
+    """Submits tasks; the cluster stays open for the next wave and stops with the executor."""
 
     batch = 1_000
 
@@ -391,18 +391,18 @@ class _Submitter(Launcher):
         self._connection = connection
 
     def admit(self, wanted: int, in_flight: int) -> int:
-        # A task is over before its record is found. One that never is, on a worker that hangs,
-        # takes no slot any more when its function has been given up.
+        # A task ends before its record is found. A task that hangs on its worker releases its slot
+        # when its function is given up.
         unfinished = self._connection.submitted - self._connection.finished
         return super().admit(wanted, min(unfinished, in_flight))
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
-        made = [json.dumps(asdict(event)) for event in events()]
-        self._connection.submitted += len(made)
+        batch = [json.dumps(asdict(event)) for event in events()]
+        self._connection.submitted += len(batch)
         try:
-            self._connection.ask("submitted", submit=made, rehearsal=self._rehearsal)
+            self._connection.ask("submitted", submit=batch, rehearsal=self._rehearsal)
         except ExecutorError as exc:
-            self._connection.submitted -= len(made)
+            self._connection.submitted -= len(batch)
             raise NotLaunchedError(str(exc)) from exc
         return 0
 

@@ -1,4 +1,4 @@
-"""What ``sbench doctor`` finds on a Dask cluster, worker by worker."""
+"""Checks of ``sbench doctor`` for the workers of a Dask cluster."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,30 +16,30 @@ from serverless_bench.executors.findings import Finding, clock, fail, ok, warn
 from serverless_bench.units import GIB, format_count, format_size
 
 _SLOTS_PER_CPU: Final = 4
-"""What sbench takes by itself; with more, functions wait for processors."""
+"""Default of sbench; with more, functions wait for processors."""
 
 
 def cluster(scheduler: str | None = None, slots: int | None = None) -> Iterator[Finding]:
-    """Look at a cluster that is there, or at one that is started for this.
+    """Check an existing cluster, or a cluster started for this check.
 
     Parameters
     ----------
     scheduler, slots
-        As in ``JobSpec``.
+        See ``JobSpec``.
     """
     check_place(scheduler, slots)
     with closing(DaskConnection(scheduler, slots)) as connection:
-        found = connection.cluster
-        text = f"{format_count(len(found.workers), 'worker')}, {format_count(found.slots, 'slot')}"
-        yield ok("dask", f"{found.scheduler}: {text}, distributed {found.distributed}")
-        for worker in found.workers:
-            yield from _worker(found, worker)
+        info = connection.cluster
+        text = f"{format_count(len(info.workers), 'worker')}, {format_count(info.slots, 'slot')}"
+        yield ok("dask", f"{info.scheduler}: {text}, distributed {info.distributed}")
+        for worker in info.workers:
+            yield from _worker(info, worker)
 
 
-def _worker(found: DaskCluster, worker: DaskWorker) -> Iterator[Finding]:
+def _worker(info: DaskCluster, worker: DaskWorker) -> Iterator[Finding]:
     what = f"dask worker {worker.host} {worker.address}"
     text = f"sbench {worker.sbench}, Python {worker.python} on {worker.machine}"
-    problem = next(replace(found, workers=(worker,)).problems(), None)
+    problem = next(replace(info, workers=(worker,)).problems(), None)
     yield fail(what, problem, UPDATE) if problem else ok(what, text)
     text = f"{format_count(worker.cpus, 'processor')} for {format_count(worker.slots, 'slot')}"
     text += f", {format_size(worker.memory_bytes)} of memory"

@@ -1,7 +1,7 @@
-"""A Dask cluster of our own on this machine.
+"""A private Dask cluster on this machine.
 
-Nothing of it can be reached from elsewhere. Everything listens on the loopback device alone,
-without a dashboard, and answers who has the certificate that was made for this cluster.
+It cannot be reached from other machines. All servers listen only on the loopback device, without a
+dashboard, and require the certificate that was created for this cluster.
 """
 
 import logging
@@ -16,35 +16,35 @@ from serverless_bench.process import cpus
 
 _LOOPBACK: Final = "127.0.0.1"
 _SLOTS_PER_WORKER: Final = 4
-"""Here. Its threads only wait; but one that dies takes its functions with it."""
+"""Local value. Its threads only wait, but functions die with their worker."""
 
 
 class QuietScheduler(Scheduler):
-    """Dask's scheduler without its web server, which knows no certificates."""
+    """Dask's scheduler without its web server, which does not check certificates."""
 
     def start_http_server(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - Dask's own
-        """Listen to nobody."""
+        """Do not start the server."""
 
 
 class QuietWorker(Worker):
-    """The same of a worker."""
+    """Dask's worker without its web server."""
 
     def start_http_server(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - Dask's own
-        """Listen to nobody."""
+        """Do not start the server."""
 
 
 @contextmanager
 def started(slots: int, security: Security, scratch: str) -> Iterator[SpecCluster]:
-    """Yield a cluster that ends with the block.
+    """Yield a cluster that stops at the end of the block.
 
     Parameters
     ----------
     slots
-        Tasks at once.
+        Concurrent tasks.
     security
-        For this cluster alone.
+        Certificate for this cluster only.
     scratch
-        Directory for what Dask writes.
+        Directory for the files of Dask.
     """
     number = min(-(-slots // _SLOTS_PER_WORKER), cpus())
     where = {"host": _LOOPBACK, "protocol": "tls://", "security": security}
@@ -52,7 +52,7 @@ def started(slots: int, security: Security, scratch: str) -> Iterator[SpecCluste
         **where,
         "worker_class": QuietWorker,
         "local_directory": scratch,
-        # What a function takes is not Dask's to limit: it is no memory of its worker.
+        # Functions use memory of other processes, so Dask cannot limit it.
         "memory_limit": 0,
         "silence_logs": logging.CRITICAL,
     }

@@ -1,18 +1,18 @@
-"""The process that has Dask's client, and the cluster if one is started, for ``executors.dask``.
+"""The process with Dask's client, and with the cluster if one is started, for ``executors.dask``.
 
-Driver and host talk in JSON lines, and the host ends when its standard input does::
+Driver and host exchange JSON lines, and the host exits when its standard input is closed::
 
     driver:  {"scheduler": null, "slots": 8, "security": {}}
     host:    {"cluster": {"workers": [{"about": "JSON of a worker", ...}], "scheduler": ...}}
-    driver:  {"probe": {"tls://...": "..."}, "rehearsal": "..."}     by worker, an event
-    host:    {"probed": {"tls://...": "..."}}          by worker, its answer
-    driver:  {"submit": [...], "rehearsal": "..."}     as often as there is more
-    host:    {"submitted": 100}, or {"problem": "..."} if the cluster has gone
+    driver:  {"probe": {"tls://...": "..."}, "rehearsal": "..."}     an event by worker
+    host:    {"probed": {"tls://...": "..."}}          an answer by worker
+    driver:  {"submit": [...], "rehearsal": "..."}     repeated for each batch
+    host:    {"submitted": 100}, or {"problem": "..."} if the cluster is gone
     host:    {"refused": {"index": 3, ...}}            when an event was not run
-    host:    {"finished": 1}                           when a task is over, however it ended
+    host:    {"finished": 1}                           when a task has ended in any way
 
-A cluster that was there before is not trusted: this process has no credentials then, loads no
-pickle that names code, and what workers say is text. What a task returned is never fetched.
+A cluster that existed before is not trusted: this process then has no credentials, loads no pickle
+that refers to code, and treats data from workers as text. Results of tasks are never fetched.
 """
 
 import logging
@@ -46,19 +46,19 @@ from serverless_bench.executors.remote.host_process import Driver, pickled_error
 T = TypeVar("T")
 _CONNECT_S: Final = 15.0
 _END_S: Final = 20.0
-"""A cluster that does not end in this time is left: its workers end when they miss us."""
+"""Time limit for stopping a cluster; after that its workers exit when they lose the connection."""
 _DESCRIBED_AT_ONCE: Final = 8
-"""Few, because of the clocks: a worker's is known as closely as its answer is quick."""
+"""A small number, because the precision of a worker's clock offset depends on its response time."""
 _PROBED_AT_ONCE: Final = 64
 _ANSWER_S: Final = 60.0
 _LONGEST: Final = 300
-"""Characters of an error."""
+"""Maximum length of an error in characters."""
 _LONGEST_ANSWER: Final = 200_000
-"""Characters of what a worker says of itself; the probe lists every source file."""
+"""Maximum length of a worker's description in characters; the probe lists every source file."""
 _SETTINGS: Final = {
-    # What a lost worker ran is lost. Its claim would say so anyway, at a cost.
+    # Functions of a lost worker are lost. A retry would only find their claims, at a cost.
     "distributed.scheduler.allowed-failures": 0,
-    # It would look at every thread a hundred times a second: they only wait.
+    # The profiler would sample every thread a hundred times a second, but they only wait.
     "distributed.worker.profile.enabled": False,
 }
 
@@ -67,7 +67,7 @@ def main() -> None:
     """Serve one driver."""
     driver = Driver()
     threading.Thread(target=_end_late, args=(driver,), daemon=True).start()
-    # Dask says at length what the driver says in a line.
+    # The driver summarizes Dask's long messages in a line.
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     try:
@@ -75,19 +75,19 @@ def main() -> None:
             _serve(driver, client)
     except Exception as exc:  # noqa: BLE001 - whatever Dask raises is the answer
         driver.fail(exc)
-        # Dask's client would wait for half a minute for what it never had.
+        # Dask's client would wait for half a minute for a connection that was never made.
         os._exit(1)
 
 
 def _end_late(driver: Driver) -> None:
-    """End wherever this process is: it may wait for a worker that hangs."""
+    """Exit the process even while it waits for a hanging worker."""
     driver.gone.wait()
     sleep(_END_S)
     os._exit(1)
 
 
 def _serve(driver: Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
-    """Describe the cluster, and do what the driver wants."""
+    """Describe the cluster, and execute the orders of the driver."""
     cluster = {"workers": _describe(client), "scheduler": client.scheduler.address}
     driver.send(cluster={**cluster, "distributed": version("distributed")})
     tasks = _Tasks(driver, client)
@@ -107,13 +107,13 @@ def _serve(driver: Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
 
 
 class _Tasks:
-    """Tasks that are not over; the driver is told what becomes of them."""
+    """Unfinished tasks; their ends are reported to the driver."""
 
     def __init__(self, driver: Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
         self._driver = driver
         self._client = client
         self._futures: dict[str, Any] = {}
-        """A future that nobody holds is a task that is cancelled."""
+        """Dask cancels a task whose future is not referenced."""
         self._topic = f"sbench-{secrets.token_hex(16)}"
         client.subscribe_topic(self._topic, self._on_refused)
 
@@ -137,17 +137,17 @@ class _Tasks:
         self._driver.send(finished=1)
 
     def _on_refused(self, event: object) -> None:
-        """Pass on what a worker says, which may be anybody's words."""
+        """Forward the report of a worker, which is untrusted input."""
         match event:
-            case (_, {"index": int(index), "launch": int(launch), "refused": str(cause), **more}):
-                about = {"cause": one_line(cause), "permanent": more.get("permanent") is True}
+            case (_, {"index": int(index), "launch": int(launch), "refused": str(cause), **rest}):
+                about = {"cause": one_line(cause), "permanent": rest.get("permanent") is True}
                 self._driver.send(refused={"index": index, "launch": launch, **about})
             case _:
                 pass
 
 
 def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
-    """Return what each worker says of itself, and bounds of its clock."""
+    """Return the description of each worker, with bounds of its clock."""
     threads = client.nthreads()
     if not threads:
         raise ExecutorError(
@@ -163,12 +163,12 @@ def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
 
 
 def _of_each(calls: Mapping[str, Callable[[], T]], at_once: int) -> dict[str, T]:
-    """Return what each worker answers."""
+    """Return the answer of each worker."""
     pool = ThreadPoolExecutor(at_once)
-    asked = {address: pool.submit(call) for address, call in calls.items()}
+    futures = {address: pool.submit(call) for address, call in calls.items()}
     pool.shutdown(wait=False)
     answers = {}
-    for address, answer in asked.items():
+    for address, answer in futures.items():
         try:
             answers[address] = answer.result(timeout=_ANSWER_S)
         except TimeoutError:
@@ -180,14 +180,14 @@ def _of_each(calls: Mapping[str, Callable[[], T]], at_once: int) -> dict[str, T]
 
 def _ask(client: Any, address: str) -> dict[str, Any]:  # noqa: ANN401 - Dask's own
     about = _call(client, describe, address)
-    # Once more, over a connection that is open now: the shorter, the closer its clock.
-    asked_ns = wall_ns()
-    told_ns = int(_call(client, wall_ns, address))
-    answered_ns = wall_ns()
+    # Repeated over the open connection: a shorter response time gives tighter bounds.
+    sent_ns = wall_ns()
+    worker_ns = int(_call(client, wall_ns, address))
+    received_ns = wall_ns()
     return {
         "about": about,
-        "clock_low_ns": told_ns - answered_ns,
-        "clock_high_ns": told_ns - asked_ns,
+        "clock_low_ns": worker_ns - received_ns,
+        "clock_high_ns": worker_ns - sent_ns,
     }
 
 
@@ -197,9 +197,9 @@ def _call(
     address: str,
     *arguments: str,
 ) -> str:
-    """Return the text or number that a function returns on a worker, outside of its slots.
+    """Return the text or number returned by a function on a worker, without using a slot.
 
-    ``client.run`` would unpickle it, and what the function raises.
+    ``client.run`` would unpickle the result and exceptions of the function.
     """
     try:
         answers = client.sync(
@@ -219,7 +219,7 @@ def _call(
         case bytes(error):
             problem = pickled_error(error)
         case _:
-            problem = "it answers something else"
+            problem = "it sent an invalid answer"
     raise ExecutorError(
         f"Dask worker {address} cannot run this sbench: {one_line(problem)[:_LONGEST]}",
         hint="install the same serverless-bench[dask] there, and start it again",
@@ -228,10 +228,10 @@ def _call(
 
 @contextmanager
 def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield a client of the cluster that is there, or of one that ends with the block."""
+    """Yield a client of the existing cluster, or of one that stops at the end of the block."""
     scratch = tempfile.mkdtemp(prefix="sbench-dask-")
     dask.config.set({**_SETTINGS, "temporary-directory": scratch})
-    # It reads its configuration when it is imported.
+    # Dask reads its configuration at import.
     from distributed import Client  # noqa: PLC0415
     from distributed.security import Security  # noqa: PLC0415
 
@@ -245,7 +245,8 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
         else:
             from serverless_bench.executors.dask_cluster import started  # noqa: PLC0415
 
-            # Others on this machine can reach a port of it, and who reaches a scheduler runs code.
+            # Other users of this machine can reach its port, and a scheduler runs any code it
+            # receives.
             security = Security.temporary()
             where = ending.enter_context(started(order["slots"], security, scratch))
         client = Client(where, security=security, timeout=_CONNECT_S, set_as_default=False)
@@ -254,13 +255,13 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _close(client: Any) -> None:  # noqa: ANN401 - Dask's own
-    # It raises what a message was that could not be read.
+    # It raises the error of an unreadable message.
     with suppress(Exception):
         client.close()
 
 
 def _distrust() -> None:
-    """Have nothing that a cluster sends run code in this process, or steer the terminal."""
+    """Prevent data of a cluster from running code in this process or controlling the terminal."""
     from distributed.protocol.serialize import (  # noqa: PLC0415 - see _cluster
         dask_dumps,
         pickle_dumps,
@@ -271,27 +272,27 @@ def _distrust() -> None:
         if event == "pickle.find_class":
             raise pickle.UnpicklingError("a pickle of the cluster names code")
 
-    # A pickle runs nothing but what it names, and Python tells us each name (PEP 578).
+    # A pickle runs only code that it names, and Python reports each name (PEP 578).
     sys.addaudithook(refuse)
     dask.config.set({"distributed.scheduler.allowed-imports": []})
-    # What tasks return and raise comes unasked. Refused, it would end the connection; so it is not
-    # looked at.
+    # Results and exceptions of tasks arrive without a request. Rejecting them would close the
+    # connection, so they are dropped without parsing.
     for family, dumps in (("dask", dask_dumps), ("pickle", pickle_dumps)):
         register_serialization_family(family, dumps, lambda _header, _frames: None)
-    # Dask prints what workers send it to print.
+    # Dask prints messages that workers send.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())
 
 
 def _check_name(address: str) -> None:
-    """Refuse an address whose name this machine cannot resolve; Dask would try for long."""
+    """Reject an address that this machine cannot resolve; Dask would retry for a long time."""
     name = address.partition("://")[2].rpartition(":")[0].strip("[]")
     try:
         socket.getaddrinfo(name, None)
     except (OSError, UnicodeError):
         raise ExecutorError(
-            f"no address is known here for {name}; names of a Kubernetes service resolve only"
+            f"{name} cannot be resolved here; names of a Kubernetes service resolve only"
             " inside its cluster",
             hint="kubectl port-forward service/NAME 8786, and `scheduler` tcp://localhost:8786;"
             " or run sbench in the cluster",
@@ -299,10 +300,10 @@ def _check_name(address: str) -> None:
 
 
 def _check_certificate(address: str, security: Any) -> None:  # noqa: ANN401 - Dask's own
-    """Refuse to go without a certificate where one is wanted."""
+    """Reject a missing certificate if the address requires one."""
     if address.startswith("tls:") and not security.get_connection_args("client")["ssl_context"]:
         raise ExecutorError(
-            f"{address} wants a certificate, and Dask's settings name none",
+            f"{address} requires a certificate, and Dask's settings contain none",
             hint="distributed.comm.tls in ~/.config/dask: ca-file, client.cert, client.key; or in"
             " Python dask_scheduler(cluster)",
         )

@@ -1,8 +1,8 @@
-"""What a Dask worker does for us: it has processes of its own that run functions, and waits.
+"""The code that runs in a Dask worker: it passes events to separate processes and waits.
 
-A function in a thread of Dask's would share its interpreter, and its memory, with Dask and with
-the functions in the other threads. So a task hands its event to a process that is forked from
-one with our code and nothing of Dask in it. As a command this module is that parent.
+A function in a thread of Dask would share its interpreter, and its memory, with Dask and with the
+functions in other threads. Therefore a task passes its event to a process forked from a parent with
+sbench's code and without Dask. As a command this module is that parent.
 """
 
 import asyncio
@@ -31,30 +31,30 @@ from serverless_bench.worker.user_function import ALLOW_CODE
 
 _MODULE: Final = "serverless_bench.executors.dask_worker"
 _IDLE_S: Final = 10.0
-"""After so long without a task nothing of ours is left in a Dask worker."""
+"""Idle time after which all processes in a Dask worker are stopped."""
 _PROBE_S: Final = 20.0
 _MOST_S: Final = 10.0**7
-"""A socket waits for no longer than fits into its clock."""
+"""Maximum timeout that a socket accepts."""
 
 
 def run_event(event: str, rehearsal: str, topic: str) -> None:
-    """Run one delivery of an event in a process of its own; what a Dask task does.
+    """Run a delivery of an event in a separate process; the function of a Dask task.
 
-    Its result is nothing, because the record is in the store. That it was refused is an event of
-    Dask's, which goes to the driver without having been asked for, and is no pickle.
+    It returns nothing, because the record is in the store. A rejection is sent as an event of Dask,
+    which reaches the driver without a request and without a pickle.
 
     Parameters
     ----------
     event
-        JSON of an ``InvocationSpec`` that has a control target.
+        JSON of an ``InvocationSpec`` with a control target.
     rehearsal
-        JSON of what the process's parent does before it forks.
+        JSON of the invocation that the parent process runs before it forks.
     topic
-        Name of Dask's events that the driver listens to.
+        Topic of Dask events that the driver listens to.
     """
     answer = json.loads(_answer(event, rehearsal))
     if "refused" in answer:
-        from distributed import get_worker  # noqa: PLC0415 - the parent has nothing of Dask in it
+        from distributed import get_worker  # noqa: PLC0415 - the parent must not import Dask
 
         spec = json.loads(event)
         about = {"index": spec["index"], "launch": spec["launch"]}
@@ -62,21 +62,21 @@ def run_event(event: str, rehearsal: str, topic: str) -> None:
 
 
 async def answer_probe(event: str, rehearsal: str) -> str:
-    """Return what a process that runs functions answers to the probe, as JSON.
+    """Return the answer of a process to the probe, as JSON.
 
-    The Dask worker goes on with its own affairs meanwhile.
+    The Dask worker remains responsive meanwhile.
     """
     return await asyncio.to_thread(_answer, event, rehearsal)
 
 
 def _answer(event: str, rehearsal: str) -> str:
-    """Return what a process of its own answers to an event, as JSON."""
+    """Return the answer of a separate process to an event, as JSON."""
     with _lock:
         parent = _parents.get(rehearsal)
         if parent is None or not parent.take():
             parent = _parents[rehearsal] = _Parent(rehearsal)
             parent.take()
-    # It stops by itself at its deadline, and writes its record; a library that hangs does not.
+    # The function stops at its deadline and writes its record, but a library may hang.
     deadline_s = json.loads(event).get("deadline", _PROBE_S)
     limit_s = min(float(deadline_s), _MOST_S) + RECORD_S + GRACE_S
     try:
@@ -86,7 +86,7 @@ def _answer(event: str, rehearsal: str) -> str:
 
 
 def describe() -> str:
-    """Return what there is where this Dask worker runs, as JSON."""
+    """Return the description of this Dask worker as JSON."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     about = {
         "host": socket.gethostname(),
@@ -103,32 +103,32 @@ def describe() -> str:
 
 
 def code_digest() -> str:
-    """Return what stands for every source file of this package."""
+    """Return a digest of all source files of this package."""
     return sha256(json.dumps(code_files()).encode()).hexdigest()
 
 
 class _Parent:
-    """A process that has forked others, and which of these are idle.
+    """A parent process, and its idle children.
 
     Parameters
     ----------
     rehearsal
-        As ``run_event``.
+        See ``run_event``.
     """
 
     def __init__(self, rehearsal: str) -> None:
         self._rehearsal = rehearsal
         self._lock = threading.Lock()
-        """Of the connection to the parent."""
+        """Guards the connection to the parent."""
         self._idle: list[_Function] = []
         self._taken = 0
         self._timer: threading.Timer | None = None
-        # It is what Dask does: run code that comes with a task.
+        # Running code that comes with a task is Dask's purpose.
         self._control, self._process = start_fork_server(_MODULE, rehearsal, {ALLOW_CODE: "1"})
         self._messages = self._control.makefile("rb")
 
     def take(self) -> bool:
-        """Keep it for a task; return False if it has ended. With ``_lock`` of the module."""
+        """Reserve it for a task; return False if it has exited. Needs the module's ``_lock``."""
         if self._timer is not None:
             self._timer.cancel()
         if self._process.poll() is not None:
@@ -138,7 +138,7 @@ class _Parent:
         return True
 
     def give_back(self) -> None:
-        """End it some time after the last task."""
+        """Stop the parent some time after the last task."""
         with _lock:
             self._taken -= 1
             if not self._taken:
@@ -147,7 +147,7 @@ class _Parent:
                 self._timer.start()
 
     def run(self, event: str, limit_s: float) -> str:
-        """Have a process run an event; one that is silent for too long is ended."""
+        """Run an event in a process; a process that is silent for too long is killed."""
         try:
             with self._lock:
                 function = self._idle.pop() if self._idle else self._fork()
@@ -161,27 +161,27 @@ class _Parent:
         with self._lock, suppress(OSError):
             self._control.sendall(json.dumps({"kill": function.pid}).encode() + b"\n")
         function.stream.close()
-        return json.dumps({"ended": "its process has ended, or was ended"})
+        return json.dumps({"ended": "its process exited, or was killed"})
 
     def _fork(self) -> "_Function":
-        ours, theirs = socket.socketpair()
+        driver_end, child_end = socket.socketpair()
         try:
-            with theirs:
-                socket.send_fds(self._control, [b'{"fork": 0}\n'], [theirs.fileno()])
-            return _Function(ours, self._read_pid())
+            with child_end:
+                socket.send_fds(self._control, [b'{"fork": 0}\n'], [child_end.fileno()])
+            return _Function(driver_end, self._read_pid())
         except OSError:
-            ours.close()
+            driver_end.close()
             raise
 
     def _read_pid(self) -> int:
         """Return the id of the process that is being forked."""
-        # What was sent before says which processes have ended; their sockets have said so, too.
+        # Earlier messages report exited processes, which their sockets have reported, too.
         for message in map(json.loads, self._messages):
             if "error" in message:
                 raise OSError(message["error"])
             if "fork" in message:
                 return int(message["pid"])
-        raise ConnectionResetError("their parent has ended")
+        raise ConnectionResetError("their parent has exited")
 
     def _end_if_idle(self) -> None:
         with _lock:
@@ -191,7 +191,7 @@ class _Parent:
     def _end(self) -> None:
         if _parents.get(self._rehearsal) is self:
             del _parents[self._rehearsal]
-        # It ends with this connection, and its processes with it.
+        # The parent exits with this connection, and its children with it.
         self._messages.close()
         self._control.close()
         for function in self._idle:
@@ -200,14 +200,14 @@ class _Parent:
 
 
 class _Function:
-    """A process that runs functions, one after the other."""
+    """A process that runs functions sequentially."""
 
     def __init__(self, stream: socket.socket, pid: int) -> None:
         self.stream = stream
         self.pid = pid
 
     def ask(self, event: str, limit_s: float) -> str:
-        """Return what it says when it is through; nothing if it dies or is silent."""
+        """Return its final answer; empty if it dies or is silent."""
         self.stream.settimeout(limit_s)
         with suppress(OSError), self.stream.makefile("rb") as answers:
             self.stream.sendall(event.encode() + b"\n")
@@ -219,7 +219,7 @@ class _Function:
 
 _lock: Final = threading.Lock()
 _parents: Final[dict[str, _Parent]] = {}
-"""By what they have rehearsed."""
+"""Parents by their rehearsal."""
 
 
 def main(control_fd: int, rehearsal: str) -> None:

@@ -1,4 +1,4 @@
-"""Lines of ``sbench doctor``, for whatever looks at something before a run."""
+"""Lines in the report of ``sbench doctor``, for checks before a run."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,11 +9,11 @@ from serverless_bench.units import NS_PER_S
 
 _SKEW_WARN_NS: Final = NS_PER_S
 _SKEW_FAIL_NS: Final = 900 * NS_PER_S
-"""AWS refuses signatures that are 15 minutes off (``RequestTimeTooSkewed``)."""
+"""AWS rejects signatures with a clock skew above 15 minutes (``RequestTimeTooSkewed``)."""
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     OK = "ok"
     WARN = "warn"
@@ -22,28 +22,32 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the doctor's."""
+    """A line in the report of ``sbench doctor``."""
 
     level: Level
     what: str
     text: str
     hint: str = ""
-    """What to do; empty if nothing."""
+    """Recommended action; empty if none is needed."""
 
 
 ok: Final = partial(Finding, Level.OK)
 warn: Final = partial(Finding, Level.WARN)
-"""Of a finding that a run survives."""
+"""A finding that does not prevent a run."""
 fail: Final = partial(Finding, Level.FAIL)
-"""Of a finding that a run does not survive."""
+"""A finding that prevents a run."""
 
 
 def clock(offset: tuple[int, int] | None, *, answered: bool) -> Finding:
-    """Judge bounds of this machine's clock minus another's, or the other way round."""
+    """Rate the bounds of the offset between this machine's clock and another clock."""
     hint = "let NTP set this machine's clock"
     if offset is None:
-        text = "its answers contradict each other" if answered else "nobody tells the time"
-        return warn("clock", text, "several machines with several clocks may stand behind it")
+        text = (
+            "the responses contradict each other" if answered else "no response contains the time"
+        )
+        return warn(
+            "clock", text, "the endpoint may consist of several machines with different clocks"
+        )
     low, high = offset
     text = f"off by {low / NS_PER_S:+.2f} to {high / NS_PER_S:+.2f} s"
     least = max(low, -high, 0)

@@ -1,4 +1,4 @@
-"""Run every invocation here, one after the other: the reference executor."""
+"""Run all invocations in this process, sequentially: the reference executor."""
 
 from collections.abc import Generator, Iterable
 from typing import ClassVar
@@ -12,12 +12,12 @@ from serverless_bench.worker.user_function import allowed_here
 
 
 class InlineExecutor:
-    """No processes and no network of its own, hence no protection from a crash."""
+    """No processes and no network, and therefore no protection from a crash."""
 
     info: ClassVar = ExecutorInfo(shares_memory=True, in_process=True)
 
     def __init__(self, job: JobSpec) -> None:
-        """Make nothing of the job, but for its open files: each invocation says what it is."""
+        """Keep the job for its limit of open files; each invocation is self-contained."""
         self._job = job
 
     def map(
@@ -39,5 +39,5 @@ class InlineExecutor:
                     result = Lost(index=invocation.index, launch=invocation.launch, cause=cause)
                 yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)
         finally:
-            # Other executors' workers end with their job; this process goes on.
+            # Workers of other executors exit with their job; this process continues.
             forget_clients()

@@ -1,8 +1,8 @@
-"""Run functions with Lithops, on whatever backend its configuration names.
+"""Run functions with Lithops, on the backend in its configuration.
 
-Lithops itself runs in a process of its own (``lithops_host``): its threads, alarms, exit
-hooks and 80 MiB of imports stay out of the driver, and when the driver dies the host
-takes Lithops' local processes with it. Vendor words stop in these two files.
+Lithops runs in a separate process (``lithops_host``): its threads, alarms, exit hooks and 80 MiB of
+imports stay out of the driver, and when the driver dies, the host stops Lithops' local processes.
+Vendor terms are confined to these two files.
 """
 
 import os
@@ -25,21 +25,21 @@ from serverless_bench.user_files import read_text, refusing
 
 _LOCAL: Final = "localhost"
 _NAMED: Final = frozenset({"LITHOPS_CONFIG", "LITHOPS_CONFIG_FILE"})
-"""Variables that hold a configuration or name its file: Lithops looks for no other then."""
+"""Variables with a configuration or the name of its file: Lithops then ignores other files."""
 _HOST: Final = "serverless_bench.executors.lithops_host"
 _DEPLOY_S: Final = 120.0
-"""A first deployment of a Lithops runtime may take this long before anything runs."""
+"""Time limit for the first deployment of a Lithops runtime."""
 
 
 class LithopsExecutor(RemoteExecutor):
-    """One Lithops map per job.
+    """Runs one Lithops map per job.
 
     Parameters
     ----------
     job
-        Its ``concurrency`` becomes Lithops' worker cap, its ``deadline`` the timeout
-        of a function; both are set explicitly, because the defaults (1,000 workers, 180
-        seconds) end jobs in silence.
+        Its ``concurrency`` becomes Lithops' limit of workers, its ``deadline`` the timeout of a
+        function; both are set explicitly, because the defaults (1,000 workers, 180 seconds)
+        terminate jobs silently.
     """
 
     info: ClassVar = ExecutorInfo(
@@ -73,8 +73,8 @@ class LithopsExecutor(RemoteExecutor):
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        """Recover in the cloud; functions on this machine have died with their driver."""
-        # Only a host knows which backend Lithops' configuration names.
+        """Recover functions in the cloud; local functions have died with their driver."""
+        # Only a host can determine the backend in Lithops' configuration.
         host = _Host(self.job)
         host.close()
         if host.about != _LOCAL and self.job.control is not None:
@@ -83,7 +83,7 @@ class LithopsExecutor(RemoteExecutor):
     def _follow(
         self, host: "_Host", invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        """Have Lithops run functions on this machine, and take records from its hands."""
+        """Let Lithops run functions on this machine, and receive records from it."""
         job = self.job
         waiting = {spec.index: spec for spec in invocations}
         timeout_s = job.deadline + 2 * GRACE_S
@@ -109,21 +109,21 @@ class LithopsExecutor(RemoteExecutor):
         if len(waiting) == job.number and problem:
             raise ExecutorError(f"Lithops could not start: {problem}", hint=host.hint)
         for spec in waiting.values():
-            cause = problem or f"no answer from Lithops for {timeout_s:g} s"
+            cause = problem or f"no response from Lithops for {timeout_s:g} s"
             lost = Lost(index=spec.index, launch=spec.launch, cause=cause)
             yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=lost)
 
 
 class _Host(LaunchingHost, Launcher):
-    """The process that runs Lithops, and launches.
+    """The process that runs Lithops, and launches functions.
 
-    Lithops is believed about nothing after that but that a function refused its event: a call that
-    it lost is one that has not begun in time.
+    After the launch, only reports of rejected events are used from Lithops: a call that it lost
+    counts as one that has not started in time.
 
     Parameters
     ----------
     job
-        Its ``concurrency`` is the most functions in flight at once.
+        Its ``concurrency`` is the maximum number of functions in flight.
     """
 
     batch = 10_000
@@ -136,7 +136,7 @@ class _Host(LaunchingHost, Launcher):
             "event_age_s": round(job.start_timeout),
             "keys": job.lithops_keys,
         }
-        # Nothing but a complaint comes where Lithops' configuration cannot be used.
+        # An invalid Lithops configuration produces only an error message.
         super().__init__(_HOST, "Lithops could not start", _DEPLOY_S, "backend", order)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
@@ -145,9 +145,9 @@ class _Host(LaunchingHost, Launcher):
 
 
 def _check_configuration() -> None:
-    """Refuse a configuration that lies in the current folder, unless the user trusts it.
+    """Reject a configuration in the current folder, unless the user trusts it.
 
-    Lithops would take it before the user's own, and it names programs to run.
+    Lithops would prefer it to the user's configuration, and it can name programs to run.
     """
     path = Path(LITHOPS)
     if _NAMED.isdisjoint(os.environ) and path.exists():

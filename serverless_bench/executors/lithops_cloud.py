@@ -1,7 +1,8 @@
-"""What Lithops needs when its functions are not on this machine.
+"""Lithops with functions in the cloud.
 
-It launches, and passes on why an event was not run: records go to the store and are found there,
-because Lithops waits without end for calls that it has lost (docs/executors.md). Written for 3.8.
+Lithops only launches functions and reports rejected events. Records are written to the store and
+found there, because Lithops waits forever for calls that it has lost (docs/executors.md). Written
+for version 3.8.
 """
 
 import ast
@@ -25,32 +26,32 @@ from serverless_bench.worker.delivery import answer_delivery
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 MAX_TIMEOUT_S: Final = 900
-"""AWS Lambda's, and the longest that Lithops' backends agree on."""
+"""Limit of AWS Lambda, and the longest timeout that all backends of Lithops support."""
 _SECRET: Final = re.compile(
     r"^[^=]*(access_key|account_key|api_?key|connection_string|password|private_key|secret"
     r"|session_token|(?<![^_])sas(?![^_=]))"
-    # A URL that holds a password.
+    # A URL with a password.
     r"|://[^/\s]*:[^/\s]*@"
 )
-"""Of a setting and its value, as in ``name=value``."""
+"""Matches a setting and its value, written as ``name=value``."""
 _EVENT_AGE_S: Final = (60, 21600)
-"""What AWS takes for MaximumEventAgeInSeconds (Lambda developer guide)."""
+"""Limits of MaximumEventAgeInSeconds (Lambda developer guide)."""
 _SETTLE_S: Final = 5.0
 _LOOK_S: Final = 0.5
-"""Between two looks for calls that have ended."""
+"""Interval of checks for completed calls."""
 _NEEDED: Final = ("serverless_bench", "botocore", "cryptography")
-"""What a function imports before it does anything; see aws/stack/recipe/function.txt."""
+"""Packages that a function imports first; see aws/stack/recipe/function.txt."""
 
 
 def refuse_keys(config: Mapping[str, Any]) -> None:
-    """Refuse a configuration that holds credentials, unless the user wants them sent.
+    """Reject a configuration with credentials, unless the user allows sending them.
 
-    Lithops puts the whole configuration into the payload of every call.
+    Lithops puts the full configuration into the payload of every call.
 
     Raises
     ------
     UsageError
-        If there are any; it names where, and not what.
+        If it contains credentials; the error names the setting but not the value.
     """
     for path, value in _leaves(config):
         if value and _SECRET.search(f"{path.rpartition('.')[2]}={value}"):
@@ -71,27 +72,27 @@ def _leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]
 
 
 def check_runtime(executor: Any) -> None:  # noqa: ANN401 - Lithops is untyped
-    """Refuse a runtime in which no call could even begin.
+    """Reject a runtime that cannot run any call.
 
-    Lithops asks each runtime once what it can import, before its first map, and keeps the
-    answer. So this costs no call that it would not have made.
+    Lithops queries the importable packages of each runtime once, before its first map, and caches
+    them. So this check causes no additional calls.
 
     Raises
     ------
     ExecutorError
         If packages are missing there.
     """
-    # As in `lithops_host`: its constants read TMPDIR when they are imported.
+    # Imported late, as in `lithops_host`: its constants read TMPDIR at import.
     from lithops.version import __version__ as version  # noqa: PLC0415
 
     invoker, handler = executor.invoker, executor.compute_handler
     info, storage = invoker.runtime_info, executor.internal_storage
     name, memory, timeout_s = invoker.runtime_name, info["runtime_memory"], info["runtime_timeout"]
     key = handler.get_runtime_key(name, memory, version)
-    kept = storage.get_runtime_meta(key) is not None
+    is_cached = storage.get_runtime_meta(key) is not None
     missing = _missing(invoker.select_runtime("check", None))
-    if missing and kept:
-        # The answer may be of an image that has been built anew since.
+    if missing and is_cached:
+        # The cached list may be older than the current image.
         answer = handler.deploy_runtime(name, memory, timeout_s)
         storage.put_runtime_meta(key, {**answer, "runtime_timeout": timeout_s})
         missing = _missing(answer)
@@ -113,7 +114,7 @@ def launch_all(
     order: Mapping[str, Any],
     driver: Driver,
 ) -> None:
-    """Launch batches until the driver wants no more, and delete what Lithops stored.
+    """Launch batches until the driver sends no more, and delete the objects of Lithops.
 
     Parameters
     ----------
@@ -122,12 +123,12 @@ def launch_all(
     message
         The first batch.
     order
-        The driver's first message.
+        The first message of the driver.
     driver
-        Sends the others, and is told what comes of them.
+        Sends further batches, and receives reports.
     """
-    # A call that is refused raises in a thread of Lithops' own, which only its
-    # log shows, with a traceback. What it was for is found by its silence.
+    # A rejected call raises in a thread of Lithops, which only logs it, with a traceback. The
+    # driver notices it by a timeout.
     logging.getLogger("concurrent.futures").setLevel(logging.CRITICAL)
     backend = executor.compute_handler.backend
     endpoint = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
@@ -142,18 +143,18 @@ def launch_all(
     try:
         while message:
             batch = message["launch"]
-            made = executor.map(
+            new_futures = executor.map(
                 answer_delivery,
                 [{"event": event, "remaining_s": timeout_s} for event in batch],
                 timeout=timeout_s,
-                # It is what Lithops does: run code that comes with a call.
+                # Running code that comes with a call is Lithops' purpose.
                 extra_env={ALLOW_CODE: "1"},
                 include_modules=None,
             )
             if not futures:
                 _disable_retries(executor, order["event_age_s"])
-            futures += made
-            for call in zip(batch, made, strict=True):
+            futures += new_futures
+            for call in zip(batch, new_futures, strict=True):
                 calls.put(call)
             driver.send(launched=len(batch))
             message = driver.receive()
@@ -162,30 +163,30 @@ def launch_all(
 
 
 def has_ended(future: Any) -> bool:  # noqa: ANN401 - Lithops is untyped
-    """Tell whether Lithops knows what a call came to."""
+    """Return whether Lithops has the result of a call."""
     return bool(future.ready or future.success or future.done)
 
 
 def _tell_refusals(calls: "SimpleQueue[tuple[Mapping[str, Any], Any]]", driver: Driver) -> NoReturn:
-    """Tell the driver, as long as this process lives, which events were not run, and why."""
+    """Report events that were not run to the driver, until this process exits."""
     while True:
         for _ in range(calls.qsize()):
             event, future = calls.get()
             if not has_ended(future):
                 calls.put((event, future))
-            elif said := _refusal(future):
-                driver.send(refused={"index": event["index"], "launch": event["launch"], **said})
+            elif refusal := _refusal(future):
+                driver.send(refused={"index": event["index"], "launch": event["launch"], **refusal})
         sleep(_LOOK_S)
 
 
 def _refusal(future: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Lithops is untyped
-    """Return why a function did not run its event; None if it did.
+    """Return the reason why a function did not run its event; None if it did.
 
-    Lithops would load what the function returned or raised. Its monitor has both as ``repr`` shows
-    a pickle, which is read here and not loaded.
+    Lithops would unpickle the result or exception of the function. Its monitor has both as the
+    ``repr`` of a pickle, which is parsed here without loading it.
     """
     status = future._call_status or {}  # noqa: SLF001 - no other way to it
-    # In the store stands what anybody may have written there.
+    # The store is untrusted input: anybody may have written to it.
     with suppress(Exception):
         if status.get("exception"):
             error = pickled_error(ast.literal_eval(status["exc_info"]))
@@ -199,9 +200,9 @@ def _refusal(future: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Lithops is
 
 
 def _redirect(backend: Any, endpoint: str) -> None:  # noqa: ANN401 - Lithops is untyped
-    """Send invocations where every other AWS client sends them.
+    """Send invocations to the configured endpoint, like other AWS clients.
 
-    Lithops' own request goes to a host name in its source and knows no endpoint.
+    Lithops' request goes to a hard-coded host name.
     """
     host, session = getattr(backend, "host", None), getattr(backend, "session", None)
     if host is None or session is None:
@@ -226,8 +227,8 @@ def _runtime(executor: Any) -> tuple[str, int]:  # noqa: ANN401 - Lithops is unt
 def _forget_deleted_function(executor: Any) -> None:  # noqa: ANN401 - Lithops is untyped
     """Make Lithops deploy its function again if it was deleted.
 
-    It remembers for ever, in its bucket and in the user's home, that it has deployed one,
-    and then every call is answered 404, which it logs.
+    It caches the deployment permanently, in its bucket and in the user's home, and without the
+    function every call fails with status 404, which it only logs.
     """
     backend = executor.compute_handler.backend
     with suppress(AttributeError, KeyError, boto.BotoCoreError):
@@ -241,10 +242,10 @@ def _forget_deleted_function(executor: Any) -> None:  # noqa: ANN401 - Lithops i
 
 
 def _disable_retries(executor: Any, age_s: int) -> None:  # noqa: ANN401 - Lithops is untyped
-    """Tell Lambda to deliver each event once and not late; by default it tries three times.
+    """Tell Lambda to deliver each event once and in time; by default it tries three times.
 
-    A backend that is not Lambda, or a role that may not do this, costs duplicates, which
-    are found, and nothing else.
+    With a backend other than Lambda, or without permission, the only consequence are duplicates,
+    which are detected.
     """
     backend = executor.compute_handler.backend
     with suppress(AttributeError, KeyError, boto.BotoCoreError, boto.ClientError):
@@ -258,12 +259,12 @@ def _disable_retries(executor: Any, age_s: int) -> None:  # noqa: ANN401 - Litho
 
 
 def _delete_all(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Lithops is untyped
-    """Delete what Lithops stored for this job, and keeps of it on its backend, where all is over.
+    """Delete the objects of Lithops for this job, and its resources of completed batches.
 
-    Its workers write a state after ours have written the record, so it waits a little for
-    those; its own cleaner would be a process that outlives us. Of a batch with a call that has
-    not ended, everything stays: on Kubernetes its functions would end with it, and one that is
-    queued has yet to load its code and its arguments.
+    Lithops' workers write a state after the record, so this waits for a short time; Lithops'
+    cleaner would be a process that outlives the host. A batch with an unfinished call is kept
+    completely: on Kubernetes deleting it would kill its functions, and a queued call has yet to
+    load its code and arguments.
     """
     until_ns = monotonic_ns() + round(_SETTLE_S * NS_PER_S)
     while monotonic_ns() < until_ns and not all(map(has_ended, futures)):
@@ -276,6 +277,6 @@ def _delete_all(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Li
         keys = [key for key in keys if key.split("/")[1] in ended]
     if keys:
         backend.delete_objects(bucket, keys)
-    # Without a name, Lithops would take all of them.
+    # Without a name, Lithops would delete all of them.
     if ended:
         executor.compute_handler.clear(sorted(ended))

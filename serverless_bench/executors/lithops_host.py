@@ -1,20 +1,19 @@
 """The process that runs Lithops for the ``lithops`` executor.
 
-Driver and host talk in JSON lines, and the host ends when its standard input does: then
-the driver is gone, or wants no more::
+Driver and host exchange JSON lines, and the host exits when its standard input is closed::
 
     driver:  {"concurrency": 8, "timeout_s": 905, "event_age_s": 60, "keys": false}
     host:    {"backend": "localhost"}
     driver:  {"invocations": [...]}        functions on this machine
     host:    {"started": 3}, and one {"index": ..., "record": ...} or "lost" for each
-    driver:  {"launch": [...]}             on a cloud, as often as there is more to launch
-    host:    {"launched": 100}             their records go to the store
+    driver:  {"launch": [...]}             in the cloud, repeated for each batch
+    host:    {"launched": 100}             records are written to the store
     host:    {"refused": {"index": 3, ...}}    when an event was not run
 
-Lithops hides three things that a benchmark has to know (docs/executors.md): calls that
-are refused are logged and then waited for without end, its own timeout starts only once
-a call has reported that it runs, and results of failed calls are dropped. So nothing
-here waits for Lithops: ten times a second it looks at what has arrived.
+Lithops hides three facts that a benchmark needs (docs/executors.md): rejected calls are logged and
+then awaited forever, its timeout starts only after a call has reported that it runs, and results of
+failed calls are dropped. Therefore this module never waits for Lithops: it polls for results ten
+times a second.
 """
 
 import os
@@ -43,7 +42,7 @@ def main() -> None:
     driver = Driver()
     try:
         order = driver.receive()
-        # Job files, logs and local storage go with the job; two jobs never share them.
+        # Job files, logs and local storage are deleted with the job; jobs never share them.
         with TemporaryDirectory(prefix="sbench-lithops-", ignore_cleanup_errors=True) as scratch:
             os.environ["TMPDIR"] = tempfile.tempdir = scratch
             _run(driver, order)
@@ -54,7 +53,7 @@ def main() -> None:
 
 
 def _run(driver: Driver, order: dict[str, Any]) -> None:
-    # Imported here: its constants read TMPDIR when they are imported.
+    # Imported late, because its constants read TMPDIR at import.
     import lithops  # noqa: PLC0415
     from lithops.config import load_config  # noqa: PLC0415
 
@@ -63,7 +62,7 @@ def _run(driver: Driver, order: dict[str, Any]) -> None:
     if backend != "localhost" and not order["keys"]:
         refuse_keys(config)
     driver.send(backend=backend)
-    # It may take its time before it wants something, or want nothing but this.
+    # The driver may take time before its next message, or needs only the backend.
     message = driver.receive()
     if not message:
         return
@@ -74,7 +73,7 @@ def _run(driver: Driver, order: dict[str, Any]) -> None:
     try:
         _follow(driver, executor, message["invocations"], order["timeout_s"])
     finally:
-        # Kill what still runs on this machine.
+        # Kill running calls on this machine.
         executor.compute_handler.clear()
 
 
@@ -91,8 +90,8 @@ def _follow(
         [{"event": spec} for spec in invocations],
         timeout=timeout_s,
         extra_env={ALLOW_CODE: "1"},
-        # The package is installed where functions run; without this, Lithops would ship
-        # its source with every job.
+        # The package is installed where functions run; otherwise Lithops would ship the source with
+        # every job.
         include_modules=None,
     )
     waiting = dict(zip((spec["index"] for spec in invocations), futures, strict=True))
@@ -111,16 +110,16 @@ def _follow(
 def _configured(
     config: dict[str, Any], order: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the user's Lithops configuration with its caps made explicit."""
+    """Return the user's Lithops configuration with explicit limits."""
     settings = dict(config.get("lithops") or {})
-    # Its cleaner would outlive us as a detached process.
+    # Lithops' cleaner would outlive this process as a detached process.
     settings["data_cleaner"] = False
     config["lithops"] = settings
     timeout_s = order["timeout_s"]
     if settings.get("backend", "localhost") == "localhost":
         settings.setdefault("monitoring_interval", _POLL_S)
         settings["execution_timeout"] = timeout_s
-        # Version 2 starts an interpreter per call; "python" on PATH may be another one.
+        # Version 2 starts an interpreter per call; "python" on PATH may be another interpreter.
         return config, {
             "version": 1,
             "runtime": (config.get("localhost") or {}).get("runtime") or sys.executable,

@@ -1,4 +1,4 @@
-"""Run functions as processes of this machine: warm, reused, up to a thousand at once."""
+"""Run functions as processes of this machine: warm, reused, up to 1,000 at once."""
 
 import json
 import mmap
@@ -42,18 +42,18 @@ class _Worker:
     task: InvocationSpec | None = None
     submitted_ns: int = 0
     heard_ns: int = 0
-    """When something last came of it, by a clock that stops in its sleep; a large record comes in
-    pieces."""
+    """Time of the last data received, by a clock that stops during suspend; a large record arrives
+    in pieces."""
     received: bytearray = field(default_factory=bytearray)
     killed_for: str = ""
-    """Why we ended it ourselves; empty as long as we did not."""
+    """Reason for which the driver killed it; empty otherwise."""
 
 
 class LocalExecutor:
     """A pool of forked workers, each serving one invocation at a time.
 
-    All workers of the job stand before the first invocation is handed out, so that
-    forking does not disturb what is measured.
+    All workers of the job are started before the first invocation, so that forking does not disturb
+    the measurement.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ class _WorkerPool:
         self._unread = b""
         self._failure = ""
         counters = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the pool
-        # Not truncate(): a process that writes where the disk has no room is killed.
+        # Not truncate(): a process that writes to a sparse file on a full disk is killed.
         counters.write(bytes(LiveBoard.size_of(size)))
         counters.flush()
         self._board = LiveBoard(mmap.mmap(counters.fileno(), 0))
-        # Nobody but this driver can hand these workers anything.
+        # Only this driver can send data to these workers.
         environment = {**keys, ALLOW_CODE: "1"}
         self._control, self._fork_server = start_fork_server(
             _FORK_SERVER, rehearsal, environment, counters.fileno()
@@ -113,7 +113,7 @@ class _WorkerPool:
         self._selector.register(self._control, selectors.EVENT_READ, None)
 
     def close(self) -> None:
-        """End the fork server and its workers, and wait until they have."""
+        """Stop the fork server and its workers, and wait until they have exited."""
         for worker in self._workers.values():
             worker.stream.close()
         self._control.close()
@@ -125,7 +125,7 @@ class _WorkerPool:
         self._progress.begin(self._board)
         for slot in range(self._size):
             self._fork(slot)
-            # Few orders at a time: with both socket buffers full, both ends would wait.
+            # Limited, because both ends would block if both socket buffers were full.
             yield from self._await_starts(_ORDERS)
         yield from self._await_starts(1)
         if not self._workers:
@@ -148,16 +148,16 @@ class _WorkerPool:
             yield from self._listen()
 
     def _fork(self, slot: int) -> None:
-        ours, theirs = socket.socketpair()
-        self._workers[slot] = _Worker(slot=slot, stream=ours)
+        driver_end, worker_end = socket.socketpair()
+        self._workers[slot] = _Worker(slot=slot, stream=driver_end)
         order = json.dumps({"fork": slot}).encode() + b"\n"
         try:
-            socket.send_fds(self._control, [order], [theirs.fileno()])
+            socket.send_fds(self._control, [order], [worker_end.fileno()])
         except OSError as exc:
             raise ExecutorError(f"the local worker parent died: {exc}") from exc
         finally:
-            theirs.close()
-        self._selector.register(ours, selectors.EVENT_READ, self._workers[slot])
+            worker_end.close()
+        self._selector.register(driver_end, selectors.EVENT_READ, self._workers[slot])
 
     def _hand_out(self, worker: _Worker) -> None:
         worker.task = task = next(self._invocations, None)
@@ -165,7 +165,7 @@ class _WorkerPool:
             return
         worker.submitted_ns, worker.heard_ns = self._clock.now_ns(), monotonic_ns()
         self._progress.started += 1
-        # If it is dead, its end of the socket will say so next.
+        # If the worker is dead, its end of the socket reports that next.
         with suppress(OSError):
             worker.stream.sendall(json.dumps(asdict(task)).encode() + b"\n")
 
@@ -173,7 +173,7 @@ class _WorkerPool:
         for key, _ in self._selector.select(_TICK_S):
             worker: _Worker | None = key.data
             if worker is None:
-                # What made it ready may have been read while another worker had ended.
+                # The message may have been read already while handling the exit of another worker.
                 self._read_fork_server(socket.MSG_DONTWAIT)
             elif self._workers.get(worker.slot) is worker:
                 yield from self._read_worker(worker)
@@ -184,7 +184,7 @@ class _WorkerPool:
         except BlockingIOError:
             return
         if not data:
-            raise ExecutorError("the local worker parent died", hint="its error stands above")
+            raise ExecutorError("the local worker parent died", hint="see its error above")
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             message = json.loads(line)
@@ -222,7 +222,7 @@ class _WorkerPool:
         died = self._exits.pop(worker.pid)
         self._drop(worker)
         if task is None:
-            return  # the first ones are not handed out yet, or no other is left
+            return  # no invocation has been assigned yet, or none remains
         lost = Lost(index=task.index, launch=task.launch, cause=worker.killed_for or died)
         yield self._outcome(worker, lost)
         self._fork(slot)
@@ -246,7 +246,7 @@ class _WorkerPool:
         for worker in self._workers.values():
             if worker.task and not worker.killed_for and worker.heard_ns < latest_ns:
                 worker.killed_for = f"no answer after {timeout_s:g} s: killed"
-                # If the fork server is dead, its end of the socket says so next.
+                # If the fork server is dead, its end of the socket reports that next.
                 with suppress(OSError):
                     self._control.sendall(json.dumps({"kill": worker.pid}).encode() + b"\n")
 

@@ -1,7 +1,7 @@
-"""The process that the local executor's workers are forked from, and what a worker does.
+"""The fork server of the local executor, and the work of a worker.
 
-It is started once per job, imports what a function needs, and forks a worker for every
-socket that it is handed (see ``process.fork_server``).
+It is started once per job, imports the code of a function, and forks a worker for every socket that
+it receives (see ``process.fork_server``).
 """
 
 import json
@@ -15,14 +15,14 @@ from serverless_bench.worker.rehearsal import rehearse
 
 
 def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
-    """Serve the driver until its end of the control socket closes.
+    """Serve the driver until it closes its end of the control socket.
 
     Parameters
     ----------
     control_fd, live_fd
         Socket to the driver, and the file of the live board.
     rehearsal
-        JSON of an invocation to perform, and to fail, before the first fork.
+        JSON of an invocation that is run, and fails, before the first fork.
     """
 
     def run(order: dict[str, Any], worker_fd: int | None) -> None:

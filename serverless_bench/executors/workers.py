@@ -1,7 +1,7 @@
-"""Run functions in whatever takes events from the control prefix: ``sbench worker``.
+"""Run functions in workers that take events from the control prefix: ``sbench worker``.
 
-Nothing is invoked: an event is an object that some worker finds, claims and runs, on EC2, in
-a container or on a laptop.
+The driver invokes nothing: an event is an object that a worker finds, claims and runs, on EC2, in a
+container or on a laptop.
 """
 
 import json
@@ -28,12 +28,12 @@ _TIMEOUT_S: Final = 60.0
 
 
 class WorkersExecutor(RemoteExecutor):
-    """Lays events below the control prefix, and finds what was measured there.
+    """Writes events below the control prefix, and reads the results there.
 
     Parameters
     ----------
     job
-        Has ``control``; its ``concurrency`` is the most events that lie there at once.
+        Must have ``control``; its ``concurrency`` is the maximum number of waiting events.
     """
 
     info: ClassVar = ExecutorInfo(
@@ -46,8 +46,8 @@ class WorkersExecutor(RemoteExecutor):
         job = self.job
         if job.control is None:
             raise UsageError(
-                "`executor` workers needs a place for its events",
-                hint="`control_prefix` s3://BUCKET/PREFIX, as workers are told with --control",
+                "`executor` workers needs a control prefix for its events",
+                hint="set `control_prefix` s3://BUCKET/PREFIX, as in --control of the workers",
             )
         return self.run_with(_EventWriter(job, job.control, progress), invocations, progress)
 
@@ -66,23 +66,23 @@ class _EventWriter(Launcher):
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         (invocation,) = events()
         self._run_id = invocation.run_id
-        # First of all whose it is: `sbench clean` reads the beginning.
+        # The run id comes first, because `sbench clean` reads only the beginning.
         event = {"run_id": invocation.run_id, **asdict(invocation)}
         name = event_name(invocation.run_id, invocation.index, invocation.launch)
         try:
             self._events.put(name, json.dumps(event).encode(), timeout_s=_TIMEOUT_S)
         except OperationError as exc:
-            message = f"its event could not be written: {exc}"
+            message = f"the event could not be written: {exc}"
             if exc.status == HTTPStatus.FORBIDDEN:
                 raise ExecutorError(message, hint="check what these credentials may do") from exc
             raise NotLaunchedError(message) from exc
         return 0
 
     def close(self) -> None:
-        """Withdraw what no worker has claimed: it has been given up."""
+        """Delete the events that no worker has claimed; the driver has given them up."""
         delete = partial(self._events.delete, etag="", timeout_s=_TIMEOUT_S)
         folder = f"{self._run_id}/"
-        # What cannot be deleted now is left to `sbench clean`: by then it has expired.
+        # Events that cannot be deleted now expire, and `sbench clean` deletes them.
         with (
             closing(self._events),
             ThreadPoolExecutor(_THREADS) as threads,

@@ -1,9 +1,9 @@
-"""Azure Blob Storage and Google Cloud Storage: what obstore has to be told to reach them.
+"""Azure Blob Storage and Google Cloud Storage: the settings that obstore needs to reach them.
 
-obstore moves the bytes and lists, reads and deletes. What it cannot do (delete on a condition,
-ask for a bucket itself, show a response's ``Date``) the provider's own library does, a single
-request at a time that is not tried again: the ``requests`` of each cloud, a class whose objects
-threads may share. To add a provider is one file and a line in ``CLOUDS``.
+obstore moves the bytes and lists, reads and deletes. The provider's library sends the requests that
+obstore lacks (delete on a condition, query a bucket, read the ``Date`` header), one at a time and
+without retries: the ``requests`` of each provider, a class whose objects threads may share. Adding
+a provider takes a file and an entry in ``CLOUDS``.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from serverless_bench.clients.clouds.google import Google
 from serverless_bench.job.target import StoreProtocol
 
 Cloud = Azure | Google
-"""One provider, as its credentials in the environment show it."""
+"""A provider with the credentials of the environment."""
 CLOUDS: Final[Mapping[StoreProtocol, Cloud]] = MappingProxyType(
     {StoreProtocol.AZ: Azure(), StoreProtocol.GS: Google()}
 )
-"""By protocol, every provider that is reached by its own API and not by S3's."""
+"""Provider by protocol, for all that use a protocol other than S3."""

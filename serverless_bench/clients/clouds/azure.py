@@ -1,8 +1,9 @@
-"""Azure Blob Storage: its account and credentials, and the requests that obstore does not make.
+"""Azure Blob Storage: account and credentials, and the requests that obstore lacks.
 
-Variables of the environment are those of obstore and of Azure's own tools: an account, and its
-key, a shared access signature or a bearer token. What asks a service for credentials (managed
-identities, client secrets) is left out: the two libraries would not agree on who we are.
+The environment variables are those of obstore and of Azure's tools: an account, and its key, a
+shared access signature or a bearer token. Credentials that have to be requested from a service
+(managed identities, client secrets) are not supported: the two libraries could resolve different
+identities.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +38,7 @@ _KEY: Final = (
 _SIGNATURE: Final = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
 _TOKEN: Final = ("AZURE_STORAGE_TOKEN",)
 _OWN_HOSTS: Final = ".blob.core."
-"""What the host names of Azure's clouds have behind the account (``.windows.net`` in most)."""
+"""Common part of the host names of Azure's clouds after the account (``.windows.net`` in most)."""
 _FAR_FUTURE_S: Final = 1 << 40
 
 
@@ -49,7 +50,7 @@ def _translated() -> Iterator[None]:
         yield
     except exceptions.HttpResponseError as exc:
         if exc.status_code is None:
-            # It could not sign, if it is not that it understood nothing.
+            # Without a status, either signing failed or the response could not be parsed.
             is_unsigned = isinstance(exc, exceptions.ClientAuthenticationError)
             raise (AccessDenied if is_unsigned else BadResponse)(str(exc)) from exc
         answer: Any = exc.response
@@ -64,7 +65,7 @@ def _translated() -> Iterator[None]:
     except exceptions.AzureError as exc:
         raise BadResponse(str(exc)) from exc
     except ValueError as exc:
-        # Of a token over http, which the library does not send.
+        # Raised for a token over http, which the library does not send.
         raise AccessDenied(str(exc)) from exc
 
 
@@ -74,18 +75,18 @@ class AzureRequests:
     Parameters
     ----------
     target
-        Has the container.
+        The target with the container.
     user_agent
-        What to call ourselves.
+        User agent of the requests.
     timeout_s
-        For the connection, and for a response in which nothing moves.
+        Timeout for connecting, and for a response without progress.
 
     Raises
     ------
     PluginError
         If the library is not installed.
     AccessDenied
-        If there are no credentials that the library would send there.
+        If no credentials exist that the library would send there.
     """
 
     def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
@@ -109,17 +110,17 @@ class AzureRequests:
 
     @_translated()
     def head_bucket(self, exchange: Exchange) -> None:
-        """Ask whether the container is there and ours to use."""
+        """Check that the container exists and is accessible."""
         self._container.get_container_properties(raw_response_hook=_reporting(exchange))
 
     @_translated()
     def create_bucket(self, exchange: Exchange) -> None:
-        """Make the container; one that is there is refused with status 409."""
+        """Create the container; an existing one causes an error with status 409."""
         self._container.create_container(raw_response_hook=_reporting(exchange))
 
     @_translated()
     def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
-        """Delete one object if it still is this version; otherwise 412 refuses it."""
+        """Delete an object if it still has this version; otherwise fail with status 412."""
         from azure.core import MatchConditions  # noqa: PLC0415 - as in __init__
 
         self._container.delete_blob(
@@ -130,12 +131,12 @@ class AzureRequests:
         )
 
     def list_uploads(self, prefix: str, after: object, exchange: Exchange) -> NoReturn:
-        """Refuse: blocks that were never made an object are forgotten after a week."""
+        """Raise an error: Azure discards uncommitted blocks after a week, without listing them."""
         raise BadRequest("Azure lists no open uploads", status=501)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> NoReturn:
-        """Refuse, as there is no list of them."""
-        raise BadRequest("Azure has no uploads to give up", status=501)
+        """Raise an error, because uploads cannot be listed."""
+        raise BadRequest("Azure cannot abort uploads", status=501)
 
     def close(self) -> None:
         self._container.close()
@@ -151,40 +152,40 @@ class Azure:
     )
 
     version_field: Literal["e_tag"] = "e_tag"
-    """What of an object's metadata tells it from all others at its key."""
+    """Metadata field that identifies a version of an object."""
     requests = AzureRequests
 
     def endpoint(self) -> str:
-        """Return the endpoint of the environment's own account.
+        """Return the endpoint of the account in the environment.
 
         Raises
         ------
         UsageError
-            If it names none.
+            If no account is set.
         """
         account = first_set(_ACCOUNT)
         if not account:
-            raise UsageError("no storage account is named", hint=self.credentials_hint)
+            raise UsageError("no storage account is set", hint=self.credentials_hint)
         return f"https://{account}{_OWN_HOSTS}windows.net"
 
     def has_credentials(self, endpoint_url: str = "") -> bool:
-        """Tell whether there are credentials, for whatever endpoint."""
+        """Return whether credentials are set, for any endpoint."""
         del endpoint_url
         return bool(first_set(_ACCOUNT) and first_set((*_KEY, *_SIGNATURE, *_TOKEN)))
 
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"
     ) -> "AzureStore":
-        """Return obstore's store of a container, without retries of its own."""
+        """Return obstore's store for a container, without retries."""
         from obstore.store import AzureStore  # noqa: PLC0415 - loaded where it is used
 
         config: AzureConfig = {
             "account_name": first_set(_ACCOUNT),
             "endpoint": account_url(target, endpoint_url),
-            # It would go to the emulator's usual port, whatever the endpoint is.
+            # It would use the default port of the emulator, for any endpoint.
             "use_emulator": False,
         }
-        # The first that there is, as `AzureRequests` does, whatever else obstore would find.
+        # Same order as `AzureRequests`, regardless of other credentials that obstore would use.
         if key := first_set(_KEY):
             config |= {"account_key": key, "credential_type": "access_key"}
         elif signature := first_set(_SIGNATURE):
@@ -200,12 +201,12 @@ class Azure:
 
 
 def account_url(target: Target, endpoint_url: str) -> str:
-    """Return where an account is: in the host name on Azure, in the path at any other endpoint.
+    """Return the URL of an account: by host name on Azure, by path at any other endpoint.
 
     Raises
     ------
     AccessDenied
-        If the endpoint is of another account: a signature of ours is not for it.
+        If the endpoint belongs to another account, which must not receive the signature.
     """
     host, account = urlsplit(endpoint_url).hostname or "", first_set(_ACCOUNT).lower()
     if target.addressing is Addressing.AUTO:
@@ -213,7 +214,7 @@ def account_url(target: Target, endpoint_url: str) -> str:
     else:
         is_named = target.addressing is Addressing.VIRTUAL
     if account and _OWN_HOSTS in host and not host.startswith(f"{account}."):
-        raise AccessDenied(f"{host} is of another account than AZURE_STORAGE_ACCOUNT_NAME")
+        raise AccessDenied(f"{host} does not belong to the account AZURE_STORAGE_ACCOUNT_NAME")
     return endpoint_url if is_named else f"{endpoint_url}/{account}"
 
 
@@ -228,13 +229,13 @@ def _credential() -> Any:  # noqa: ANN401 - one of several types of the library
         return AzureNamedKeyCredential(first_set(_ACCOUNT), key)
     if signature := first_set(_SIGNATURE):
         return AzureSasCredential(signature.removeprefix("?"))
-    # Somebody else renews it; see azure.core.credentials.TokenCredential.
+    # The caller's environment renews it; see azure.core.credentials.TokenCredential.
     token = AccessToken(first_set(_TOKEN), _FAR_FUTURE_S)
     return SimpleNamespace(get_token=lambda *_, **__: token)
 
 
 def _reporting(exchange: Exchange) -> Callable[[Any], None]:
-    """Return what the library calls with each response."""
+    """Return a hook that reports each response of the library."""
 
     def answered(response: Any) -> None:  # noqa: ANN401 - azure.core.pipeline.PipelineResponse
         answer = response.http_response

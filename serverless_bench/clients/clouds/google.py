@@ -1,7 +1,7 @@
-"""Google Cloud Storage: its credentials, to whom they may go, and what obstore does not do there.
+"""Google Cloud Storage: credentials, hosts that may receive them, and requests that obstore lacks.
 
-A token is good for whoever has it. So credentials of the environment go to Google's own hosts and
-nowhere else: any other endpoint (the loopback store) gets a token that is nobody's.
+Anybody who has a token can use it. Therefore credentials from the environment are sent only to
+Google's hosts: any other endpoint (the loopback store) gets an invalid token.
 """
 
 import os
@@ -28,59 +28,60 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, GCSConfig, GCSStore
 
 NOBODY: Final = "anonymous"
-"""The token for stores that are not Google's; object_store signs no put without one."""
+"""Token for stores other than Google's; object_store sends no put without a token."""
 _OWN_HOST: Final = re.compile(r"(?:[a-z0-9-]+\.)+googleapis\.com(?::443)?", re.IGNORECASE)
-"""Also Private Service Connect's and the restricted names (Cloud Storage, "Request endpoints")."""
+"""Includes Private Service Connect and the restricted names (Cloud Storage, "Request
+endpoints")."""
 _VARIABLES: Final = (
     *("GOOGLE_BEARER_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT_KEY"),
     *("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "SERVICE_ACCOUNT"),
 )
-"""Of object_store; each is enough."""
+"""Variables of object_store; any of them is sufficient."""
 _LOGIN: Final = ".config/gcloud/application_default_credentials.json"
 _ON_GOOGLE: Final = ("K_SERVICE", "GCE_METADATA_HOST")
-"""Variables of Cloud Run and its functions, and of whoever has a metadata server elsewhere."""
+"""Variables of Cloud Run and its functions, and of setups with a custom metadata server."""
 _PRODUCT: Final = Path("/sys/class/dmi/id/product_name")
 _SCOPES: Final = ("https://www.googleapis.com/auth/devstorage.read_write",)
 _FILES: Final = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "SERVICE_ACCOUNT")
 
 
 class GoogleRequests(WireClient):
-    """What obstore does not do, by single requests of the thin client: Google's XML API has S3's.
+    """Requests that obstore lacks, sent by the thin client: Google's XML API resembles S3's.
 
     Parameters
     ----------
     target
-        Has the bucket.
+        The target with the bucket.
     user_agent
-        What to call ourselves.
+        User agent of the requests.
     timeout_s
-        For the connection, and for a response in which nothing moves.
+        Timeout for connecting, and for a response without progress.
 
     Raises
     ------
     PluginError
-        If google-auth is not installed, and needed.
+        If google-auth is needed but not installed.
     AccessDenied
-        If there are no credentials.
+        If no credentials exist.
     """
 
     def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
-        # obstore has no other way to name the bucket.
+        # obstore always uses path-style addressing.
         target = replace(target, client="", client_option=(), addressing=Addressing.PATH)
         super().__init__(target, Transfer(timeout=timeout_s), called=user_agent)
 
     def head_bucket(self, exchange: Exchange) -> None:
-        """Ask whether the bucket is there and ours to use."""
+        """Check that the bucket exists and is accessible."""
         self._send("HeadBucket", "", exchange)
 
     def create_bucket(self, exchange: Exchange) -> None:
-        """Make the bucket; one that is there is refused with status 409."""
+        """Create the bucket; an existing one causes an error with status 409."""
         project = os.environ.get("GOOGLE_CLOUD_PROJECT")
         headers = {"x-goog-project-id": project} if project else NO_HEADERS
         self._send("CreateBucket", "", exchange, headers=headers)
 
     def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
-        """Delete one object if it still is this version; otherwise 412 refuses it."""
+        """Delete an object if it still has this version; otherwise fail with status 412."""
         condition = {"x-goog-if-generation-match": version}
         self._send("DeleteObject", key, exchange, headers=condition)
 
@@ -96,9 +97,9 @@ class GoogleRequests(WireClient):
 
 
 class _TokenBearer(Signer):
-    """Says whose a request is, in place of a signature.
+    """Adds a bearer token in place of a signature.
 
-    google-auth has a token from whatever credentials there are, and renews it.
+    google-auth gets a token from any kind of credentials, and renews it.
     """
 
     def __init__(self, host: str) -> None:
@@ -120,7 +121,7 @@ class _TokenBearer(Signer):
 
 
 class Google:
-    """Google Cloud Storage, as its credentials in the environment show it."""
+    """Google Cloud Storage, with the credentials of the environment."""
 
     signing = "a bearer token, which signs nothing; the body is not hashed"
     credentials_hint = (
@@ -128,7 +129,7 @@ class Google:
     )
 
     version_field: Literal["version"] = "version"
-    """What of an object's metadata tells it from all others at its key: its generation."""
+    """Metadata field that identifies a version of an object: its generation."""
     requests = GoogleRequests
 
     def endpoint(self) -> str:
@@ -136,7 +137,7 @@ class Google:
         return "https://storage.googleapis.com"
 
     def has_credentials(self, endpoint_url: str = "") -> bool:
-        """Tell whether there are credentials for an endpoint, without asking anybody for some."""
+        """Return whether credentials for an endpoint are available, without requesting a token."""
         elsewhere = bool(endpoint_url) and not is_google(endpoint_url)
         if elsewhere or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE))):
             return True
@@ -145,7 +146,7 @@ class Google:
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"
     ) -> "GCSStore":
-        """Return obstore's store of a bucket, without retries of its own."""
+        """Return obstore's store for a bucket, without retries."""
         from obstore.store import GCSStore  # noqa: PLC0415 - loaded where it is used
 
         config: GCSConfig = {"base_url": endpoint_url, "skip_signature": False}
@@ -160,15 +161,15 @@ class Google:
 
 
 def is_google(url: str) -> bool:
-    """Tell whether an endpoint is Google's, over https: a token is as good as a password."""
+    """Return whether an endpoint is Google's, over https: a token is as sensitive as a password."""
     parts = urlsplit(url)
     return parts.scheme == "https" and _OWN_HOST.fullmatch(parts.netloc) is not None
 
 
 def _is_google_machine() -> bool:
-    """Tell whether a metadata server will have credentials, without asking for one.
+    """Return whether a metadata server will have credentials, without contacting it.
 
-    As google-auth does: elsewhere nobody answers, and to find that out takes seconds.
+    This is the check of google-auth: on other machines the request would time out after seconds.
     """
     try:
         return _PRODUCT.read_text(encoding="ascii").startswith("Google")
@@ -177,14 +178,14 @@ def _is_google_machine() -> bool:
 
 
 def find_token() -> Callable[[], str]:
-    """Return what returns the token of the moment, from the credentials that obstore takes.
+    """Return a function that returns the current token, from the credentials that obstore uses.
 
     Raises
     ------
     PluginError
-        If google-auth is not installed, and needed.
+        If google-auth is needed but not installed.
     AccessDenied
-        If there are no credentials, or they cannot be read.
+        If no credentials exist, or they cannot be read.
     """
     if token := os.environ.get("GOOGLE_BEARER_TOKEN"):
         return lambda: token
@@ -218,12 +219,12 @@ def _load() -> Any:  # noqa: ANN401 - google-auth's credentials have no types
     import google.auth  # noqa: PLC0415
     from google.oauth2 import service_account  # noqa: PLC0415
 
-    made: Any = service_account.Credentials
+    credentials_class: Any = service_account.Credentials
     if path := first_set(_FILES):
-        return made.from_service_account_file(path, scopes=_SCOPES)
+        return credentials_class.from_service_account_file(path, scopes=_SCOPES)
     if text := os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY"):
-        return made.from_service_account_info(json.loads(text), scopes=_SCOPES)
-    # It would warn that no project is named: a bucket needs none.
+        return credentials_class.from_service_account_info(json.loads(text), scopes=_SCOPES)
+    # It would warn that no project is set, but a bucket needs none.
     logging.getLogger("google.auth._default").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,11 +1,11 @@
-"""The thin client: S3 over a socket, and nothing between.
+"""The thin client: S3 directly over a socket.
 
-``sigv4`` signs, ``response`` reads heads, and ``connection`` moves the bytes:
-from the keystream's buffer straight to the socket, and from the socket into a buffer
-that is used again. docs/decisions/0003 and 0036 have the measurements behind that.
+``sigv4`` signs, ``response`` parses heads, and ``connection`` moves the bytes: from the buffer of
+the keystream straight to the socket, and from the socket into a reused buffer. The measurements
+behind this design are in docs/decisions/0003 and 0036.
 
-The payload is not hashed (``UNSIGNED-PAYLOAD``), unless an option asks for it: a store is
-checked by reading back, by a reader that knows what the bytes have to be.
+The payload is not hashed (``UNSIGNED-PAYLOAD``) unless an option requests it: a store is verified
+by reading the objects back and comparing them with the expected bytes.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _OF_MANY: Final = frozenset({"DeleteObjects", "ListMultipartUploads", "ListObjec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireOptions:
-    """What can be set of this client."""
+    """The options of this client."""
 
     payload_signing: Literal["unsigned", "sha256"] = option(
         "unsigned", "what stands for the body in the signature; its hash makes the bytes twice"
@@ -80,15 +80,15 @@ class WireClient(S3HttpClient[WireOptions]):
         host, express = self._server.netloc, is_directory_bucket(self._bucket)
         self._signer = Signer(self._region, host, service=SERVICE if express else "s3")
         self._sessions = Sessions(self._region, host, self._create_session) if express else None
-        # What is idle leads to where the bucket was.
+        # Idle connections lead to the previous endpoint.
         self._close_idle()
 
     def _find_keys(self) -> Callable[[], Keys | None]:
-        """Return what returns the keys of the moment, or None if there are none."""
+        """Return a function that returns the current keys, or None without any."""
         return _find_keys()
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
-        """Write one object; with ``if_absent``, one that is there is refused with 412."""
+        """Write an object; with ``if_absent``, an existing one causes an error with status 412."""
         headers = {"if-none-match": "*"} if if_absent else NO_HEADERS
         self._send("PutObject", key, exchange, headers=headers, body=source)
 
@@ -113,14 +113,14 @@ class WireClient(S3HttpClient[WireOptions]):
     def get_head(
         self, key: str, length: int, exchange: Exchange, *, query: str = ""
     ) -> tuple[bytes, str, str]:
-        """Return an object's first bytes, its entity tag and its ``Content-Range``."""
+        """Return the first bytes of an object, its entity tag and its ``Content-Range``."""
         headers = byte_range(0, length) if length else NO_HEADERS
         response = self._send("GetObject", key, exchange, query=query, headers=headers)
-        found, data = response.headers, response.text[: length or None]
-        return data, found.get("etag", ""), found.get("content-range", "")
+        fields, data = response.headers, response.text[: length or None]
+        return data, fields.get("etag", ""), fields.get("content-range", "")
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> bool:
-        """Delete one object, and return whether the bucket keeps it as an older version."""
+        """Delete an object, and return whether the bucket keeps it as an older version."""
         headers = {"if-match": etag} if etag else NO_HEADERS
         response = self._send("DeleteObject", key, exchange, headers=headers)
         return response.headers.get("x-amz-delete-marker") == "true"
@@ -128,7 +128,7 @@ class WireClient(S3HttpClient[WireOptions]):
     def list_uploads(
         self, prefix: str, after: OpenUpload | None, exchange: Exchange
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
-        """Return a page of open uploads, and after which one the next page begins."""
+        """Return a page of open uploads, and the last upload before the next page."""
         query = uploads_query(prefix, after)
         response = self._send("ListMultipartUploads", "", exchange, query=query)
         return read_uploads(response.text, prefix)
@@ -138,7 +138,7 @@ class WireClient(S3HttpClient[WireOptions]):
         self._close_idle()
 
     def _close_idle(self) -> None:
-        # A request that is under way finds that its list is no longer the client's.
+        # A request in progress detects by its list that the client has moved or closed.
         idle, self._idle = self._idle, deque()
         _close_all(idle)
 
@@ -153,7 +153,7 @@ class WireClient(S3HttpClient[WireOptions]):
         body: Source | bytes = b"",
         sink: Sink | None = None,
     ) -> S3Response:
-        """Make one request; the connection is kept if its response was read to the end."""
+        """Send one request; the connection is kept if its response was read completely."""
         signing = self._signing(operation, exchange)
         idle = self._idle
         connection = self._connect(exchange, idle)
@@ -173,7 +173,7 @@ class WireClient(S3HttpClient[WireOptions]):
                 text = _read_text(operation, response, connection, exchange)
                 return S3Response(status, answered, text)
             if "range" in headers and "content-range" not in answered:
-                # By the header: rclone responds to a range with status 200.
+                # Check the header, because rclone responds to a range with status 200.
                 raise BadResponse("the store ignored the range", status=status)
             connection.receive(response, sink, exchange)
             return S3Response(status, answered, b"")
@@ -183,12 +183,12 @@ class WireClient(S3HttpClient[WireOptions]):
             else:
                 idle.append(connection)
                 if self._is_closed or idle is not self._idle:
-                    # The client was closed before or meanwhile, or has moved.
+                    # The client was closed or moved during the request.
                     _close_all(idle)
 
     def _connect(self, exchange: Exchange, idle: deque[WireConnection]) -> WireConnection:
-        # The one that was used last is the least likely to have been closed. Not "while there
-        # is one": between the question and the response another thread may take it.
+        # The most recently used connection is the least likely to have been closed. The list is not
+        # checked first, because another thread may empty it in between.
         try:
             while (connection := idle.pop()).is_stale():
                 connection.close()
@@ -212,7 +212,7 @@ class WireClient(S3HttpClient[WireOptions]):
         return self._send(CREATE_SESSION, "", exchange, query="session=", headers=mode)
 
     def _signing(self, operation: str, exchange: Exchange) -> tuple[Signer, Keys]:
-        """Return what signs a request, and with what: our own keys, or those of a session."""
+        """Return the signer of a request and its keys: the client's, or those of a session."""
         if self._sessions is not None and operation not in OWN_KEYS:
             return self._sessions.signer, self._sessions.keys(exchange)
         if (keys := self._keys()) is None:
@@ -229,19 +229,19 @@ class WireClient(S3HttpClient[WireOptions]):
         body: Source | bytes,
         connection: WireConnection,
     ) -> bytes:
-        """Return the head of a request, signed."""
+        """Return the signed head of a request."""
         signer, keys = signing
         payload = self._hash(body) if self._hashes else UNSIGNED_PAYLOAD
         signed = signer.sign(keys, method, path, query, headers, payload)
-        more = f"user-agent: {self._name}\r\n{connection.proxy_lines}"
+        other_headers = f"user-agent: {self._name}\r\n{connection.proxy_lines}"
         if method in _WITH_BODY:
             size = len(body) if isinstance(body, bytes) else body.size
-            more = f"{more}content-length: {size}\r\n"
+            other_headers = f"{other_headers}content-length: {size}\r\n"
         if connection.absolute:
             path = f"{self._server.scheme}://{self._server.netloc}{path}"
         if query:
             path = f"{path}?{query}"
-        return f"{method} {path} HTTP/1.1\r\n{signed}{more}\r\n".encode()
+        return f"{method} {path} HTTP/1.1\r\n{signed}{other_headers}\r\n".encode()
 
     def _hash(self, body: Source | bytes) -> str:
         if isinstance(body, bytes):
@@ -255,12 +255,12 @@ class WireClient(S3HttpClient[WireOptions]):
 def _read_text(
     operation: str, response: Response, connection: WireConnection, exchange: Exchange
 ) -> bytes:
-    """Return the body of a response of success; there may be an error in it.
+    """Return the body of a successful response, after checking it for an error.
 
     Raises
     ------
     OperationError
-        If there is one, or more than what was asked for can be.
+        If it contains an error, or is longer than a valid response can be.
     """
     if response.length == 0:
         return b""
@@ -268,19 +268,19 @@ def _read_text(
     text = connection.read(response, most, exchange)
     if operation != "GetObject":
         if len(text) == most:
-            # A listing that ends too early is an error, and not a shorter listing.
+            # A truncated listing is an error, and must not look like a shorter listing.
             raise BadResponse("the store's response is too long", status=response.status)
         if not operation.startswith("List"):
-            # Whoever wants a listing parses it, once.
+            # The caller parses a listing anyway.
             check_success(text)
     return text
 
 
 def _find_keys() -> Callable[[], Keys | None]:
-    """Return what returns the keys of the moment, or None if there are none.
+    """Return a function that returns the current keys, or None without any.
 
-    The environment stands first in the AWS chain, and on Lambda it is all there is; botocore
-    would cost every cold start 100 ms, so it is imported when needed.
+    The environment comes first in the AWS chain, and is the only source on Lambda. botocore would
+    add 100 ms to every cold start, so it is imported only when needed.
     """
     keys = lasting_keys()
     if keys is not None:
@@ -289,14 +289,15 @@ def _find_keys() -> Callable[[], Keys | None]:
 
     from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
 
-    session, found = AwsSession(), list[Any]()
-    # What it finds renews itself. Where it raises it is asked again, and then the request fails.
+    session, resolved = AwsSession(), list[Any]()
+    # The credentials renew themselves. After an error they are resolved again by the first request,
+    # which then reports the error.
     with suppress(BotoCoreError):
-        found.append(session.get_credentials())
+        resolved.append(session.get_credentials())
 
     def look() -> Keys | None:
         try:
-            credentials = found[0] if found else session.get_credentials()
+            credentials = resolved[0] if resolved else session.get_credentials()
             if credentials is None:
                 return None
             frozen = credentials.get_frozen_credentials()

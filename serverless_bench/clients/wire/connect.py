@@ -1,13 +1,14 @@
-"""How a connection of the wire client comes about: TCP, a proxy's tunnel, TLS.
+"""Connection setup of the wire client: TCP, the tunnel of a proxy, and TLS.
 
-Who answers may send a byte now and then for hours. Each receive takes a tick at most, so that a
-number of them is a time, and the caller's deadline is minded.
+A slow peer may send a byte at long intervals for hours. Each receive therefore takes at most a
+tick, so that counting receives limits the time, and the caller can check its deadline.
 
-TLS is ours for a megabyte at a time. ``ssl.SSLSocket`` hands the kernel one record of 16 KiB per
-call, and reads two calls per record: 65,000 to 130,000 system calls per GiB, each of which gives
-the interpreter lock away. Here OpenSSL works on memory, and the socket moves whole blocks. On one
-connection that cost 0.67 instead of 0.85 core-s/GiB to send, on four 0.93 instead of 1.10 to
-receive and compare (docs/decisions/0004-tls-in-memory.md).
+TLS is implemented here in blocks of up to a megabyte. ``ssl.SSLSocket`` passes records of 16 KiB to
+the kernel, with one call per record to send and two to receive: 65,000 to 130,000 system calls per
+GiB, each of which releases the interpreter lock. Here OpenSSL works on memory, and the socket moves
+full blocks. On one connection this reduced the cost of sending from 0.85 to 0.67 core-s/GiB; on
+four connections, the cost of receiving and comparing from 1.10 to 0.93
+(docs/decisions/0004-tls-in-memory.md).
 """
 
 import socket
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 TICK_S: Final = 0.05
-"""A receive or a send returns after this long, with what there is."""
+"""Timeout of a single receive or send, which returns the bytes available by then."""
 _SEALED_AT_ONCE: Final = 7 * 16 * KIB
-"""Bytes of plaintext encrypted at a time: seven records. Of all sizes that were tried it costs the
-least; why is not known for certain (docs/decisions/0004)."""
+"""Plaintext bytes encrypted at a time: seven records. This size had the lowest cost of all that
+were measured; the reason is not known for certain (docs/decisions/0004)."""
 _FRUITLESS: Final = 64
-"""Receives that may end without a byte of plaintext; a record comes in twelve packets."""
+"""Maximum number of receives without plaintext; a record arrives in twelve packets."""
 
 
 class TlsStream:
-    """A TLS connection over a socket, with the two methods of it that a connection calls.
+    """A TLS connection over a socket, with the two socket methods that a connection uses.
 
     It is ready once ``shake_hands`` has returned True.
 
@@ -48,9 +49,9 @@ class TlsStream:
     raw
         A connected socket; the caller closes it.
     context, host
-        What the certificate is checked with and against.
+        TLS context and host name for checking the certificate.
     block_bytes
-        Ciphertext received at a time.
+        Size of the blocks in which ciphertext is received.
     """
 
     def __init__(
@@ -61,18 +62,17 @@ class TlsStream:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._room = memoryview(bytearray(block_bytes))
         self._sealed = memoryview(b"")
-        """Ciphertext that the socket has not taken yet."""
+        """Ciphertext that the socket has not accepted yet."""
         self._plain = 0
-        """Bytes of plaintext in there that ``send`` has not reported yet."""
+        """Bytes of plaintext in ``_sealed`` that ``send`` has not reported yet."""
 
     def shake_hands(self) -> bool:
-        """Go on with the handshake as far as one receive leads; return whether it is done.
+        """Continue the handshake by at most one receive; return whether it is complete.
 
         Raises
         ------
         OSError
-            If the certificate is not trusted, or the other end does not speak TLS
-            (``ssl.SSLError``).
+            If the certificate is not trusted, or the peer does not speak TLS (``ssl.SSLError``).
         """
         try:
             self._tls.do_handshake()
@@ -85,42 +85,42 @@ class TlsStream:
         return True
 
     def send(self, data: bytes | memoryview) -> int:
-        """Encrypt ``data`` and send some of it; call again with the rest.
+        """Encrypt ``data`` and send a part of it; call again with the rest.
 
-        As ``socket.send``, and as ``SSLSocket.send`` after ``SSLWantWriteError``: what was
-        taken once must come again at the front until it is reported.
+        Works like ``socket.send``, or ``SSLSocket.send`` after ``SSLWantWriteError``: accepted data
+        must be passed again at the front until it is reported.
 
         Returns
         -------
         int
-            Bytes of plaintext whose ciphertext the socket has taken.
+            Bytes of plaintext whose ciphertext the socket has accepted.
         """
         if not self._sealed:
             self._plain = self._tls.write(data[:_SEALED_AT_ONCE])
             self._sealed = memoryview(self._outgoing.read())
         before = len(self._sealed)
         self._sealed = self._sealed[self._raw.send(self._sealed) :]
-        # In proportion, and whatever is left with the last of it.
+        # Proportionally, with the remainder reported at the end.
         sent = self._plain * (before - len(self._sealed)) // before
         self._plain -= sent
         return sent
 
     def recv_into(self, buffer: "WriteableBuffer") -> int:
-        """Fill ``buffer`` with what has arrived, waiting for some; 0 at the end."""
+        """Fill ``buffer`` with the available data, waiting for some; return 0 at the end."""
         view = memoryview(buffer).cast("B")
         filled = fruitless = 0
         while filled < len(view):
-            # An exception costs more than to ask, and a small object would meet two.
+            # This check is cheaper than an exception; a small object would cause two of them.
             if not (self._incoming.pending or self._tls.pending()):
                 if filled:
                     break
                 self._receive()
             try:
-                # With a buffer to fill, read() returns how much it filled.
+                # With a buffer argument, read() returns the number of bytes filled.
                 count = cast("int", self._tls.read(len(view) - filled, view[filled:]))
             except ssl.SSLWantReadError:
-                # What came was less than a record, or nothing for us. The caller, who minds the
-                # time, is told now and then.
+                # Less than a record, or no application data, has arrived. Return to the caller from
+                # time to time, so that it can check the time limit.
                 fruitless += 1
                 if fruitless == _FRUITLESS:
                     raise BlockingIOError from None
@@ -145,24 +145,24 @@ class TlsStream:
 
 
 def connect(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.socket:
-    """Return a socket that leads to a server, or to the proxy in front of it.
+    """Return a socket connected to a server, or to the proxy in front of it.
 
     Raises
     ------
     ConnectionLost
-        If there is no such place.
+        If the address is invalid.
     OSError
-        If nobody answers there.
+        If the connection fails.
     """
     via = urlsplit(proxy) if proxy else url
     if via.scheme not in {"http", "https"} or (proxy and via.scheme != "http"):
         raise ConnectionLost(
-            f"cannot talk {via.scheme!r} to {via.hostname}", hint=PROXY_HINT if proxy else ""
+            f"{via.scheme!r} is not supported for {via.hostname}", hint=PROXY_HINT if proxy else ""
         )
     try:
         port = via.port or (443 if via.scheme == "https" else 80)
     except ValueError:
-        raise ConnectionLost(f"there is no such port: {via.netloc}") from None
+        raise ConnectionLost(f"{via.netloc} has an invalid port") from None
     line = socket.create_connection((via.hostname or "", port), timeout_s)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     line.settimeout(None)
@@ -175,23 +175,23 @@ def connect(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.soc
 def open_tunnel(
     line: socket.socket, url: SplitResult, lines: str, timeout_s: float, exchange: Exchange
 ) -> None:
-    """Have the proxy connect us (RFC 9110, section 9.3.6); ``lines`` are headers for it.
+    """Let the proxy connect to the server (RFC 9110, section 9.3.6); ``lines`` are headers for it.
 
     Raises
     ------
     ConnectionLost
-        If it does not.
+        If the proxy refuses.
     OSError
-        If it does not answer.
+        If the proxy does not respond.
     """
-    there = f"{url.hostname}:{url.port or 443}"
-    head = "\r\n".join([f"CONNECT {there} HTTP/1.1", f"host: {there}", lines, ""])
+    destination = f"{url.hostname}:{url.port or 443}"
+    head = "\r\n".join([f"CONNECT {destination} HTTP/1.1", f"host: {destination}", lines, ""])
     line.sendall(head.encode())
     data = b""
     for _ in _ticks(timeout_s):
         with suppress(BlockingIOError):
-            data += (more := line.recv(4 * KIB))
-            if not more or END_OF_HEAD in data:
+            data += (received := line.recv(4 * KIB))
+            if not received or END_OF_HEAD in data:
                 break
         exchange.moved(0)
     else:
@@ -199,19 +199,19 @@ def open_tunnel(
     status = Response(data.partition(END_OF_HEAD)[0], "CONNECT").status
     if not 200 <= status < 300:
         raise ConnectionLost(
-            f"the proxy does not connect to {there}: status {status}", hint=PROXY_HINT
+            f"the proxy does not connect to {destination}: status {status}", hint=PROXY_HINT
         )
 
 
 def secure(
     line: socket.socket, url: SplitResult, block_bytes: int, timeout_s: float, exchange: Exchange
 ) -> TlsStream:
-    """Return the TLS connection over a socket.
+    """Return a TLS connection over a socket.
 
     Raises
     ------
     OSError
-        If the handshake does not end in time, or the certificate is not trusted
+        If the handshake is not complete in time, or the certificate is not trusted
         (``ssl.SSLError``).
     """
     bundle, host = ca_bundle(), url.hostname or ""
@@ -228,7 +228,7 @@ def secure(
 
 
 def authorization(proxy: str) -> str:
-    """Return the header that a proxy with a name and a password wants, as a line."""
+    """Return the header for a proxy with a user name and a password, as a line."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return ""
@@ -242,5 +242,5 @@ def _ticks(timeout_s: float) -> range:
 
 @cache
 def _tls_context(cafile: Path | None) -> ssl.SSLContext:
-    # OpenSSL itself honours SSL_CERT_FILE.
+    # OpenSSL uses SSL_CERT_FILE by itself.
     return ssl.create_default_context(cafile=cafile)

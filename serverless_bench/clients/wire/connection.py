@@ -1,10 +1,10 @@
-"""One HTTP/1.1 connection of the wire client, and the loops that move bytes over it.
+"""An HTTP/1.1 connection of the wire client, and the loops that move bytes over it.
 
-The socket stays blocking, with SO_RCVTIMEO and SO_SNDTIMEO at ``TICK_S``: the kernel
-then returns what it has at least twenty times a second. So progress is known while a
-slow block is under way, a stalled transfer is noticed, and a function can stop at its
-deadline, without a poll before every call. Heads and bodies go through one buffer that is
-used again: a small object is one send and, as a rule, one receive.
+The socket stays blocking, with SO_RCVTIMEO and SO_SNDTIMEO set to ``TICK_S``: the kernel then
+returns the available data at least twenty times a second. This reports progress within a slow
+block, detects a stalled transfer, and lets a function stop at its deadline, without a poll before
+every call. Heads and bodies share a reused buffer: a small object takes one send and usually one
+receive.
 """
 
 import re
@@ -39,10 +39,10 @@ from serverless_bench.units import KIB
 _CONNECT_S: Final = 10.0
 _EARLY_RESPONSE_S: Final = 1.0
 _HEAD_BYTES: Final = 64 * KIB
-"""Room for a head before the block in the buffer; S3 takes heads of 8 KiB."""
+"""Space for a head before the block in the buffer; S3 accepts heads of 8 KiB."""
 
 _LINE_BYTES: Final = 4 * KIB
-"""A line between chunks, or behind the last one; S3's have some ten bytes."""
+"""Size limit of a line between chunks or after the last one; S3's lines have about ten bytes."""
 _TRAILERS: Final = 64
 _CHUNK_SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,15}")
 
@@ -50,25 +50,25 @@ B = TypeVar("B", bound=bytes | memoryview)
 
 
 class WireConnection:
-    """A connection, its TLS session and its buffer.
+    """A connection with its TLS session and its buffer.
 
     Parameters
     ----------
     url
-        Scheme, host and port to talk to.
+        Scheme, host and port of the server.
     proxy
-        URL of the proxy that stands in between; None for a direct connection.
+        URL of the proxy to use; None for a direct connection.
     block_bytes
-        Bytes of a body that are made, or compared, at a time.
+        Size of the blocks in which a body is produced or compared.
     timeout_s
-        A wait without any byte ends after this long.
+        Time limit for a wait without progress.
     exchange
-        Told while a proxy or TLS is waited for.
+        Receives calls while the client waits for a proxy or TLS.
 
     Raises
     ------
     OperationError
-        If no connection comes about.
+        If the connection cannot be opened.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class WireConnection:
         self._room = bytearray(_HEAD_BYTES + block_bytes)
         self._buffer = memoryview(self._room)
         self._begin = self._end = 0
-        """Where what was received and not used yet stands in the buffer."""
+        """Range of the buffer with received bytes that are not consumed yet."""
         self.absolute = bool(proxy) and url.scheme == "http"
-        """Whether requests have to name the whole URL, as a proxy wants it."""
+        """Whether requests have to contain the full URL, as required by a proxy."""
         self.proxy_lines = authorization(proxy) if proxy else ""
         """Headers for the proxy, as lines."""
         connect_s = min(timeout_s, _CONNECT_S)
@@ -111,35 +111,35 @@ class WireConnection:
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
         self.is_reusable = False
-        """Whether nothing is left on the line, of a request or of its response."""
+        """Whether the last request and its response are complete."""
 
     def is_stale(self) -> bool:
-        """Return whether the store closed the idle connection, or sent something on it."""
+        """Return whether the store has closed the idle connection or sent unexpected data."""
         return bool(self._poll.poll(0))
 
     def close(self) -> None:
-        """Close the socket; what of an upload has arrived by then can be asked later."""
+        """Close the socket; the send queue keeps the number of unacknowledged bytes."""
         self._queue.look()
         self._socket.close()
 
     def send_request(
         self, method: str, head: bytes, body: Source | bytes, exchange: Exchange
     ) -> Response:
-        """Send one request and return the head of its response.
+        """Send a request and return the head of its response.
 
         Parameters
         ----------
         method, head
-            Of the request; the head is ready to send.
+            HTTP method, and the head ready to be sent.
         body
-            An object's bytes, which are counted, or others, which are not.
+            The bytes of an object, which are counted, or other bytes, which are not.
         exchange
-            Told of everything that happens.
+            Receives all events of the request.
 
         Raises
         ------
         OperationError
-            If the connection breaks, or nothing moves for too long.
+            If the connection breaks, or no byte moves for too long.
         """
         self.is_reusable = False
         self._begin = self._end = 0
@@ -171,14 +171,14 @@ class WireConnection:
         Raises
         ------
         ConnectionLost
-            If the connection ends before the body does.
+            If the connection is closed before the end of the body.
         """
         size = response.length
         if size is None:
-            raise BadResponse("an object came without Content-Length", status=response.status)
-        # Less than a block came with the head.
-        begin, came = self._begin, self._end - self._begin
-        offset, filled = 0, min(came, size)
+            raise BadResponse("the object has no Content-Length", status=response.status)
+        # Less than a block arrived with the head.
+        begin, received = self._begin, self._end - self._begin
+        offset, filled = 0, min(received, size)
         if filled:
             exchange.first_byte()
             exchange.moved(filled)
@@ -192,19 +192,19 @@ class WireConnection:
                 filled += count
             sink.write_at(offset, self._buffer[begin : begin + want])
             offset, begin, filled = offset + want, 0, 0
-        self.is_reusable = came <= size and not response.will_close
+        self.is_reusable = received <= size and not response.will_close
 
     def read(self, response: Response, most: int, exchange: Exchange) -> bytes:
-        """Return the body of ``response``, or its first ``most`` bytes."""
+        """Return the body of ``response``, limited to its first ``most`` bytes."""
         if response.chunked:
-            data, whole = self._read_chunks(most, exchange)
+            data, is_complete = self._read_chunks(most, exchange)
         else:
             length = response.length
             data = self._read(most if length is None else min(length, most), exchange)
-            whole = length is not None and len(data) == length
+            is_complete = length is not None and len(data) == length
             if length is not None and len(data) < min(length, most):
-                raise ConnectionLost("the connection ended in the middle of the response")
-        self.is_reusable = whole and not response.will_close and self._begin == self._end
+                raise ConnectionLost("the connection was closed in the middle of the response")
+        self.is_reusable = is_complete and not response.will_close and self._begin == self._end
         return data
 
     # Sending
@@ -233,7 +233,7 @@ class WireConnection:
             self._queue.stamp(on=False)
 
     def _send_all(self, data: bytes | memoryview, uncounted: int, exchange: Exchange) -> None:
-        """Send ``data``, of which the first ``uncounted`` bytes are of no object."""
+        """Send ``data``; its first ``uncounted`` bytes do not belong to an object."""
         send: Callable[[bytes | memoryview], int] = self._stream.send
         while True:
             try:
@@ -250,21 +250,21 @@ class WireConnection:
     # Receiving
 
     def _response(self, method: str, exchange: Exchange, patience_s: float) -> Response:
-        """Return the next head that is not interim; what came behind it stays in the buffer."""
+        """Return the next final head; the bytes after it stay in the buffer."""
         begin, end = self._begin, self._end
         while True:
-            if end == begin or (found := self._room.find(END_OF_HEAD, begin, end)) < 0:
+            if end == begin or (head_end := self._room.find(END_OF_HEAD, begin, end)) < 0:
                 if end > _HEAD_BYTES:
-                    raise BadResponse("the head of the response does not end")
+                    raise BadResponse("the head of the response is too long")
                 if end > self._begin:
-                    # It comes in pieces, however small: time passes.
+                    # Let the exchange check the deadline: the head may arrive in small pieces.
                     exchange.moved(0)
-                # No more than a block, so that the body's first one fits behind the head.
+                # At most a block, so that the first block of the body fits after the head.
                 room = self._buffer[end : end + self._block_bytes]
                 end += self._receive(room, exchange, patience_s)
                 continue
-            response = Response(self._room[begin:found], method)
-            begin = found + len(END_OF_HEAD)
+            response = Response(self._room[begin:head_end], method)
+            begin = head_end + len(END_OF_HEAD)
             if begin > _HEAD_BYTES:
                 raise BadResponse("the head of the response is too long")
             if not response.is_interim:
@@ -272,7 +272,7 @@ class WireConnection:
                 return response
 
     def _read(self, most: int, exchange: Exchange) -> bytes:
-        """Return ``most`` bytes, or as many as there are."""
+        """Return ``most`` bytes, or fewer at the end."""
         data = bytearray()
         while len(data) < most and (self._begin < self._end or self._refill(exchange)):
             piece = self._buffer[self._begin : min(self._end, self._begin + most - len(data))]
@@ -281,7 +281,7 @@ class WireConnection:
         return bytes(data)
 
     def _read_chunks(self, most: int, exchange: Exchange) -> tuple[bytes, bool]:
-        """Return a body in chunks (RFC 9112, section 7.1), and whether it is all of it."""
+        """Return a chunked body (RFC 9112, section 7.1), and whether it is complete."""
         data = bytearray()
         while size := self._chunk_size(exchange):
             part = self._read(min(size, most - len(data)), exchange)
@@ -289,16 +289,16 @@ class WireConnection:
             if len(data) == most:
                 return bytes(data), False
             if len(part) < size or self._line(exchange):
-                raise ConnectionLost("the connection ended in the middle of a chunk")
+                raise ConnectionLost("the connection was closed in the middle of a chunk")
         for _ in range(_TRAILERS):
             if not self._line(exchange):
                 return bytes(data), True
-        raise BadResponse("the lines behind the response do not end")
+        raise BadResponse("the trailer of the response is too long")
 
     def _chunk_size(self, exchange: Exchange) -> int:
         text = self._line(exchange).partition(b";")[0].strip()
         if not _CHUNK_SIZE.fullmatch(text):
-            raise BadResponse(f"this is no length of a chunk: {text[:100]!r}")
+            raise BadResponse(f"{text[:100]!r} is not a chunk size")
         return int(text, 16)
 
     def _line(self, exchange: Exchange) -> bytes:
@@ -306,14 +306,14 @@ class WireConnection:
         while not line.endswith(b"\n"):
             byte = self._read(1, exchange)
             if not byte:
-                raise ConnectionLost("the connection ended in the middle of the response")
+                raise ConnectionLost("the connection was closed in the middle of the response")
             line += byte
             if len(line) > _LINE_BYTES:
-                raise BadResponse("a line of the response does not end")
+                raise BadResponse("a line of the response is too long")
         return line.rstrip(b"\r\n")
 
     def _refill(self, exchange: Exchange) -> bool:
-        """Receive what comes next into the empty buffer; return False at the end."""
+        """Receive the next data into the empty buffer; return False at the end."""
         exchange.moved(0)
         self._begin = 0
         self._end = self._receive_some(self._buffer, exchange, self._timeout_s)
@@ -324,11 +324,11 @@ class WireConnection:
     ) -> int:
         count = self._receive_some(buffer, exchange, patience_s or self._timeout_s)
         if not count:
-            raise ConnectionLost("the store closed the connection before its response was over")
+            raise ConnectionLost("the store closed the connection before the end of its response")
         return count
 
     def _receive_some(self, buffer: memoryview, exchange: Exchange, patience_s: float) -> int:
-        """Receive what has come, or what comes next; return 0 at the end."""
+        """Receive the available or the next data; return 0 at the end."""
         receive = self._stream.recv_into
         try:
             try:
@@ -341,7 +341,7 @@ class WireConnection:
     def _patiently(
         self, do: Callable[[B], int], data: B, exchange: Exchange, patience_s: float
     ) -> int:
-        """Do again what ended with its first tick."""
+        """Repeat an operation that timed out after its first tick."""
         waited_s = TICK_S
         while True:
             if waited_s > patience_s:
@@ -354,7 +354,7 @@ class WireConnection:
                 pass
 
     def _early_response(self, method: str, exchange: Exchange, cause: OSError) -> Response:
-        """Return the response that a store gave before it closed on an upload."""
+        """Return the response sent by a store before it closed the connection during an upload."""
         try:
             response = self._response(method, exchange, _EARLY_RESPONSE_S)
         except DeadlineExceeded:
@@ -366,15 +366,15 @@ class WireConnection:
 
 
 def _unconnected(exc: OSError, proxy: str | None) -> OperationError:
-    """Return why no connection comes about."""
+    """Return the error for a connection that could not be opened."""
     via = f", through the proxy {without_user(proxy)}" if proxy else ""
     is_untrusted = isinstance(exc, ssl.SSLCertVerificationError)
     hint = CA_HINT if is_untrusted else PROXY_HINT if proxy else ""
     if isinstance(exc, TimeoutError):
-        return TimedOut(f"no connection in time{via}", hint=hint)
+        return TimedOut(f"the connection timed out{via}", hint=hint)
     return ConnectionLost(f"{type(exc).__name__}: {exc}{via}", hint=hint)
 
 
 def _lost(exc: OSError) -> ConnectionLost:
-    """Return what an error of a socket, or of TLS, means."""
+    """Return the error for an exception of a socket or of TLS."""
     return ConnectionLost(f"{type(exc).__name__}: {exc}")

@@ -1,4 +1,4 @@
-"""The head of an HTTP/1.1 response, and how its body ends (RFC 9112)."""
+"""The head of an HTTP/1.1 response, and the length of its body (RFC 9112)."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _CLOSE: Final = "close"
 _EMPTY: Final = frozenset({204, 304})
 _STATUS_LINE: Final = re.compile(r"(HTTP/1\.[0-9]) ([1-5][0-9]{2})(?: .*)?", re.DOTALL)
 _SWITCHING: Final = 101
-"""To another protocol, which nobody here speaks."""
+"""Status of a switch to another protocol; the client supports none."""
 
 
 class Response:
@@ -22,41 +22,41 @@ class Response:
     data
         The bytes before the empty line.
     method
-        Of the request: a HEAD is answered without a body.
+        HTTP method of the request: responses to HEAD have no body.
 
     Raises
     ------
     BadResponse
-        If that is no head of HTTP/1.
+        If the data is not a valid HTTP/1 head.
     """
 
     __slots__ = ("chunked", "headers", "is_interim", "length", "status", "will_close")
 
     def __init__(self, data: bytes | bytearray, method: str) -> None:
         first, *lines = data.decode("latin-1").split("\r\n")
-        found = _STATUS_LINE.fullmatch(first)
-        if found is None or (status := int(found[2])) == _SWITCHING:
-            raise BadResponse(f"no HTTP/1 comes from there: {first[:100]!r}")
+        status_line = _STATUS_LINE.fullmatch(first)
+        if status_line is None or (status := int(status_line[2])) == _SWITCHING:
+            raise BadResponse(f"the response is not HTTP/1: {first[:100]!r}")
         self.status = status
         self.headers: dict[str, str] = {}
-        """By name in lower case."""
+        """Headers by name in lower case."""
         headers = self.headers
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon:
-                raise BadResponse("a line of the head is no header", status=self.status)
+                raise BadResponse("a line of the head is not a header", status=self.status)
             name = name.lower()
             if name in headers:
-                # All their values (RFC 9110, section 5.3).
+                # Repeated headers are combined (RFC 9110, section 5.3).
                 value = f"{headers[name]}, {value.strip()}"
             headers[name] = value.strip()
         self.is_interim = self.status < 200
-        """Whether the answer proper is still to come, as after 100 Continue."""
+        """Whether the final response follows later, as after 100 Continue."""
         has_body = not (method == "HEAD" or self.status in _EMPTY or self.is_interim)
         self.chunked = has_body and headers.get("transfer-encoding", "").lower().endswith("chunked")
         self.length = self._length() if has_body else 0
-        """Bytes of the body; None if only its end tells."""
-        close = headers.get("connection", _CLOSE if found[1] == "HTTP/1.0" else "")
+        """Bytes of the body; None if it extends to the end of the connection or is chunked."""
+        close = headers.get("connection", _CLOSE if status_line[1] == "HTTP/1.0" else "")
         self.will_close = close.lower() == _CLOSE or (self.length is None and not self.chunked)
 
     def _length(self) -> int | None:

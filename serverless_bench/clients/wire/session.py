@@ -1,8 +1,8 @@
-"""Sessions with a directory bucket: keys that S3 gives for some minutes.
+"""Sessions for a directory bucket: temporary keys issued by S3.
 
-Amazon S3 API reference, "CreateSession": requests on objects are signed with the keys of a
-session, which last five minutes, by the service name ``s3express``; what asks for a session, or
-copies an object, is signed with one's own keys.
+See Amazon S3 API reference, "CreateSession": requests for objects are signed with the keys of a
+session, which last five minutes, under the service name ``s3express``; requests that create a
+session or copy an object are signed with the original keys.
 """
 
 import threading
@@ -19,35 +19,35 @@ from serverless_bench.units import NS_PER_S
 SERVICE: Final = "s3express"
 CREATE_SESSION: Final = "CreateSession"
 OWN_KEYS: Final = frozenset({CREATE_SESSION, "CopyObject", "CreateBucket", "HeadBucket"})
-"""Operations that no session is for ("Authorizing Zonal endpoint API operations")."""
+"""Operations that need no session ("Authorizing Zonal endpoint API operations")."""
 _TOKEN_HEADER: Final = "x-amz-s3session-token"  # noqa: S105 - the name of a header
 _ENDED: Final = frozenset({"ExpiredToken", "InvalidToken"})
 _LASTS_S: Final = 300.0
-"""If the answer does not say: AWS's sessions."""
+"""Default lifetime, that of AWS's sessions, if the response does not contain it."""
 _EARLY: Final = 0.25
 _LEAST_EARLY_S: Final = 1.0
-"""A session is renewed when this share of its time is left, or so many seconds: its end is
-told in whole ones."""
+"""A session is renewed when this fraction of its lifetime remains, or this many seconds: the
+expiration has a resolution of a second."""
 
 
 class _SessionKeys(NamedTuple):
     keys: Keys
     renew_ns: int
-    """When to ask for another one, by the wall clock: a frozen function's other clock may stop."""
+    """Wall-clock time of the renewal: the monotonic clock may stop while a function is frozen."""
     end_ns: int
 
 
 class Sessions:
-    """The keys of the moment for one directory bucket; threads may share it.
+    """The current keys for a directory bucket; threads may share it.
 
-    While one thread renews a session, the others go on with the old one as long as it lasts.
+    While a thread renews a session, other threads continue with the old keys until they expire.
 
     Parameters
     ----------
     region, host
-        Where the bucket is.
+        Location of the bucket.
     create
-        Asks the store for a session.
+        Requests a session from the store.
     """
 
     def __init__(self, region: str, host: str, create: Callable[[Exchange], S3Response]) -> None:
@@ -58,23 +58,23 @@ class Sessions:
         self._renewing = threading.Lock()
 
     def keys(self, exchange: Exchange) -> Keys:
-        """Return keys that are good for a request that begins now.
+        """Return keys that are valid for a request that starts now.
 
         Raises
         ------
         OperationError
-            If the store gives no session.
+            If the store returns no session.
         """
         session, now_ns = self._session, wall_ns()
         if now_ns < session.renew_ns:
             return session.keys
-        # Who finds somebody renewing it waits only if there is nothing to go on with.
+        # While another thread renews it, wait only if the old session has expired.
         if not self._renewing.acquire(blocking=now_ns >= session.end_ns):
             return session.keys
         try:
             if wall_ns() >= self._session.renew_ns:
-                asked_ns = wall_ns()
-                self._session = _session(self._create(Aside(exchange)), asked_ns)
+                requested_ns = wall_ns()
+                self._session = _session(self._create(Aside(exchange)), requested_ns)
             return self._session.keys
         finally:
             self._renewing.release()
@@ -82,33 +82,33 @@ class Sessions:
     def judge(
         self, operation: str, text: bytes, keys: Keys, error: OperationError
     ) -> OperationError:
-        """Return the error of a request; if its session had ended, one that is worth a retry.
+        """Return the error of a request; a retryable one if its session had expired.
 
-        So it is after a clock was set, or where a store ends sessions early.
+        This happens after a clock was adjusted, or if a store ends sessions early.
 
         Parameters
         ----------
         operation, text
-            What was asked for, and the body of the response.
+            The operation, and the body of the response.
         keys
-            What the request was signed with.
+            Keys that signed the request.
         error
-            What the response stands for.
+            Error for the response.
         """
         if operation in OWN_KEYS or element(text, "Code") not in _ENDED:
             return error
         if self._session.keys == keys:
             self._session = _SessionKeys(keys, 0, 0)
-        return ServerFault(f"the session has ended ({error})", status=error.status)
+        return ServerFault(f"the session has expired ({error})", status=error.status)
 
 
 class Aside:
-    """The exchange of a request for a session, of which the operation's own shows only the wait.
+    """The exchange of a session request; it reports only the wait to the exchange of the operation.
 
     Parameters
     ----------
     exchange
-        Of the operation.
+        Exchange of the operation.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -119,26 +119,26 @@ class Aside:
         self._exchange.moved(0)
 
     def sent(self, *_: object, **__: object) -> None:
-        """Say nothing of this, nor of all that follows."""
+        """Ignore this event and all below."""
 
     connected = sending = acknowledged = answered = first_byte = sent
 
 
-def _session(response: S3Response, asked_ns: int) -> _SessionKeys:
+def _session(response: S3Response, requested_ns: int) -> _SessionKeys:
     names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
     access_key, secret_key, token = (element(response.text, name) for name in names)
     if not (access_key and secret_key and token):
-        raise BadResponse("the store gave no session", status=response.status)
+        raise BadResponse("the store sent no session keys", status=response.status)
     lasts_s = _lifetime_s(element(response.text, "Expiration"), response.headers)
     early_s = max(lasts_s * _EARLY, _LEAST_EARLY_S)
     return _SessionKeys(
         Keys(access_key, secret_key, token),
-        renew_ns=asked_ns + round((lasts_s - early_s) * NS_PER_S),
-        end_ns=asked_ns + round((lasts_s - early_s / 2) * NS_PER_S),
+        renew_ns=requested_ns + round((lasts_s - early_s) * NS_PER_S),
+        end_ns=requested_ns + round((lasts_s - early_s / 2) * NS_PER_S),
     )
 
 
 def _lifetime_s(expiration: str, headers: Mapping[str, str]) -> float:
-    """Return how long a session lasts, by the store's own clock."""
+    """Return the lifetime of a session, by the clock of the store."""
     date_s, end_s = http_date_s(headers.get("date")), iso_date_s(expiration)
     return _LASTS_S if date_s is None or end_s is None else end_s - date_s

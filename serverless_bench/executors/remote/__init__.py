@@ -1,7 +1,6 @@
-"""Remote functions: launched by another service, found in the store.
+"""Remote functions: launched by another service, with records in the store.
 
-``executor`` is what the executors inherit, ``launcher`` what hands invocations over, ``view``
-what the driver sees of the control prefix and has requested of it, ``thread_pool`` waits for the
-network, and ``map`` decides.
-``probing`` is what functions are asked to try before.
+``executor`` is the base class of the executors, ``launcher`` starts invocations, ``view`` reads the
+control prefix and tracks requested records, ``thread_pool`` waits for the network, and ``map``
+makes the decisions. ``probing`` defines the probe of functions before a run.
 """

@@ -1,4 +1,4 @@
-"""What executors share whose functions leave everything below the control prefix."""
+"""Base class of executors whose functions write all results below the control prefix."""
 
 from collections.abc import Collection, Generator, Iterable
 from typing import ClassVar
@@ -14,17 +14,17 @@ from serverless_bench.worker.claims import RecordKey
 
 
 class RemoteExecutor:
-    """Follows its functions through the store, also those of another driver.
+    """Follows functions through the store, including those of another driver.
 
     Parameters
     ----------
     job
-        Has a control target, or nothing is followed.
+        Needs a control target to be followed.
 
     Raises
     ------
     UsageError
-        If its functions would write files, and those of this executor do not.
+        If its functions would write files, but the executor does not support that.
     """
 
     info: ClassVar = ExecutorInfo(remote=True, settings=frozenset({"control_prefix"}))
@@ -33,7 +33,7 @@ class RemoteExecutor:
         if job.load.folder is not None and not self.info.writes_files:
             raise UsageError(
                 f"functions of `executor` {job.executor} write no files, only objects",
-                hint="leave `path` out, or `executor` local for files of this machine",
+                hint="leave out `path`, or use `executor` local for files of this machine",
             )
         self.job = job
         self._seen = RequestedRecords(job.number)
@@ -53,7 +53,7 @@ class RemoteExecutor:
         return following.run(invocations)
 
     def note_batches(self, progress: RunProgress, at_once: int, why: str) -> None:
-        """Tell the user if fewer functions may run at once than the job asks for, and why."""
+        """Add a note with the reason if fewer functions can run at once than the job requests."""
         if at_once < self.job.at_once:
             batches = -(-self.job.number // at_once)
             progress.note(f"{why}: {batches} batches instead of one")
@@ -66,9 +66,9 @@ class RemoteExecutor:
         Parameters
         ----------
         launcher
-            Hands them over, and is closed in the end.
+            Starts the invocations, and is closed at the end.
         invocations, progress
-            As in ``map``.
+            See ``map``.
         """
         launching = RemoteMap(
             self.job, launcher, progress, seen=self._seen, polled=self.info.polled

@@ -1,7 +1,7 @@
-"""A process of its own for a library that runs functions: its threads stay out of the driver.
+"""A separate process for a library that runs functions: its threads stay out of the driver.
 
-Driver and host talk in JSON lines over the host's standard input and output, and the host ends
-when its input does: then the driver is gone, or wants no more.
+Driver and host exchange JSON lines over the host's standard input and output. The host exits when
+its input is closed, because the driver has exited or needs no more.
 """
 
 import json
@@ -27,31 +27,31 @@ _PLUMBING: Final = frozenset(
         *("unpickle_exception_with_attrs", "__dict__", "args", "HANDLER"),
     }
 )
-"""Texts in a pickled exception that are no part of its type and message (tblib's, Lithops')."""
+"""Texts in a pickled exception that belong to neither type nor message (tblib's, Lithops')."""
 _LONGEST: Final = 300
-"""Characters of an error: some name every file that could not be copied."""
+"""Maximum length of an error in characters: some name every file that could not be copied."""
 
 
 class LaunchingHost:
-    """The driver's end: it has events launched, and hears later which of them were refused.
+    """The driver's end: it submits events, and later receives the rejected ones.
 
     Parameters
     ----------
     module
-        What the host runs.
+        Module that the host runs.
     failure
-        How an error begins that says why it does not run.
+        Start of the error message if it does not run.
     timeout_s
-        How long it may be silent when an answer is due.
+        Time limit for an answer.
     word, order
-        Its first order, and what the answer has.
+        Key of the first answer, and the first order.
     env
-        The host's environment; None for the driver's, with its credentials.
+        Environment of the host; None for the driver's, with its credentials.
 
     Raises
     ------
     ExecutorError
-        If it cannot follow its first order; it has ended then.
+        If it cannot execute its first order; it has exited then.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class LaunchingHost:
         self._stdin = cast("BufferedWriter", self._process.stdin)
         self._stdout = cast("BufferedReader", self._process.stdout)
         self.problem = ""
-        """Why the host ended before its time; empty as long as it did not."""
+        """Reason for which the host exited early; empty otherwise."""
         self.hint = ""
         self.finished = 0
-        """Events that are over, as far as the host says so."""
+        """Number of completed events reported by the host."""
         self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._refusals: SimpleQueue[Refusal] = SimpleQueue()
-        # A daemon: Ctrl-C must not wait for a cluster.
+        # A daemon thread, because Ctrl-C must not wait for a cluster.
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
         try:
@@ -94,11 +94,11 @@ class LaunchingHost:
             raise
 
     def close(self) -> None:
-        """End the host, if it has not ended, and wait until it has."""
-        # What was not sent because it has died need not be.
+        """Stop the host if it still runs, and wait for its exit."""
+        # Unsent data does not matter if the host has died.
         with suppress(BrokenPipeError):
             self._stdin.close()
-        # It reads until the host has ended.
+        # It reads until the host has exited.
         self._reader.join()
         self._stdout.close()
         self._process.wait()
@@ -106,13 +106,13 @@ class LaunchingHost:
 
     def send(self, **order: Any) -> None:  # noqa: ANN401 - JSON
         """Send the host a message."""
-        # If it has died, its answer says so.
+        # If it has died, the next answer reports that.
         with suppress(BrokenPipeError):
             self._stdin.write(json.dumps(order).encode() + b"\n")
             self._stdin.flush()
 
     def answer(self, timeout_s: float | None = None) -> dict[str, Any]:
-        """Return the next message of the host, with ``problem`` and ``hint`` if there is none."""
+        """Return the next message of the host, or ``problem`` and ``hint`` without one."""
         timeout_s = timeout_s or self._timeout_s
         try:
             answer = self._answers.get(timeout=min(timeout_s, TIMEOUT_MAX))
@@ -123,12 +123,12 @@ class LaunchingHost:
         return answer
 
     def ask(self, word: str, **order: Any) -> Any:  # noqa: ANN401 - JSON
-        """Send an order and return what its answer has for ``word``.
+        """Send an order and return the value of ``word`` in its answer.
 
         Raises
         ------
         ExecutorError
-            If the host ends, complains, or is silent for too long.
+            If the host exits, reports an error, or is silent for too long.
         """
         self.send(**order)
         answer = self.answer()
@@ -137,12 +137,12 @@ class LaunchingHost:
         return answer[word]
 
     def refusals(self) -> Iterator[Refusal]:
-        """Yield which events were refused since it was asked last."""
+        """Yield the events that were rejected since the last call."""
         while not self._refusals.empty():
             yield self._refusals.get()
 
     def _read(self) -> None:
-        # A host that is killed may leave a line without its end.
+        # A killed host may leave an incomplete line.
         for line in takewhile(lambda line: line.endswith(b"\n"), self._stdout):
             message = json.loads(line)
             if "refused" in message:
@@ -161,10 +161,10 @@ class LaunchingHost:
 
 
 class Driver:
-    """The host's end: what the driver wants, and what it is told; threads may tell it."""
+    """The host's end: receives orders and sends messages; threads may share it."""
 
     def __init__(self) -> None:
-        # Whatever a library prints is not for the driver.
+        # Output of a library must not reach the driver.
         self._out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         self._lock = Lock()
@@ -174,7 +174,7 @@ class Driver:
         Thread(target=self._read, daemon=True).start()
 
     def receive(self) -> dict[str, Any]:
-        """Return what the driver wants next; nothing when it is gone."""
+        """Return the next order of the driver; empty after it has closed the connection."""
         return self._orders.get()
 
     def _read(self) -> None:
@@ -184,13 +184,13 @@ class Driver:
         self.gone.set()
 
     def send(self, **message: Any) -> None:  # noqa: ANN401 - JSON
-        """Say something; the driver may be gone, and then nobody reads it."""
+        """Send a message; it is dropped if the driver has exited."""
         with self._lock, suppress(OSError):
             self._out.write(json.dumps(message) + "\n")
             self._out.flush()
 
     def fail(self, error: Exception) -> None:
-        """Say why the host ends: an error of ours, or whatever its library raises."""
+        """Report why the host exits: an error of sbench, or any exception of its library."""
         if isinstance(error, SbenchError):
             self.send(problem=str(error), hint=error.hint)
         else:
@@ -205,7 +205,7 @@ def told(error: BaseException) -> str:
 def pickled_texts(data: bytes) -> list[str]:
     """Return the texts in a pickle, in their order, without loading it."""
     texts = []
-    # Whatever pickletools makes of what is no pickle.
+    # pickletools may raise any exception for invalid data.
     with suppress(Exception):
         for _, argument, _ in pickletools.genops(data):
             if isinstance(argument, str):
@@ -216,6 +216,6 @@ def pickled_texts(data: bytes) -> list[str]:
 def pickled_error(data: bytes) -> str:
     """Return type and message of a pickled exception, without loading it."""
     texts = [text for text in pickled_texts(data) if text not in _PLUMBING]
-    # A class has its module before it, but for Python's own.
+    # The name of a class follows its module, except for builtins.
     number = 3 if texts and "." in texts[0] else 2
     return one_line(": ".join(texts[:number])) or "no reason given"

@@ -1,4 +1,4 @@
-"""What hands invocations over, how fast it may, and what is known of each afterwards."""
+"""Interface for launching invocations, with its rate limit and the state of each attempt."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ _NEVER_NS: Final = 1 << 62
 
 
 class NotLaunchedError(SbenchError):
-    """A batch was refused for too long; it may still have been accepted once.
+    """A batch was rejected for too long; it may still have been accepted once.
 
     Parameters
     ----------
     message
-        Why.
+        Reason of the last rejection.
     refusals
-        How often.
+        Number of rejections.
     """
 
     def __init__(self, message: str, refusals: int = 1) -> None:
@@ -28,76 +28,76 @@ class NotLaunchedError(SbenchError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What a function says that did not run its event."""
+    """Report of a function that did not run its event."""
 
     index: int
     launch: int
     cause: str
     permanent: bool = False
-    """Whether the next launch would be refused, too."""
+    """Whether the next launch would be rejected, too."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Pending:
-    """One attempt in flight."""
+    """An attempt in flight."""
 
     spec: InvocationSpec
     submitted_ns: int
     late_ns: int = 0
-    """When the latest event that was sent for it may begin no more; 0 if none was sent."""
+    """Latest start time of the last event sent for it; 0 if none was sent."""
     check_ns: int = _NEVER_NS
-    """When to check whether it has begun, or why it is silent."""
+    """Time of the next check whether it has started, or why it is silent."""
     refusals: int = 0
     began: bool = False
     busy: bool = False
-    """A thread is checking on it."""
+    """Whether a thread is checking it."""
     problem: str = ""
-    """Why it was not launched."""
+    """Reason why it was not launched."""
     failures: int = 0
-    """Times that its claim could not be looked at, or made."""
+    """Number of failures to read or create its claim."""
 
 
 class Launcher:
-    """Hands invocations over to whatever runs functions, and is believed about nothing.
+    """Passes invocations to a service that runs functions, without trusting its reports.
 
     Parameters
     ----------
     most
-        Invocations that may be in flight at once.
+        Maximum number of invocations in flight.
     """
 
     batch: int = 1
-    """How many invocations one ``launch`` takes at most."""
+    """Maximum number of invocations per ``launch``."""
     threads: int = 1
-    """How many calls of ``launch`` may be under way at once."""
+    """Maximum number of concurrent calls of ``launch``."""
 
     def __init__(self, most: int) -> None:
         self.most = most
 
     def admit(self, wanted: int, in_flight: int) -> int:
-        """Return how many of ``wanted`` more are launched now, with ``in_flight`` under way."""
+        """Return how many of ``wanted`` are launched now, with ``in_flight`` in progress."""
         return min(wanted, self.most - in_flight)
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
-        """Hand over a batch and return how often it was refused before.
+        """Launch a batch and return the number of rejections before.
 
         Parameters
         ----------
         events
-            Makes its invocations, anew for each attempt: how late each may begin counts from then.
+            Creates its invocations, again for each attempt: the latest start time depends on it.
 
         Raises
         ------
         NotLaunchedError
-            If it was refused for too long.
+            If it was rejected for too long.
         ExecutorError
-            If nothing can ever be launched like this.
+            If no such launch can succeed.
         """
         raise NotImplementedError
 
     def refusals(self) -> Iterable[Refusal]:
-        """Return what functions have said since the last call about events that did not run."""
+        """Return the reports since the last call about events that were not run."""
         return ()
 
     def close(self) -> None:
-        """End; what was handed over goes on."""
+        """Close the launcher; launched invocations continue."""

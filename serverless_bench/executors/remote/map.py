@@ -1,8 +1,8 @@
-"""Launch remote invocations, and yield what becomes of them.
+"""Launch remote invocations, and yield their outcomes.
 
-Records are found by listing the control prefix, from the first index that is still in
-flight on; an attempt that has not begun in time is taken back by claiming it; one that began and
-went silent is lost when its own time is over.
+Records are found by listing the control prefix, starting at the first index in flight. An attempt
+that has not started in time is revoked by claiming it; an attempt that started and went silent is
+lost after its time limit.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -30,18 +30,18 @@ from serverless_bench.worker.claims import RecordKey
 
 _TICK_S: Final = 0.04
 _POLL_S: Final = 0.35
-"""Between two looks for records; slower by and by, because each costs a LIST."""
+"""Interval of listings for records; it increases over time, because each costs a LIST."""
 _SLOWEST_POLL_S: Final = 0.7
 _SLOWER_AFTER_S: Final = 100.0
 _CHECK_S: Final = 0.5
 _FETCHERS: Final = 32
-"""A driver far from its store waits 150 ms for each record; until it has one, the function's
-place is taken."""
+"""A driver far from its store waits 150 ms for each record, and until then the slot of the function
+stays occupied."""
 _AHEAD: Final = 4
-"""Launches that wait for a thread, per thread."""
+"""Launches waiting for a thread, per thread."""
 _MOST_FAILURES: Final = 5
-"""Times that reading a record, or taking back an attempt, may fail while the store answers other
-requests; each is tried for a minute."""
+"""Maximum failures of reading a record, or revoking an attempt, while the store answers other
+requests; each is retried for a minute."""
 
 
 class RemoteMap:
@@ -50,17 +50,18 @@ class RemoteMap:
     Parameters
     ----------
     job
-        Has a control target.
+        Must have a control target.
     launcher
-        None to follow what another driver launched, and to launch nothing.
+        Starts the invocations; None to follow launches of another driver.
     progress
-        Kept up to date.
+        Updated during the run.
     since_ns
-        When the earliest of the invocations may have been launched, on the driver's clock.
+        Earliest possible time of a launch, on the driver's clock.
     seen
-        What an earlier wave of the same driver has found.
+        Records requested in an earlier wave of the same driver.
     polled
-        Whether another worker may run what one has refused: it is taken back in its time.
+        Whether another worker may run an event that a worker has rejected: it is revoked only after
+        its time limit.
     """
 
     def __init__(
@@ -88,17 +89,17 @@ class RemoteMap:
         self._ahead_ns = 0
         self._is_final = not polled
         self._refusals: dict[int, Refusal] = {}
-        """By index."""
+        """Last refusal by index."""
         self._hopeless: set[bool] = set()
-        """Whether what was lost had been refused for good."""
+        """Set of flags, whether lost invocations were rejected permanently."""
 
     def run(self, invocations: Iterable[InvocationSpec]) -> Generator[Outcome, None, None]:
-        """Yield one outcome per invocation, and one per further record of it.
+        """Yield an outcome per invocation, and per additional record of it.
 
         Raises
         ------
         ExecutorError
-            At the end, if every function was refused for good: no further launch would help.
+            At the end, if every function was rejected permanently: another launch would fail, too.
         """
         waiting = iter(invocations)
         first = next(waiting, None)
@@ -112,7 +113,7 @@ class RemoteMap:
             if self._ahead_ns:
                 seconds = self._ahead_ns / NS_PER_S
                 self._progress.note(
-                    f"this machine's clock is {seconds:+.0f} s off the store's; allowed for"
+                    f"this machine's clock is {seconds:+.0f} s off the store's; corrected"
                 )
             waiting = chain((first,), waiting)
             while self._launch_more(waiting) or self._in_flight or self._fetching:
@@ -138,9 +139,9 @@ class RemoteMap:
     # Launching
 
     def _launch_more(self, waiting: Iterator[InvocationSpec]) -> bool:
-        """Launch what there is room for; return whether there is more to launch."""
+        """Launch as many as the limits allow; return whether invocations remain."""
         if self._follows:
-            # What another driver may have launched is taken back, if possible.
+            # Possible launches of another driver are revoked if they have not started.
             for spec in waiting:
                 self._in_flight[spec.index] = Pending(
                     spec=spec,
@@ -150,7 +151,7 @@ class RemoteMap:
                 )
             return False
         launcher = self._launcher
-        # What waits for a thread only takes memory.
+        # Launches that wait for a thread only use memory.
         wanted = _AHEAD * launcher.threads * launcher.batch - self._launching
         if self._progress.limit is not None:
             wanted = min(wanted, self._progress.limit - len(self._in_flight))
@@ -178,20 +179,21 @@ class RemoteMap:
         return self._launcher.launch(partial(self._events, sent))
 
     def _events(self, sent: Sequence[Pending]) -> Iterator[InvocationSpec]:
-        """Yield the events of one attempt, which may begin late by its own time."""
+        """Yield the events of an attempt, each with its latest start time."""
         late_ns = self._clock.now_ns() + round(self._job.start_timeout * NS_PER_S)
         for pending in sent:
             pending.late_ns = late_ns
-            # By the store's clock, which workers' clocks are nearer to than ours may be.
+            # In the store's time, which is closer to the clocks of workers than the driver's may
+            # be.
             yield replace(pending.spec, not_after_ns=late_ns - self._ahead_ns)
 
     def _on_launched(self, sent: Sequence[Pending], refusals: int) -> None:
-        # One that has begun may be silent for its whole time; only then it is checked.
+        # A started invocation may be silent until its deadline, so it is checked after that.
         over_ns = self._clock.now_ns() + round((self._job.deadline + GRACE_S) * NS_PER_S)
         self._launching -= len(sent)
         for pending in sent:
             pending.refusals = refusals
-            # Its function may have been quicker than the answer to its launch.
+            # The function may finish before the response to its launch arrives.
             is_refused = pending.spec.index in self._refusals and self._is_final
             pending.check_ns = 0 if is_refused else min(pending.late_ns, over_ns)
         self._progress.started += len(sent)
@@ -227,7 +229,7 @@ class RemoteMap:
             if self._is_final:
                 pending.problem, pending.check_ns = refusal.cause, 0
             else:
-                self._progress.note(f"a worker cannot claim: {refusal.cause}")
+                self._progress.note(f"a worker cannot claim its event: {refusal.cause}")
 
     def _on_listed(self, keys: Iterable[RecordKey]) -> None:
         self._pause_listing()
@@ -245,7 +247,7 @@ class RemoteMap:
         self._next_list_ns = now_ns + round(pause_s * NS_PER_S)
 
     def _take(self, keys: Iterable[RecordKey]) -> int:
-        """Fetch the records that were not requested yet, and return how many these are."""
+        """Fetch new records, and return their number."""
         new = [key for key in keys if self._seen.add(key)]
         self._fetching += len(new)
         for key in new:
@@ -258,12 +260,12 @@ class RemoteMap:
             return self._view.fetch(key)
 
         def on_error(error: OperationError, others_answered: bool) -> Outcome | None:  # noqa: FBT001
-            more = failures + (others_answered or not self._in_flight)
-            if more > _MOST_FAILURES:
+            all_failures = failures + (others_answered or not self._in_flight)
+            if all_failures > _MOST_FAILURES:
                 cause = f"its record cannot be read: {error}"
                 return self._on_fetched(key, Lost(index=key.index, launch=key.launch, cause=cause))
             self._fetchers.tolerate(error)
-            self._fetch(key, more, _POLL_S)
+            self._fetch(key, all_failures, _POLL_S)
             return None
 
         self._fetchers.ask(record, partial(self._on_fetched, key), on_error)
@@ -292,19 +294,19 @@ class RemoteMap:
         )
 
     def _poll_last(self) -> Iterator[Outcome]:
-        """Find what came beside the records that counted: duplicates, and late ones."""
+        """Find additional records: duplicates, and late ones."""
         try:
             for keys in self._view.pages():
                 self._take(keys)
         except OperationError as exc:
-            self._progress.notes.append(f"duplicates were not looked for: {exc}")
+            self._progress.notes.append(f"duplicates could not be counted: {exc}")
         while self._fetching:
             yield from handle_completions(self._completions, _TICK_S)
 
     # Silence
 
     def _check(self, pending: Pending) -> None:
-        """Find out why an attempt is silent, and take it back if it has not begun."""
+        """Determine why an attempt is silent, and revoke it if it has not started."""
         again = partial(self._on_unknown, pending)
         if pending.began:
             records = partial(self._view.records_of, pending.spec.index)
@@ -344,7 +346,7 @@ class RemoteMap:
         error: OperationError,
         others_answered: bool,  # noqa: FBT001 - a callback
     ) -> Outcome | None:
-        """Try again, unless the time to begin is long over: workers keep to that themselves."""
+        """Retry, unless the start time is long over: workers observe it by themselves."""
         self._fetchers.tolerate(error)
         pending.busy = False
         pending.failures += others_answered
@@ -365,7 +367,7 @@ class RemoteMap:
         ):
             pending.check_ns = now_ns + round(GRACE_S * NS_PER_S)
             return None
-        cause = "it began and left no record: killed, out of memory, or out of time"
+        cause = "it started but left no record: killed, out of memory, or out of time"
         return self._report_lost(pending, cause)
 
     def _report_lost(

@@ -1,4 +1,4 @@
-"""Threads that wait for the network, so that one thread can decide, and that bear its silence."""
+"""Threads that wait for the network on behalf of a deciding thread, and tolerate its outages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,11 +16,11 @@ from serverless_bench.units import NS_PER_S
 T = TypeVar("T")
 E = TypeVar("E", bound=SbenchError)
 Completions = SimpleQueue[Callable[[], Outcome | None]]
-"""What threads have finished, as what is to be done about it."""
+"""Completed tasks, as callbacks for their results."""
 _TIMEOUT_S: Final = 300.0
-"""How long the control prefix may be out of reach before the driver gives up."""
+"""Maximum time without access to the control prefix before the driver gives up."""
 _RENEW_NS: Final = NS_PER_S
-"""Least time between two looks for other credentials."""
+"""Minimum interval between two attempts to reload credentials."""
 
 
 class ThreadPool:
@@ -29,9 +29,9 @@ class ThreadPool:
     Parameters
     ----------
     threads
-        How many.
+        Number of threads.
     completions
-        Where results go; several pools may share it.
+        Queue for results; several pools may share it.
     """
 
     def __init__(self, threads: int, completions: Completions) -> None:
@@ -40,7 +40,7 @@ class ThreadPool:
         self._over = Event()
         self._threads = threads
         for _ in range(threads):
-            # A daemon: Ctrl-C must not wait for a store that does not answer.
+            # A daemon thread, because Ctrl-C must not wait for a store that does not answer.
             Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
@@ -54,7 +54,7 @@ class ThreadPool:
         expected: type[E],
         on_error: Callable[[E], Outcome | None],
     ) -> None:
-        """Have a thread do ``task``.
+        """Run ``task`` in a thread.
 
         Parameters
         ----------
@@ -63,8 +63,8 @@ class ThreadPool:
         on_result
             Called with its result, by ``handle_completions``.
         expected, on_error
-            An error that it may raise, and what is called with that. Every other one is
-            raised by ``handle_completions``.
+            An expected error, and the callback for it. Any other error is raised by
+            ``handle_completions``.
         """
 
         def run() -> None:
@@ -79,25 +79,25 @@ class ThreadPool:
         self._tasks.put(run)
 
     def shut_down(self) -> None:
-        """Start nothing more; what is under way is not waited for."""
+        """Start no further tasks; running ones are not awaited."""
         self._over.set()
         for _ in range(self._threads):
             self._tasks.put(None)
 
 
 class PatientPool(ThreadPool):
-    """Threads of one driver that ask for its control prefix.
+    """Threads of a driver that access its control prefix.
 
-    Time in which this machine was suspended does not count as silence: nothing was asked then.
+    Time in which this machine was suspended does not count as silence, because no request was sent.
 
     Parameters
     ----------
     threads, completions
-        As in ``ThreadPool``.
+        See ``ThreadPool``.
     progress
-        Is told when the store did not answer.
+        Receives a note when the store did not answer.
     renew
-        Looks for credentials again; called once a second at most.
+        Reloads credentials; called at most once a second.
     """
 
     def __init__(
@@ -119,37 +119,37 @@ class PatientPool(ThreadPool):
         on_result: Callable[[T], Outcome | None],
         on_error: Callable[[OperationError, bool], Outcome | None],
     ) -> None:
-        """Have a thread ask the store, which may refuse for a while.
+        """Send a request to the store in a thread; it may fail temporarily.
 
         Parameters
         ----------
         task, on_result
-            As in ``submit``.
+            See ``submit``.
         on_error
-            Called with an error of the store, and whether it has answered another request since.
+            Called with an error of the store, and whether another request has succeeded since.
         """
-        asked_ns = monotonic_ns()
+        start_ns = monotonic_ns()
 
         def answered(result: T) -> Outcome | None:
             self._answered_ns = monotonic_ns()
             return on_result(result)
 
         def failed(error: OperationError) -> Outcome | None:
-            return on_error(error, self._answered_ns > asked_ns)
+            return on_error(error, self._answered_ns > start_ns)
 
         self.submit(task, answered, OperationError, failed)
 
     def tolerate(self, error: OperationError) -> None:
-        """Tolerate a request that failed; credentials may be renewed.
+        """Tolerate a failed request; credentials may be reloaded.
 
         Raises
         ------
         ExecutorError
-            If the store has been out of reach for too long.
+            If the store has been unreachable for too long.
         """
         now_ns = monotonic_ns()
         if (now_ns - self._answered_ns) / NS_PER_S > _TIMEOUT_S:
-            hint = "functions go on by themselves; sbench resume DIR finds their records"
+            hint = "functions continue; sbench resume DIR collects their records"
             if isinstance(error, AccessDenied):
                 hint = f"log in again; {hint}"
             raise ExecutorError(f"the control prefix cannot be read: {error}", hint=hint)
@@ -160,7 +160,7 @@ class PatientPool(ThreadPool):
 
 
 def handle_completions(completions: Completions, timeout_s: float) -> Iterator[Outcome]:
-    """Handle the results that are there, or come in time."""
+    """Handle the available results, and those that arrive in time."""
     with suppress(Empty):
         handle = completions.get(timeout=timeout_s)
         while True:

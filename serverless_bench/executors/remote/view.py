@@ -1,6 +1,6 @@
-"""The control prefix of a run as its driver sees it; every method waits for the network.
+"""The driver's view of a run's control prefix; every method waits for the network.
 
-Beside it, which records the driver has requested.
+It also tracks the records that the driver has requested.
 """
 
 from array import array
@@ -30,26 +30,26 @@ from serverless_bench.worker.object_io import MOST_PAGES, ObjectIO
 
 _FOLDER: Final = "records/"
 _RECORD_BYTES: Final = 512 * MIB
-"""A million small objects, with a request each, make 400 MB."""
+"""A million small objects with a request each produce 400 MB."""
 _REFUSAL_BYTES: Final = 4 * KIB
 _REQUEST_S: Final = 60.0
-"""How long one request may take, with its attempts."""
+"""Time limit of a request with all of its attempts."""
 _MOST_FURTHER: Final = 100_000
-"""Deliveries besides the first of each index: no queue delivers so often, but anybody may write
-records who may write there."""
+"""Maximum number of deliveries other than the first of each index: no queue delivers this often,
+but anybody with write access may write records."""
 SKEW_S: Final = 2.0
-"""What a clock may be off without a word about it."""
+"""Clock offset that is tolerated without a note."""
 
 
 class ControlView(ObjectIO):
-    """Claims and records of one run; threads may share it.
+    """Claims and records of a run; threads may share it.
 
     Parameters
     ----------
     control
         The job's control target.
     run_id
-        Of the run.
+        Id of the run.
     """
 
     def __init__(self, control: Target, run_id: str) -> None:
@@ -58,14 +58,14 @@ class ControlView(ObjectIO):
         super().__init__(for_run(control, run_id))
 
     def reach(self, clock: Clock) -> int:
-        """Look whether the prefix can be listed, and return how far our clock is ahead, in ns.
+        """Check that the prefix can be listed, and return the lead of the driver's clock in ns.
 
-        0 if that is less than what the store's whole seconds can tell.
+        The result is 0 if the offset is below the resolution of the store's whole seconds.
 
         Raises
         ------
         StoreError
-            If it cannot be listed.
+            If the prefix cannot be listed.
         """
         try:
             self._page("")
@@ -81,63 +81,63 @@ class ControlView(ObjectIO):
         return round(ahead_s * NS_PER_S) if abs(ahead_s) > SKEW_S else 0
 
     def records(self, targets: Sequence[int]) -> list[RecordKey]:
-        """Return records from the first target on; what lies between targets is skipped.
+        """Return records from the first target on, skipping the range between targets.
 
         Parameters
         ----------
         targets
-            Indexes whose records are wanted, in order.
+            Sorted indexes of the wanted records.
         """
-        found: list[RecordKey] = []
+        records: list[RecordKey] = []
         after = before(targets[0])
         for _ in range(MOST_PAGES):
-            names, more = self._page(after)
+            names, is_truncated = self._page(after)
             keys = _parsed(names)
-            found += keys
-            if not more:
-                return found
-            behind = names[-1]
+            records += keys
+            if not is_truncated:
+                return records
+            last_name = names[-1]
             if keys:
                 last = keys[-1].index
                 position = bisect_left(targets, last)
                 if position == len(targets):
-                    return found
+                    return records
                 if targets[position] > last:
-                    behind = before(targets[position])
-            if behind <= after:
-                raise BadResponse("the store lists the same keys again and again", status=200)
-            after = behind
-        raise BadResponse("the list of records does not end", status=200)
+                    last_name = before(targets[position])
+            if last_name <= after:
+                raise BadResponse("the store lists the same keys repeatedly", status=200)
+            after = last_name
+        raise BadResponse("the list of records is too long", status=200)
 
     def records_of(self, index: int) -> list[RecordKey]:
-        """Return the records of one index, and maybe of further ones."""
+        """Return the records of an index, possibly followed by others."""
         return _parsed(self._page(before(index))[0])
 
     def pages(self) -> Iterator[list[RecordKey]]:
-        """Yield every record of the run, a page at a time."""
+        """Yield every record of the run, page by page."""
         for names in self.list_pages(_FOLDER, timeout_s=_REQUEST_S):
             yield _parsed(names)
 
     def fetch(self, key: RecordKey) -> InvocationRecord | Lost:
-        """Return a record, or a loss if it is none: one that never began if it is a refusal."""
+        """Return a record, or a loss if it is invalid; for a refusal, a loss that never began."""
         try:
             data = self.get(record_name(key), most=_RECORD_BYTES, timeout_s=_REQUEST_S)
         except TooLong as exc:
             return Lost(index=key.index, launch=key.launch, cause=f"its record: {exc}")
         if len(data) <= _REFUSAL_BYTES and (reason := read_refusal(data)):
             return Lost(index=key.index, launch=key.launch, cause=reason, never_began=True)
-        found = read_record(data, key.index, key.launch)
+        record = read_record(data, key.index, key.launch)
         mine = (self._run_id, key.delivery)
-        if isinstance(found, Lost) or (found.run_id, found.delivery) == mine:
-            return found
-        return Lost(index=key.index, launch=key.launch, cause="the record is of another run")
+        if isinstance(record, Lost) or (record.run_id, record.delivery) == mine:
+            return record
+        return Lost(index=key.index, launch=key.launch, cause="the record belongs to another run")
 
     def holder(self, index: int, launch: int) -> Mapping[str, Any] | None:
-        """Return the claim of a launch; None if nobody has made it."""
+        """Return the claim of a launch; None if it is unclaimed."""
         return get_claim(self, index, launch, timeout_s=_REQUEST_S)
 
     def take_back(self, index: int, launch: int, now_ns: int) -> Mapping[str, Any]:
-        """Claim a launch so that no worker can begin it; return whose it is then."""
+        """Claim a launch so that no worker can start it; return the resulting claim."""
         mine = {"run_id": self._run_id, "taken_back_ns": now_ns}
         return claim(self, claim_name(index, launch), mine, timeout_s=_REQUEST_S)
 
@@ -150,25 +150,25 @@ def _parsed(names: Iterable[str]) -> list[RecordKey]:
 
 
 class RequestedRecords:
-    """The records of a run that have been requested; one for all of a run's waves.
+    """Requested records of a run, shared by all of its waves.
 
-    By index it keeps the digits of one delivery, and the few further ones apart: a set of
+    It stores the digits of one delivery by index, and the rare additional ones separately: a set of
     keys would grow to tens of MB with 100,000 functions.
 
     Parameters
     ----------
     invocations
-        Of the run.
+        Number of invocations in the run.
     """
 
     def __init__(self, invocations: int) -> None:
         self._first = array("Q", bytes(8 * invocations))
         self._further: set[tuple[int, int]] = set()
         self.any_ran = False
-        """Whether one of them is what a function measured, and no refusal."""
+        """Whether any of them is a measurement and not a refusal."""
 
     def add(self, key: RecordKey) -> bool:
-        """Note a record, and return whether it is one of the run that was not noted yet."""
+        """Add a record, and return whether it belongs to the run and is new."""
         index = key.index
         if index >= len(self._first):
             return False

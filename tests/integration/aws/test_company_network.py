@@ -147,7 +147,7 @@ def test_an_authority_that_is_not_trusted_is_named(
 ) -> None:
     said = refusal(company_with_a_store, command, AWS_CA_BUNDLE=certifi.where())
     assert "certificate" in said
-    assert said.endswith("hint: AWS_CA_BUNDLE=FILE names the authority that signed it"), said
+    assert said.endswith("hint: set AWS_CA_BUNDLE=FILE to the certificate of its authority"), said
 
 
 def test_a_bundle_that_is_not_there_is_named(

@@ -163,7 +163,7 @@ def test_who_has_no_certificate_does_not_get_in(here: Sbench, store: LoopbackSer
         flags = job(store, "--scheduler", running.address, "--number", 1, "--size", "1KiB")
         stranger = here.apart("write", *flags)
         assert stranger.code == 4
-        assert "wants a certificate, and Dask's settings name none" in stranger.err
+        assert "requires a certificate, and Dask's settings contain none" in stranger.err
         done = here.apart("write", *flags, **security)
     assert (done.code, done.json["ok"]) == (0, 1), done.err
 
@@ -208,7 +208,7 @@ def test_a_cluster_of_python_brings_its_certificate(here: Sbench, store: Loopbac
 @pytest.mark.parametrize(
     ("flags", "code", "words"),
     [
-        (["--scheduler", "10.0.0.1:8786"], 2, "--scheduler '10.0.0.1:8786' is no address"),
+        (["--scheduler", "10.0.0.1:8786"], 2, "--scheduler '10.0.0.1:8786' is not an address"),
         (["--scheduler", "tcp://127.0.0.1:1", "--slots", "2"], 2, "--slots is for a cluster"),
         (
             ["--scheduler", "tcp://s.dask.invalid:8786"],

@@ -38,7 +38,7 @@ def scheduler(attack: Path) -> Iterator[str]:
         yield cluster.address
 
 
-SAYS_SOMETHING_ELSE = "says something else than this sbench does"
+INVALID = "sent an invalid description"
 CANNOT_RUN = "cannot run this sbench"
 NO_CODE = "a pickle of the cluster names code"
 
@@ -47,12 +47,12 @@ NO_CODE = "a pickle of the cluster names code"
     ("kind", "says"),
     [
         ("description", CANNOT_RUN),
-        ("probe in other words", "answers the probe with something else"),
+        ("probe in other words", "sent an invalid answer to the probe"),
         ("greeting", NO_CODE),
         ("words of a worker", NO_CODE),
         pytest.param("failure to describe", CANNOT_RUN, marks=pytest.mark.full),
-        pytest.param("description of others", SAYS_SOMETHING_ELSE, marks=pytest.mark.full),
-        pytest.param("nested description", SAYS_SOMETHING_ELSE, marks=pytest.mark.full),
+        pytest.param("description of others", INVALID, marks=pytest.mark.full),
+        pytest.param("nested description", INVALID, marks=pytest.mark.full),
         pytest.param("probe", CANNOT_RUN, marks=pytest.mark.full),
         pytest.param("slots", NO_CODE, marks=pytest.mark.full),
         pytest.param("error", "no Dask cluster: ", marks=pytest.mark.full),

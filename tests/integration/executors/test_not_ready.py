@@ -62,7 +62,7 @@ def test_an_event_is_sent_again_until_the_function_is_ready(code: str) -> None:
         _, refusals = client.invoke(lambda: EVENT, timeout_s=0)
     assert refusals == 3
     (note,) = progress.notes
-    assert note.startswith("function f was not ready, and waited for: ")
+    assert note.startswith("function f was not ready; waiting for it: ")
     assert code in note
 
 
@@ -208,11 +208,11 @@ def test_a_stack_that_slept_is_waited_for_by_the_probe_and_by_events(
     assert (done.code, done.json["ok"], done.json["lost"]) == (0, 2, 0), done.err
     assert (next(states, None), next(answers, None), proxy.refused) == (None, None, 5)
     for words in (
-        "waited for: Pending: Creating",
-        "waited for: Active; LastUpdateStatus InProgress",
-        "waited for: An error occurred (ResourceNotReadyException)",
+        "waiting for it: Pending: Creating",
+        "waiting for it: Active; LastUpdateStatus InProgress",
+        "waiting for it: An error occurred (ResourceNotReadyException)",
     ):
-        assert f"function {NAME} was not ready, and {words}" in done.err
+        assert f"function {NAME} was not ready; {words}" in done.err
 
 
 @linux
@@ -266,7 +266,7 @@ def test_events_that_are_dropped_before_the_driver_gives_them_up_are_named(
 ) -> None:
     done = write(sbench, store, "--start-timeout", start_timeout, **host.environment)
     assert done.code == 0, done.err
-    words = f"Lambda drops events of {NAME} after 60 s, and they are waited for 90 s"
+    words = f"Lambda drops events of {NAME} after 60 s, before the timeout of 90 s"
     assert (words in done.err) == (start_timeout == 90)
 
 

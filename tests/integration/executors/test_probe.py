@@ -129,7 +129,7 @@ def test_stale_code(sbench: Sbench, store: str, host: LambdaHost) -> None:
     ("body", "words"),
     [
         ('event["target"]', "cannot start: KeyError: 'target'"),
-        ('{"hello": 1}', "does not know the probe"),
+        ('{"hello": 1}', "does not support the probe"),
     ],
 )
 def test_what_is_no_sbench_of_today(

@@ -376,7 +376,7 @@ def test_the_driver_says_why_nobody_takes_its_events(
     flags = ("--number", 1, "--size", "1KiB", "--start-timeout", 5)
     done = here("write", *job(store.endpoint_url, *flags))
     assert (done.code, done.json["lost"]) == (4, 1)
-    assert f"note: a worker cannot claim: {NOT_ALLOWED}" in done.err
+    assert f"note: a worker cannot claim its event: {NOT_ALLOWED}" in done.err
     assert f"no function can run: {NOT_ALLOWED}" in done.err
     run = load_run(here.directory / "w")
     assert (run.functions["error"][-1], run.functions["never_began"][-1]) == (NOT_ALLOWED, 1)

@@ -33,7 +33,7 @@ def test_an_account_is_in_the_host_name_or_the_path(
 @pytest.mark.parametrize("addressing", ["auto", "path", "virtual"])
 def test_a_signature_goes_to_no_other_account(addressing: str) -> None:
     target = Target(bucket="b", protocol=StoreProtocol.AZ, addressing=Addressing(addressing))
-    with pytest.raises(AccessDenied, match="of another account"):
+    with pytest.raises(AccessDenied, match="does not belong to the account"):
         account_url(target, "https://theirs.blob.core.windows.net")
 
 

@@ -82,7 +82,7 @@ def test_an_unknown_option_names_the_known_ones(client: str) -> None:
     with pytest.raises(UsageError, match=f"client '{client}' has no option 'nope'") as caught:
         check(target(("nope", "1"), client=client))
     known = documented(CLIENTS.load(client).info.options)
-    assert caught.value.hint == f"it has {', '.join(sorted(known))}"
+    assert caught.value.hint == f"its options are {', '.join(sorted(known))}"
 
 
 def test_a_wrong_value_is_found_before_anything_starts() -> None:

@@ -48,7 +48,7 @@ def test_obstore_moves_the_bytes_there() -> None:
         (["--bucket", "az://"], "'az://' has no bucket"),
         (["--bucket", "wasb://mine"], "use one of s3://, az://, gs://"),
         (["--executor", "lambda", "--control-prefix", "az://c"], "'az://c' is no prefix"),
-        (["--bucket", "az://mine"], "no storage account is named"),
+        (["--bucket", "az://mine"], "no storage account is set"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_line(call: Call, flags: list[str], said: str) -> None:

@@ -71,5 +71,5 @@ def test_an_unknown_quota_is_assumed_and_said() -> None:
 
 
 def test_no_function_may_run() -> None:
-    with pytest.raises(ExecutorError, match="lets no function run"):
+    with pytest.raises(ExecutorError, match="allows no functions"):
         read_limits(Account(reserved={"f": 0}), ("f",), 10, RunProgress())
