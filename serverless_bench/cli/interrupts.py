@@ -91,9 +91,9 @@ class Interrupt:
         raise KeyboardInterrupt
 
     def forget(self) -> None:
-        """Raise at the next signal, even if it arrives within the ignored period."""
+        """Raise at the next signal, even if it arrives within ``_DEAF_S``."""
         self._deaf_until_s = 0.0
 
     def ignore(self) -> None:
-        """Raise no more exceptions: the command has ended or is printing its error."""
+        """Raise no more exceptions: the command has ended or is printing the error."""
         self._over = True

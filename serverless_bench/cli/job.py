@@ -53,7 +53,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Job with checked flags, before its store is started."""
+    """Job with checked flags, before the store is started."""
 
     checked: "CheckedJob"
     output: Output
@@ -186,7 +186,7 @@ def job_command(
 
 
 def run(prepared: Prepared) -> int:
-    """Run a job on its target, report on it, write its keys, and return the exit code."""
+    """Run a job on the target, report on it, write the keys, and return the exit code."""
     with prepared.checked.open_target() as target:
         result, exit_code = perform(prepared, target)
     if prepared.output.key_file is not None:
@@ -202,7 +202,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
     Returns
     -------
     Run, int
-        The run and its exit code.
+        The run and the exit code.
     """
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.reporters.pace import overdue

@@ -45,7 +45,7 @@ GROUPS: Final = {
         "ls": "List runs, the most recent one first.",
         "report": "Report on a run directory, finished or not.",
         "check": "Check that the figures of a run are possible and repeatable.",
-        "plot": "Draw a run, or a write and its read, into one picture.",
+        "plot": "Plot a run, or a write and its read, into a single picture.",
         "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
         "export": "Write the operations of a run for warp, PyWren or a table.",
     },
@@ -142,7 +142,7 @@ class _Commands(Group):
         return command_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, with the user's defaults for its flags."""
+        """Return a command, with the user's defaults for the flags."""
         if cmd_name not in COMMANDS and cmd_name not in command_names():
             return None
         from serverless_bench.cli.flags.defaults import defaults_for
@@ -209,8 +209,8 @@ def commands(config: str | None) -> None:
 
 
 def start() -> int:
-    """Run the command of this process, and return its exit code."""
-    # Imports create thousands of permanent objects. Scanning them repeatedly, and a last time at
+    """Run the command of this process, and return the exit code."""
+    # Imports create thousands of permanent objects. Scanning them many times, and a last time at
     # exit, takes more time than the collected memory is worth.
     gc.set_threshold(*_RARELY)
     open_streams()
@@ -227,7 +227,7 @@ def start() -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
+    """Run a command and return the exit code."""
     with interruptible() as interrupt:
         try:
             code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
@@ -246,7 +246,7 @@ def _words_to(context: click.Context) -> str:
 
 
 def _print_error(exc: BaseException) -> int:
-    """Print the error that ended the command, and return its exit code."""
+    """Print the error that ended the command, and return the exit code."""
     if isinstance(exc, BrokenPipeError | _Unread):
         return OUTPUT_UNREAD
     if isinstance(exc, KeyboardInterrupt | click.Abort):

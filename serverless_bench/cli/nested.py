@@ -262,7 +262,7 @@ def _flags(
 
 
 def check_flags(words: Sequence[str]) -> None:
-    """Check that flags of a command come after its name.
+    """Check that flags of a command follow the name of the command.
 
     Raises
     ------

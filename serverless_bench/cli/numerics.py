@@ -1,4 +1,4 @@
-"""Import of NumPy without the threads of its linear algebra library."""
+"""Import of NumPy without the threads of the linear algebra library."""
 
 import os
 import sys

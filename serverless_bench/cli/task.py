@@ -39,7 +39,7 @@ OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir", "from", "tr
 def job_parameters(
     commands: Mapping[str, click.Command], decided: Collection[str]
 ) -> Iterator[click.Parameter]:
-    """Yield the distinct parameters of these commands, except the decided ones."""
+    """Yield the parameters of these commands without duplicates, except ``decided``."""
     seen = set(decided)
     for parameter in (param for command in commands.values() for param in command.params):
         if parameter.name not in seen:
@@ -95,7 +95,7 @@ def listener() -> "Listener":
 
 
 def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
-    """Check the flags of a job that prints no report and gets its run directory later.
+    """Check the flags of a job that prints no report and gets the run directory later.
 
     Raises
     ------

@@ -141,7 +141,7 @@ def _seconds_left(credentials: Any) -> float | None:  # noqa: ANN401 - an untype
 
 
 def stack(name: str, patient: Patient) -> Iterator[Finding]:
-    """Check a stack; later checks use its region, functions and buckets."""
+    """Check a stack; later checks use the region, functions and buckets of the stack."""
     patient.stack = outputs = read_stack(name, region=patient.region)
     patient.region = outputs.region
     patient.functions = patient.functions or tuple(entry.name for entry in outputs.functions)
@@ -162,7 +162,7 @@ def identity(patient: Patient) -> Iterator[Finding]:
 
 
 def _probes(ask: Callable[[], Any]) -> list[tuple[int, int, int]]:
-    """Request the time repeatedly; see ``store_offset``. Rejected requests have a date, too."""
+    """Request the time; see ``store_offset``. Rejected requests are answered with a date, too."""
     clock, probes = EpochClock(), []
     for number in range(_PROBES):
         if number:

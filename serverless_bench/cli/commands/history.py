@@ -228,7 +228,7 @@ def _append(path: Path, lines: Sequence[str]) -> None:
 
 
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
-    """Return the distinct run directories of these names; the latest run without names."""
+    """Return the run directories of these names without duplicates; default: the latest run."""
     from serverless_bench.analysis.samples import run_directories
     from serverless_bench.cli.lookup import runs_named, the_run
 

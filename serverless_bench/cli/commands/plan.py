@@ -336,7 +336,7 @@ def _network_mbps(given: float | None, stack: Stack | None) -> float:
 def _quota(
     given: int | None, stack: Stack | None, setups: Mapping[str, FunctionSetup]
 ) -> tuple[int, str]:
-    """Return the number of functions that may run concurrently, and its source."""
+    """Return the number of functions that may run concurrently, and the source of the number."""
     if given is not None:
         return given, "--quota"
     if stack is None:

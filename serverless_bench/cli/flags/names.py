@@ -19,7 +19,7 @@ _OF_SERIES: Final = frozenset(
         *("over", "p99", "power", "precision", "tolerance", "warm-up-blocks"),
     }
 )
-"""Flags of commands that run jobs repeatedly."""
+"""Flags of commands that run a series of jobs."""
 
 
 def spelled(token: str) -> str:

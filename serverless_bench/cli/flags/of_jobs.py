@@ -80,7 +80,7 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
 
 
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - a type or a type of click
-    """Return the type of the text that a user enters; for a union, its first member."""
+    """Return the type of the text that a user enters; for a union, the first member."""
     kinds = get_args(annotation)
     if kinds[:2] == (str, int):
         return Size()

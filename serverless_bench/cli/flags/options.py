@@ -25,7 +25,7 @@ FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 
 def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
-    """Declare a flag with an environment variable; the help shows its default."""
+    """Declare a flag with an environment variable; the help shows the default."""
     name = flag.partition("/")[0].removeprefix("--")
     variable = "SBENCH_" + name.replace("-", "_").upper()
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})

@@ -72,13 +72,13 @@ def aside(*lines: str) -> None:
 
 
 def note(texts: Iterable[str]) -> None:
-    """Print notes, which are neither results nor problems, to standard error."""
+    """Print notes to standard error; use them for information besides results and problems."""
     for text in texts:
         aside(f"note: {text}")
 
 
 def complain(error: SbenchError, where: str = "") -> int:
-    """Print an error, with flags in place of settings, and return its exit code."""
+    """Print an error, with flags in place of settings, and return the exit code."""
     spell(error)
     aside(f"sbench: {where}{error}")
     if error.hint:
