@@ -48,7 +48,7 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None
     if not runs:
         raise ArchiveError(
             f"there is no run in {run_dir if series is None else path}",
-            hint="make a run with sbench write, or name another directory with --run-dir",
+            hint="sbench write makes one; see also --run-dir",
         )
     rows = [_row(entry) for entry in islice(runs, limit or None)]
     if flags["format"] == PAGE:

@@ -224,7 +224,7 @@ def test_settings_that_are_wrong(anywhere: Sbench) -> None:
     assert (done.code, "has no flag 'bukket'" in done.err) == (2, True)
     settings.write_text("= 3")
     assert "cannot read sbench.toml" in anywhere("write").err
-    assert "there is no" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
+    assert "file nowhere.toml does not exist" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
     for line, says in (
         ("prices = 3", ": prices must be text"),
         ('mb = ["1", "2"]', ": mb must be one value"),

@@ -91,7 +91,7 @@ def test_no_run_at_all_is_said(call: Call) -> None:
         code, out, err = call(*words)
         assert (code, out) == (8, "")
         assert err.startswith(
-            "sbench: there is no run in sbench-runs\nhint: make a run with sbench write"
+            "sbench: there is no run in sbench-runs\nhint: sbench write makes one"
         )
 
 
