@@ -1,1 +1,1 @@
-"""The edge: the only package that reads flags, prints, and chooses exit codes."""
+"""Command line: the only package that reads flags, prints, and chooses exit codes."""

@@ -1,4 +1,4 @@
-"""What ``sbench`` ends with; docs/exit-codes.md says the same for users."""
+"""Exit codes of ``sbench``; docs/exit-codes.md documents them for users."""
 
 from enum import IntEnum
 
@@ -6,21 +6,21 @@ from serverless_bench import errors
 
 
 class ExitCode(IntEnum):
-    """One number per way to end. Errors have theirs in ``errors.py``."""
+    """Exit codes of commands. Exceptions define their exit codes in ``errors.py``."""
 
     OK = 0
     INCOMPLETE = errors.INCOMPLETE
-    """Functions failed or were lost; everything else is in the report."""
+    """Functions failed or were lost; the report covers the other functions."""
     CORRUPT = errors.CORRUPT
-    """Data came back that is not what was written, or a write was lost."""
+    """The store returned data that differs from the written data, or lost a write."""
     SLOWER = 9
     """A comparison found a side slower than its baseline."""
     UNDECIDED = 10
-    """A comparison found neither a difference nor that there is none."""
+    """A comparison could show neither a difference nor equality."""
     WITHHELD = errors.WITHHELD
-    """The records contradict themselves, or what is possible: no headline."""
+    """The records are contradictory or physically impossible, so there is no headline."""
     UNFIT = 13
-    """``doctor`` found what would make a run fail."""
+    """``doctor`` found a problem that would make a run fail."""
     NEVER_HELD = 14
     """``limit``: the objective does not hold even at the lowest level."""
     NO_LIMIT = 15

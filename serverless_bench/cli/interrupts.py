@@ -1,11 +1,11 @@
-"""Ctrl-C ends a command with a report, wherever in the code it arrives, and only once."""
+"""Interrupts: Ctrl-C ends a command once, with a report, at any point of the code."""
 
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic  # noqa: TID251 - help must not wait for what `clock` loads
+from time import monotonic  # noqa: TID251 - `clock` loads modules that would delay the help
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends a command."""
+"""Signals that end a command."""
 _AGAIN_S: Final = 0.05
 _DEAF_S: Final = 5.0
-"""For so long after an interrupt another one changes nothing: who ends a session or a container
-often sends several, and the second must not cost the report that the first one asked for."""
+"""Seconds after an interrupt during which further interrupts are ignored. Shells and container
+runtimes often send more than one, and the second must not abort the report after the first."""
 
 
 @contextmanager
 def interruptible() -> "Iterator[Interrupt]":
-    """End on SIGTERM and SIGHUP as on Ctrl-C, and deliver an interrupt again that Python drops.
+    """Treat SIGTERM and SIGHUP like Ctrl-C, and redeliver interrupts that Python drops.
 
-    Python drops what a finalizer or the callback of a weak reference raises ("Exception ignored
-    in"). Every import runs such callbacks: an interrupt that arrives in one was lost, and the
-    command went on.
+    Python drops exceptions from finalizers and from callbacks of weak references ("Exception
+    ignored in"). Imports run such callbacks, and a command used to continue if an interrupt
+    arrived during a callback.
 
-    What is ignored from the start stays so: SIGHUP below ``nohup``, SIGINT in what a script
-    starts in the background.
+    Signals that are ignored at the start stay ignored: SIGHUP under ``nohup``, and SIGINT in
+    background processes of a script.
     """
     from threading import Timer
 
@@ -44,7 +44,7 @@ def interruptible() -> "Iterator[Interrupt]":
             before(dropped)
             return
         interrupt.forget()
-        # Later, because here it would be dropped once more. Not SIGINT, which may be ignored.
+        # Delayed, because an exception here would be dropped, too. SIGINT may be ignored.
         timer = Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM))
         timer.daemon = True
         timers.append(timer)
@@ -65,17 +65,17 @@ def heard() -> list[signal.Signals]:
 
 
 def end_undisturbed() -> None:
-    """Let nothing change the exit code any more: all that is left is the end of the process."""
+    """Ignore signals from here on, so that they cannot change the exit code."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
-    # Under `python -m`, an interrupt that was caught, but passed through Python's own exec() on
-    # its way, as in the making of a dataclass, would still end this process by SIGINT. Whatever
-    # is evaluated next makes Python forget it.
+    # Under `python -m`, an interrupt that was caught after it passed through exec(), as in the
+    # creation of a dataclass, would still end this process with SIGINT. Python clears this state
+    # at the next eval().
     eval("None")  # noqa: S307 - a constant
 
 
 class Interrupt:
-    """A handler that raises ``KeyboardInterrupt``, but not while that is being handled."""
+    """Signal handler that raises ``KeyboardInterrupt``, except while the first is being handled."""
 
     def __init__(self) -> None:
         self._over = False
@@ -91,9 +91,9 @@ class Interrupt:
         raise KeyboardInterrupt
 
     def forget(self) -> None:
-        """Raise again at the next signal, whenever it comes."""
+        """Raise at the next signal, even if it arrives within ``_DEAF_S``."""
         self._deaf_until_s = 0.0
 
     def ignore(self) -> None:
-        """Raise no more: the command has ended, or says why it ends."""
+        """Raise no more exceptions: the command has ended or is printing the error."""
         self._over = True

@@ -1,4 +1,4 @@
-"""From flags to a job, and from a job to a report: what all commands share that run one."""
+"""Shared code of the commands that run a job: from flags to a job, from a job to a report."""
 
 import os
 import sys
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """The flags of a command that are no settings of its job, by parameter name."""
+    """Flags of a command that are not settings of the job, by parameter name."""
 
     run_dir: Path
     format: str | None
-    """Name of the reporter; None to report nothing."""
+    """Name of the reporter; None for no report."""
     pickle: Path | None = None
     key_file: Path | None = None
-    """To write the keys there."""
+    """File to write the keys to."""
     ceiling: bool = False
-    """Whether to measure what the harness itself can do, after the run."""
+    """Whether to measure the maximum throughput of the harness after the run."""
     max_cost: float | None = None
     prices: Path | None = None
     progress: Style = "auto"
@@ -47,7 +47,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A job whose flags are all checked; only its store is not there yet."""
+    """Job with checked flags, before the store is started."""
 
     checked: "CheckedJob"
     output: Output
@@ -55,7 +55,7 @@ class Prepared:
     reporter: Reporter | None
 
     def task(self) -> "Task":
-        """Return the job as one that may run again and again."""
+        """Return the job as a task that can run repeatedly."""
         from serverless_bench.series.runs import Task
 
         return Task(
@@ -68,12 +68,12 @@ class Prepared:
 
     @property
     def job(self) -> "JobSpec":
-        """The job; its target has the address that the flags say."""
+        """Job with the address from the flags in its target."""
         return self.checked.job
 
     @property
     def keys(self) -> Sequence[str]:
-        """Objects to read."""
+        """Keys of the objects to read."""
         return self.checked.keys
 
     @property
@@ -83,28 +83,28 @@ class Prepared:
 
     @property
     def quiet(self) -> bool:
-        """Whether standard output belongs to the report alone."""
+        """Whether standard output is reserved for the report."""
         return self.output.format not in FOR_TERMINALS
 
 
 def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None = None) -> Prepared:
-    """Check a command's flags before anything starts.
+    """Check the flags of a command before it starts a store or functions.
 
     Parameters
     ----------
     workload
-        As in ``JobSpec``.
+        Same as in ``JobSpec``.
     flags
-        By parameter name: settings of the job, and the fields of ``Output``.
+        Settings of the job and fields of ``Output``, by parameter name.
     keys
-        Objects to read, in place of those that the flags name.
+        Keys of the objects to read, which replace the keys from the flags.
 
     Raises
     ------
     UsageError
-        If a flag is wrong.
+        If a flag is invalid.
     PluginError
-        If a client, executor or reporter is unknown or lacks its library.
+        If a client, executor or reporter is unknown, or its library is not installed.
     """
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.settings.names import setting_names
@@ -118,23 +118,23 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
-    found = check_job({**settings, **paths, "workload": workload}, keys)
-    # What comes now loads libraries, for which a wrong flag did not have to wait.
+    checked_job = check_job({**settings, **paths, "workload": workload}, keys)
+    # Import libraries only now, so that the message for an invalid flag does not wait for them.
     from serverless_bench.executors import info_of
 
-    if not declared.runs_code or not info_of(found.job.executor).in_process:
-        # A function of the user's own shares this process then.
+    if not declared.runs_code or not info_of(checked_job.job.executor).in_process:
+        # In this process, a user's function would get a NumPy without threads.
         load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit
 
-    cost = cost_limit(found.job.executor, max_cost=output.max_cost, prices=output.prices)
+    cost = cost_limit(checked_job.job.executor, max_cost=output.max_cost, prices=output.prices)
     check_writable("--pickle", output.pickle)
     reporter = None if output.format is None else open_reporter(output.format)
     if output.ceiling:
-        TOOLS.load("check-ceiling")(found.job)
+        TOOLS.load("check-ceiling")(checked_job.job)
     check_writable("--key-file", output.key_file)
     return Prepared(
-        checked=found,
+        checked=checked_job,
         output=output,
         cost=cost,
         reporter=reporter,
@@ -142,12 +142,12 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
 
 
 def _output(workload: str, flags: Mapping[str, Any]) -> Output:
-    """Check what is to become of the run."""
+    """Return the checked output flags."""
     from serverless_bench.settings.schema import checked
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
     if "key_file" in open_workload(workload).settings and flags.get("operation", "read") == "read":
-        # Then it is for the keys of objects to read, a setting.
+        # A job that reads has --key-file as a setting: the keys of the objects to read.
         given.pop("key_file", None)
     return Output(**{name: checked(Output, name, value) for name, value in given.items()})
 
@@ -155,18 +155,18 @@ def _output(workload: str, flags: Mapping[str, Any]) -> Output:
 def job_command(
     workload: str, text: str, *more: Callable[[Any], Any], **what: str
 ) -> click.Command:
-    """Return the command that runs a workload and does nothing else.
+    """Return a command that runs a workload and reports on it.
 
     Parameters
     ----------
     workload
-        Also its name.
+        Name of the workload and of the command.
     text
-        Its help.
+        Help text of the command.
     more
-        Declare flags and arguments besides those of the workload and of every job.
+        Decorators for flags and arguments in addition to the flags of the job.
     what
-        Help texts of flags, as for ``of_jobs.settings``.
+        Help texts of flags, same as for ``of_jobs.settings``.
     """
 
     @click.command(workload, help=text)
@@ -179,23 +179,23 @@ def job_command(
 
 
 def run(prepared: Prepared) -> int:
-    """Run a job where its flags say, report on it, and write its keys; return the exit code."""
+    """Run a job on the target, report on it, write the keys, and return the exit code."""
     with prepared.checked.open_target() as target:
-        made, exit_code = perform(prepared, target)
+        result, exit_code = perform(prepared, target)
     if prepared.output.key_file is not None:
         from serverless_bench.job.keys import write_key_file
 
-        write_key_file(prepared.output.key_file, made.keys())
+        write_key_file(prepared.output.key_file, result.keys())
     return exit_code
 
 
 def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
-    """Run a job and report on it; its run directory is named before it starts.
+    """Run a job and report on it; print the run directory before the job starts.
 
     Returns
     -------
     Run, int
-        What was made, and the exit code that it stands for.
+        The run and the exit code.
     """
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.reporters.pace import overdue
@@ -225,12 +225,12 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
 
 
 def check_writable(flag: str, path: Path | None) -> None:
-    """Refuse a file that could not be written after the run.
+    """Check that a file can be written, before the run rather than after it.
 
     Raises
     ------
     UsageError
-        If its directory is missing or not ours to write to.
+        If the directory of the file does not exist or is not writable.
     """
     if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"cannot write {flag} {path}", hint="name a file in a directory of yours")
+        raise UsageError(f"cannot write {flag} {path}", hint="name a file in a writable directory")

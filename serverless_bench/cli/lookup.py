@@ -1,4 +1,4 @@
-"""The run that a command is about: its directory, its name, or the last one."""
+"""Lookup of the run that a command works on: a directory, a name, or the latest run."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,42 +15,42 @@ if TYPE_CHECKING:
 
 
 class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """A run's directory or its name; the shell completes names."""
+    """Directory or name of a run, with shell completion of names."""
 
     name = "run"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
-        """Return the names of saved runs that begin so, and leave paths to the shell."""
+        """Return the names of saved runs with this prefix, or let the shell complete paths."""
         from click.shell_completion import CompletionItem
 
         from serverless_bench.rundir.listing import entries
 
         del param
         names = [entry.name for entry in entries(ctx.params.get("run_dir") or DEFAULT_RUN_DIR)]
-        found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-        return found or [CompletionItem(incomplete, type="dir")]
+        items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return items or [CompletionItem(incomplete, type="dir")]
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare RUN and hand the command its ``directory``; without one it is the latest run."""
+    """Declare the argument RUN, and pass its ``directory`` to the command; default: latest run."""
 
     @wraps(command)
-    def found(*, run: str | None, run_dir: Path, **flags: object) -> object:
+    def with_directory(*, run: str | None, run_dir: Path, **flags: object) -> object:
         return command(the_run(run, run_dir), **flags)
 
     declare = click.argument("run", type=RunName(), required=False, metavar="[RUN]")
-    return declare(run_dir_option(found))
+    return declare(run_dir_option(with_directory))
 
 
 def the_run(run: str | None, run_dir: Path) -> Path:
-    """Return the directory of a run; which one it is, is said where nobody named it.
+    """Return the directory of a run; print the choice if the user named no run.
 
     Raises
     ------
     ArchiveError
-        If there is none.
+        If the run does not exist.
     """
     from serverless_bench.rundir.listing import find_run, latest_run
 
@@ -62,12 +62,12 @@ def the_run(run: str | None, run_dir: Path) -> Path:
 
 
 def runs_named(name: str, run_dir: Path) -> Path:
-    """Return a directory with one or several runs in it: of that path, or of that name.
+    """Return a directory that contains runs, given its path or its name.
 
     Raises
     ------
     ArchiveError
-        If there is none.
+        If the directory does not exist.
     """
     from serverless_bench.rundir.listing import find_run
 

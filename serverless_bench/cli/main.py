@@ -1,7 +1,7 @@
-"""``sbench``: finds the command, and turns errors into one line and an exit code.
+"""Entry point of ``sbench``: find the command, turn errors into a line and an exit code.
 
-Each command lives in a module of its own and is imported when it is called, so that
-``sbench --help`` does not wait for arrays and plots.
+Each command has a separate module that is imported when the command is called, so that
+``sbench --help`` does not wait for NumPy and the plotting code.
 """
 
 import gc
@@ -32,28 +32,28 @@ GROUPS: Final = {
         "write": "Write objects from many functions and report the throughput.",
         "read": "Read objects back, compare every byte and report the throughput.",
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
-        "contend": "Write to shared keys on conditions, and check that no write is lost.",
+        "contend": "Write to shared keys conditionally, and check that no write is lost.",
         "array": "Write arrays through an array library, append to them, or read them back.",
-        "call": "Call a function of your own in many functions, and report what it did.",
-        "run": "Run the stages of a job file, and delete what they wrote.",
-        "convert": "Make a job file of a configuration of warp or sai3-bench.",
-        "resume": "Go on with a run whose driver died, or that lost functions.",
-        "clean": "Delete the objects of a run, and nothing else.",
-        "trust": "Have a settings file of this folder count as a whole.",
+        "call": "Call your own function in many functions, and report on its operations.",
+        "run": "Run the stages of a job file, and delete the objects they wrote.",
+        "convert": "Convert a configuration of warp or sai3-bench to a job file.",
+        "resume": "Resume a run after its driver died or functions were lost.",
+        "clean": "Delete the objects of a run, and only those.",
+        "trust": "Trust a settings file of this folder, so that all its settings apply.",
     },
     "Look": {
         "ls": "List runs, the most recent one first.",
         "report": "Report on a run directory, finished or not.",
-        "check": "Check that a run's figures are possible, and what makes them hard to repeat.",
-        "plot": "Draw a run, or a write and its read, into one picture.",
+        "check": "Check that the figures of a run are possible and repeatable.",
+        "plot": "Plot a run, or a write and its read, into a single picture.",
         "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
         "export": "Write the operations of a run for warp, PyWren or a table.",
     },
     "Compare": {
         "ab": "Run two jobs in turns and compare them.",
-        "compare": "Say whether one set of runs is faster than another, slower, or the same.",
+        "compare": "Test whether one set of runs is faster than another, slower, or the same.",
         "scale": "Run a job with more and more functions, and fit how throughput scales.",
-        "history": "Record runs in a folder for git, and check that new ones are as good.",
+        "history": "Record runs in a folder for git, and check new runs for regressions.",
         "limit": "Find the highest rate, or number of functions, that holds an objective.",
     },
     "Stores": {
@@ -61,29 +61,29 @@ GROUPS: Final = {
     },
     "AWS": {
         "aws": "Write a stack with functions of several sizes and processors, for SAM to deploy.",
-        "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
+        "plan": "Estimate the duration and the cost of a job on AWS Lambda.",
         "doctor": "Check this machine, the account and the stack before a run.",
         "worker": "Run functions here for drivers elsewhere, on any machine or container.",
     },
 }
-"""The help line of each command of the core, in the order of a first visit."""
+"""Help lines of the built-in commands, by group, in the order in which a new user needs them."""
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _MODULES: Final = {"import": "import_"}
-"""Modules whose names differ from their commands', which are keywords."""
+"""Module names of the commands that are Python keywords."""
 _TABLES: Final[Registry[Mapping[str, tuple[str, str]]]] = Registry("commands", {})
-"""Commands of other packages, in tables: the help line of each, and its ``module:attribute``."""
+"""Tables of commands from other packages: the help line and ``module:attribute`` by name."""
 _RARELY: Final = (50_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections."""
 
 
 @cache
 def _tables() -> dict[str, Mapping[str, tuple[str, str]]]:
-    """Return the tables of other packages by name; entry points are looked through once."""
+    """Return the tables of other packages by name; the entry points are read only once."""
     return {table: _TABLES.load(table) for table in _TABLES.names()}
 
 
 def groups() -> dict[str, Mapping[str, str]]:
-    """Return help lines of all commands by their groups, those of other packages last."""
+    """Return the help lines of all commands by group, with other packages at the end."""
     others = {
         table.capitalize(): {name: line for name, (line, _) in commands.items()}
         for table, commands in _tables().items()
@@ -92,40 +92,40 @@ def groups() -> dict[str, Mapping[str, str]]:
 
 
 def command_names() -> list[str]:
-    """Return all commands, the core's first, in the order of a first visit."""
+    """Return the names of all commands in the order of the help, built-in commands first."""
     return [name for group in groups().values() for name in group]
 
 
 def open_command(name: str) -> click.Command:
-    """Return a command; its module is imported for it.
+    """Import the module of a command and return the command.
 
     Raises
     ------
     KeyError
-        If nobody has it.
+        If neither sbench nor another package has a command of this name.
     """
     place = f"serverless_bench.cli.commands.{_MODULES.get(name, name)}:command"
     if name not in COMMANDS:
-        # Entry points are looked at only for a name that the core does not have.
+        # Read the entry points only for a name that is not built in: reading them is slow.
         tables = _tables().values()
-        place = {own: place for table in tables for own, (_, place) in table.items()}[name]
+        place = {key: value for table in tables for key, (_, value) in table.items()}[name]
     command: click.Command = resolve_name(place)
     return command
 
 
 class _Unread(click.ClickException):
-    """Nobody reads our output any more: `sbench ls | head -1`."""
+    """The reader of our output has closed it, as in ``sbench ls | head -1``."""
 
     exit_code = OUTPUT_UNREAD
 
 
 @contextmanager
 def _ending() -> Iterator[None]:
-    """Keep from click what it would make an exit with code 1 of, or write a line for first."""
+    """Convert exceptions that click would turn into exit code 1 or print a line for."""
     try:
         yield
     except (BrokenPipeError, SystemExit) as exc:
-        # Rich makes an exit of it, too.
+        # Rich raises SystemExit for a broken pipe.
         if isinstance(exc, SystemExit) and not isinstance(exc.__context__, BrokenPipeError):
             raise
         raise _Unread("") from exc
@@ -137,18 +137,18 @@ class _Commands(Group):
     """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of a first visit."""
+        """Return the names of all commands, in the order of the help."""
         del ctx
         return command_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, with the user's own defaults for its flags."""
+        """Return a command, with the user's defaults for the flags."""
         if cmd_name not in COMMANDS and cmd_name not in command_names():
             return None
         from serverless_bench.cli.flags.defaults import defaults_for
 
         command = in_sections(open_command(cmd_name))
-        # A command that brings its own takes none from a file.
+        # A command with a default_map takes no defaults from settings files.
         if "default_map" not in command.context_settings:
             ctx.default_map = {cmd_name: defaults_for(command)}
         return command
@@ -164,14 +164,14 @@ class _Commands(Group):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, in groups."""
+        """Write the list of commands by group."""
         del ctx
         for title, commands in groups().items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Return the commands that begin so; click would import all of them for their help."""
+        """Return the commands with this prefix; click would import all modules for their help."""
         from click.shell_completion import CompletionItem
 
         flags = click.Command.shell_complete(self, ctx, incomplete)
@@ -190,13 +190,13 @@ class _Commands(Group):
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
     },
-    epilog="Defaults for every flag may stand in sbench.toml or in SBENCH_<FLAG>.",
+    epilog="Set defaults for flags in sbench.toml or in the environment, as SBENCH_<FLAG>.",
 )
 @click.option(
     "--config",
     type=click.Path(dir_okay=False),
     envvar="SBENCH_CONFIG",
-    help="Settings file; without it sbench.toml in your configuration folder, and here.",
+    help="Settings file.  [default: sbench.toml in your configuration folder, and here]",
 )
 @click.version_option(__version__, prog_name="sbench")
 def commands(config: str | None) -> None:
@@ -204,20 +204,20 @@ def commands(config: str | None) -> None:
 
     `sbench demo` needs nothing but this machine.
     """
-    # It is read before the command's own flags are.
+    # The settings files are read before the flags of the command are parsed.
     del config
 
 
 def start() -> int:
-    """Run the command of this process, and return its exit code."""
-    # Imports make thousands of objects that stay: the collector would look through them again
-    # and again, and once more when the process ends, which costs more than they take.
+    """Run the command of this process, and return the exit code."""
+    # Imports create thousands of permanent objects. Scanning them many times, and a last time at
+    # exit, takes more time than the collected memory is worth.
     gc.set_threshold(*_RARELY)
     open_streams()
     code = main()
     end_undisturbed()
     gc.freeze()
-    # Python would say once more, with a traceback, what nobody reads.
+    # Python would flush closed streams again at exit, and print a traceback.
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -227,36 +227,36 @@ def start() -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run a command and return the exit code."""
     with interruptible() as interrupt:
         try:
             code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
             sys.stdout.flush()
-        except (Exception, KeyboardInterrupt) as exc:  # noqa: BLE001 - told
+        except (Exception, KeyboardInterrupt) as exc:  # noqa: BLE001 - printed
             interrupt.ignore()
-            return _told(exc)
+            return _print_error(exc)
         interrupt.ignore()
     return int(code or 0)
 
 
 def _words_to(context: click.Context) -> str:
-    """Return the words that lead to a command; click's own have the arguments of `plan`, too."""
+    """Return the words that call a command; click's command path includes arguments of `plan`."""
     before = "" if context.parent is None else f"{_words_to(context.parent)} "
     return f"{before}{context.info_name}"
 
 
-def _told(exc: BaseException) -> int:
-    """Say what ended the command, and return the exit code for that."""
+def _print_error(exc: BaseException) -> int:
+    """Print the error that ended the command, and return the exit code."""
     if isinstance(exc, BrokenPipeError | _Unread):
         return OUTPUT_UNREAD
     if isinstance(exc, KeyboardInterrupt | click.Abort):
-        # Not behind the ^C of a terminal.
+        # The empty line keeps the message off the line with the terminal's ^C.
         aside("", "sbench: interrupted")
         return INTERRUPTED
     if isinstance(exc, click.ClickException):
         usage = exc.ctx if isinstance(exc, click.UsageError) else None
         hint = f"{_words_to(usage)} --help" if usage else ""
-        # Some of click's messages have several lines.
+        # Some messages of click have more than one line.
         complain(SbenchError(" ".join(exc.format_message().split()), hint=hint))
         return int(exc.exit_code)
     error = exc if isinstance(exc, SbenchError) else shortage(exc)
@@ -265,7 +265,7 @@ def _told(exc: BaseException) -> int:
             import traceback
 
             traceback.print_exception(exc)
-        hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
+        hint = "this is a bug in sbench; set SBENCH_TRACEBACK=1 to see the traceback"
         error = SbenchError(f"{type(exc).__name__}: {exc}", hint=hint)
     return complain(error)
 

@@ -1,7 +1,7 @@
-"""Commands within commands: as a stage of a job file, or behind ``plan``.
+"""Commands within commands: stages of a job file, and the command after ``plan``.
 
-Flags come from a file or from words; what those do not say comes from the environment and
-sbench.toml.
+The flags come from the file or from the command line; the environment and sbench.toml supply
+defaults.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
 
 _WORKLOADS: Final = {open_workload(name).command or name: name for name in WORKLOADS}
-"""By the command that runs each."""
+"""Names of workloads by the command that runs them."""
 COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in _WORKLOADS)
 _ABOUT_COMMAND: Final = frozenset(
     {
@@ -47,60 +47,60 @@ _ABOUT_COMMAND: Final = frozenset(
         "words",
     }
 )
-"""Flags before a command that say something of it."""
+"""Flags of ``plan`` that apply to the command after it."""
 _OWN: Final = frozenset({"format", "from", "name", "pickle", "run-dir", "trust"})
-"""Flags of these commands that ``sbench run`` decides."""
+"""Flags of these commands that ``sbench run`` sets."""
 _SIZES: Final = frozenset({"mb", "size", "sizes"})
-"""Flags of which a stage may have one: its own replaces one that is for all stages."""
+"""Mutually exclusive flags: a size in a stage replaces the size for all stages."""
 _KEYS: Final = frozenset({"key", "key-file"})
 STAGES: Final = tuple(name for name in ALL_COMMANDS if name in WORKLOADS)
-"""Workloads of stages; each is the name of the command that runs it."""
+"""Workloads of stages, which have the same names as their commands."""
 
 
 def options_of(command: click.Command) -> dict[str, click.Parameter]:
-    """Return the flags of a command, and what it takes without a flag, by how they are spelled."""
+    """Return the flags and arguments of a command by their current spelling."""
     return {spelled(parameter.name): parameter for parameter in command.params if parameter.name}
 
 
 def check_known(command: click.Command, keys: Iterable[str], without: Iterable[str]) -> None:
-    """Refuse keys that are no flags of a command.
+    """Check that the keys of a file are flags of a command.
 
     Parameters
     ----------
     command
-        Of which they should be.
+        Command that needs to have the flags.
     keys
-        As a file spells them.
+        Keys in the spelling of the file.
     without
-        Flags that the command has and the file may not set.
+        Flags of the command that the file must not set.
 
     Raises
     ------
     UsageError
-        If there is one.
+        If a key is not such a flag.
     """
-    known = options_of(command).keys() - set(without)
+    allowed = options_of(command).keys() - set(without)
     for key in keys:
-        if spelled(key) not in known:
+        if spelled(key) not in allowed:
             raise UsageError(
-                f"{command.name} has no flag {key!r}", hint=f"known: {', '.join(sorted(known))}"
+                f"{command.name} has no flag {key!r}", hint=f"known: {', '.join(sorted(allowed))}"
             )
 
 
 def flags_of(command: click.Command, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all flags of a command by parameter name, those given as they are.
+    """Return all flags of a command by parameter name, with the given values unchanged.
 
     Parameters
     ----------
     command
-        Whose flags.
+        Command with the flags.
     given
-        Values by flag; of flags that the command does not have, nothing is taken.
+        Values by flag; flags that the command does not have are ignored.
 
     Raises
     ------
     UsageError
-        If an argument is missing, or what the environment or sbench.toml says is wrong.
+        If an argument is missing, or a value in the environment or sbench.toml is invalid.
     """
     own = {flag: parameter for flag, parameter in options_of(command).items() if flag in given}
     arguments = []
@@ -117,49 +117,49 @@ def flags_of(command: click.Command, given: Mapping[str, Any]) -> dict[str, Any]
             default_map=defaults_for(command),
         )
     except click.ClickException as exc:
-        # Some of click's messages have several lines.
+        # Some messages of click have more than one line.
         raise UsageError(" ".join(exc.format_message().split())) from exc
     return {**context.params, **{str(own[flag].name): given[flag] for flag in own}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedStage:
-    """A stage that runs."""
+    """Stage with a job to run."""
 
     number: int
-    """Among all stages, from 1."""
+    """Position among all stages, from 1."""
     stage: Stage
     flags: Mapping[str, Any]
-    """Of its command, by parameter name."""
+    """Flags of the command, by parameter name."""
     prepared: Prepared
-    """What it starts; with ``keys`` of another stage, these are examples."""
+    """Checked job; if the keys come from another stage, it has example keys."""
 
     @property
     def folder(self) -> str:
-        """Name of its run directory."""
+        """Name of the run directory."""
         return f"{self.number:02}-{self.stage.name}"
 
 
 def steps_of(
     job: JobFile, given: Mapping[str, Setting], *, style: str = "text"
 ) -> Mapping[str, PreparedStage]:
-    """Return the stages that run, by name, all checked, before any starts.
+    """Check all stages that run jobs, before the first one starts, and return them by name.
 
     Parameters
     ----------
     job
-        The file.
+        Contents of the job file.
     given
-        Flags from the command line: they win over what the file says.
+        Flags from the command line, which override the file.
     style
         Name of the reporter.
 
     Raises
     ------
     UsageError
-        If a flag is unknown or wrong; it names file, stage and flag.
+        If a flag is unknown or invalid; the message names file, stage and flag.
     PluginError
-        If something is unknown, or a library is missing.
+        If a plugin is unknown, or its library is not installed.
     """
     _check_common(job)
     _check_given(job, given)
@@ -180,8 +180,8 @@ def _step(
 ) -> PreparedStage:
     with located(f"{job.path}: {stage.where}", as_key):
         if stage.workload not in STAGES:
-            what = f"workload is {stage.workload!r}"
-            raise UsageError(what, hint=f"one of {', '.join(STAGES)}")
+            problem = f"unknown workload {stage.workload!r}"
+            raise UsageError(problem, hint=f"known: {', '.join(STAGES)}")
         flags = _flags(job, stage, open_command(stage.workload), given)
         flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
         keys = None
@@ -190,8 +190,8 @@ def _step(
             wanted = open_workload(stage.workload).source.partition(" ")[0]
             if source.stage.workload != wanted:
                 raise UsageError(
-                    f"keys names {stage.keys!r}, whose workload is {source.stage.workload!r}",
-                    hint=f"what a stage of workload {wanted!r} wrote can be read",
+                    f"keys names stage {stage.keys!r} of workload {source.stage.workload!r}",
+                    hint=f"name a stage of workload {wanted!r}",
                 )
             from serverless_bench.driver.outlook import example_keys
 
@@ -201,7 +201,7 @@ def _step(
 
 
 def given_flags(context: click.Context) -> dict[str, Setting]:
-    """Return the flags of ``sbench run`` that stand on its command line."""
+    """Return the flags that the user gave on the command line of ``sbench run``."""
     return {
         spelled(parameter.name): _as_setting(context.params[parameter.name])
         for parameter in context.command.params
@@ -212,19 +212,19 @@ def given_flags(context: click.Context) -> dict[str, Setting]:
     }
 
 
-def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - whatever a flag has become
+def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - any converted flag
     if isinstance(value, tuple | list):
         return tuple(map(str, value))
     return value if isinstance(value, int | float) else str(value)
 
 
 def _check_common(job: JobFile) -> None:
-    """Refuse keys of [target] and [run] that no command has."""
-    known = {flag for name in STAGES for flag in options_of(open_command(name))} - _OWN
+    """Check that the keys of [target] and [run] are flags of some command."""
+    all_flags = {flag for name in STAGES for flag in options_of(open_command(name))} - _OWN
     where = {"prefix", *map(spelled, TARGET)}
     for title, settings, allowed in (
         ("[target]", job.target, where),
-        ("[run]", job.run, known - where - _KEYS),
+        ("[run]", job.run, all_flags - where - _KEYS),
     ):
         for key in settings:
             if spelled(key) not in allowed:
@@ -235,12 +235,12 @@ def _check_common(job: JobFile) -> None:
 
 
 def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
-    """Refuse a flag of the command line that changes no stage."""
+    """Check that each flag of the command line applies to a stage."""
     workloads = {stage.workload for stage in job.stages} & set(STAGES)
-    known = {flag for name in workloads if name for flag in options_of(open_command(name))}
+    stage_flags = {flag for name in workloads if name for flag in options_of(open_command(name))}
     for flag in given:
-        if workloads and flag not in known:
-            raise UsageError(f"--{flag} means nothing to the stages of {job.path}")
+        if workloads and flag not in stage_flags:
+            raise UsageError(f"--{flag} applies to none of the stages of {job.path}")
 
 
 def _flags(
@@ -250,11 +250,11 @@ def _flags(
     workload = open_workload(stage.workload or "")
     writes = "operation" in workload.settings and stage.settings.get("operation") != "read"
     if stage.keys is not None and (writes or not workload.source):
-        raise UsageError("keys is for what reads", hint='workload = "read"')
+        raise UsageError("keys needs a stage that reads", hint='set workload = "read"')
     check_known(command, stage.settings, without=_OWN)
     own = {spelled(key): value for key, value in stage.settings.items()}
     if stage.keys is not None and own.keys() & _KEYS:
-        raise UsageError("keys and key-file both say what to read")
+        raise UsageError("keys and key-file are mutually exclusive; remove one of them")
     common = {spelled(key): value for key, value in {**job.target, **job.run}.items()}
     if own.keys() & _SIZES:
         common = {flag: value for flag, value in common.items() if flag not in _SIZES}
@@ -262,12 +262,12 @@ def _flags(
 
 
 def check_flags(words: Sequence[str]) -> None:
-    """Refuse flags before a command that belong behind it.
+    """Check that flags of a command follow the name of the command.
 
     Raises
     ------
     UsageError
-        If there is one: it would say nothing.
+        If a flag before the command would have no effect.
     """
     context = click.get_current_context()
     for parameter in context.command.params if words else ():
@@ -275,25 +275,25 @@ def check_flags(words: Sequence[str]) -> None:
         if parameter.name not in _ABOUT_COMMAND and source is ParameterSource.COMMANDLINE:
             flag = parameter.opts[-1]
             raise UsageError(
-                f"{flag} stands before {words[0]}, where it says nothing of it",
-                hint=f"give {flag} behind {words[0]}, if that has it",
+                f"{flag} has no effect before {words[0]}",
+                hint=f"give {flag} after {words[0]}, if {words[0]} has it",
             )
 
 
-def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401 - of plan
-    """Return what a command would use and cost, if its functions ran on AWS Lambda.
+def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401 - see plan
+    """Return the usage and cost of a command if its functions ran on AWS Lambda.
 
     Parameters
     ----------
     words
-        The command and its flags, as behind ``sbench``.
+        Command and flags, without ``sbench``.
     how
-        As in ``driver.outlook.plan``.
+        Arguments of ``driver.outlook.plan``.
 
     Raises
     ------
     UsageError
-        If there is no such command, or one of its flags is wrong.
+        If the command is unknown, or a flag is invalid.
     """
     from serverless_bench.driver.outlook import plan
 
@@ -302,8 +302,8 @@ def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401
 
 
 def job_of(prepared: Prepared) -> "JobSpec":
-    """Return the job of a command, as it would run where all its functions run at once."""
-    # Elsewhere all functions are launched at once, unless the flags say otherwise.
+    """Return the job of a command as a remote executor would run it."""
+    # Remote executors launch all functions at once unless the flags limit this.
     at_once = prepared.checked.settings.concurrency or prepared.job.number
     target, remote = prepared.job.target, prepared.checked.remote
     endpoints: Sequence[str] = (target.endpoint_url, *prepared.job.endpoints)
@@ -314,25 +314,23 @@ def job_of(prepared: Prepared) -> "JobSpec":
     target = replace(
         target,
         endpoint_url=next(iter(endpoints), ""),
-        # A bucket in a region that nobody names is where the functions are, unless that is denied.
+        # Without a region, the bucket is in the region of the functions unless they are far away.
         region=target.region or ("" if remote.far else remote.region or ""),
     )
     return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
 
 
 def prepare_command(words: Sequence[str]) -> Prepared:
-    """Return a command with its flags, checked.
+    """Parse and check a command with its flags.
 
     Raises
     ------
     UsageError
-        If there is no such command, or one of its flags is wrong.
+        If the command is unknown, or a flag is invalid.
     """
     name, *arguments = words
     if name not in COMMANDS:
-        raise UsageError(
-            f"there is no command {name!r} to plan", hint=f"one of {', '.join(COMMANDS)}"
-        )
+        raise UsageError(f"cannot plan command {name!r}", hint=f"known: {', '.join(COMMANDS)}")
     command = open_command(name)
     flags = command.make_context(
         name,

@@ -1,4 +1,4 @@
-"""NumPy for a command, without the threads that it does not need."""
+"""Import of NumPy without the threads of the linear algebra library."""
 
 import os
 import sys
@@ -8,10 +8,10 @@ _THREADS: Final = "OPENBLAS_NUM_THREADS"
 
 
 def load_numpy() -> None:
-    """Import NumPy so that its linear algebra, which nothing here uses, starts no threads.
+    """Import NumPy without starting the threads of OpenBLAS, which sbench does not use.
 
-    They look for work for some milliseconds before they sleep, which costs as much as a
-    third of NumPy's import. What is started from here later has them, if it wants them.
+    These threads spin for some milliseconds before they sleep, which costs as much as a third
+    of the import of NumPy. Child processes are not affected and may use threads.
     """
     if "numpy" in sys.modules or _THREADS in os.environ:
         return

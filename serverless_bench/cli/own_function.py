@@ -1,4 +1,4 @@
-"""A function of the user's own, as the command line names it."""
+"""Loading of a user's function that the command line names."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def load_function(text: str) -> "OwnFunction":
-    """Return the function that ``FILE.py:FUNCTION`` names; the file is run for it.
+    """Execute the file in ``FILE.py:FUNCTION`` and return the function.
 
     Raises
     ------
     UsageError
-        If there is no such file or function, or the file cannot be run.
+        If the file or the function does not exist, or the file cannot be executed.
     """
     name, _, attribute = text.rpartition(":")
     path = Path(name)
@@ -26,7 +26,7 @@ def load_function(text: str) -> "OwnFunction":
         raise UsageError(f"{text!r} is not FILE.py:FUNCTION")
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    # As for a script: what lies beside it can be imported.
+    # The file may import modules from its directory, like a script.
     sys.path.insert(0, str(path.resolve().parent))
     module_name = path.stem if path.stem not in sys.modules else f"own_{path.stem}"
     spec = spec_from_file_location(module_name, path)
@@ -39,10 +39,10 @@ def load_function(text: str) -> "OwnFunction":
         frames = extract_tb(exc.__traceback__)
         lines = [f.lineno for f in frames if Path(f.filename).name == path.name]
         where = f", line {lines[-1]}" if lines else ""
-        why = " ".join(f"{type(exc).__name__}: {exc}".split())
-        raise UsageError(f"{path}{where}: {why}") from exc
-    found = getattr(module, attribute, None)
-    if not callable(found):
+        problem = " ".join(f"{type(exc).__name__}: {exc}".split())
+        raise UsageError(f"{path}{where}: {problem}") from exc
+    value = getattr(module, attribute, None)
+    if not callable(value):
         raise UsageError(f"{path} has no function {attribute!r}")
-    own: OwnFunction = found
-    return own
+    function: OwnFunction = value
+    return function

@@ -1,4 +1,4 @@
-"""Jobs of commands that run them again and again, as a series takes them."""
+"""Jobs of commands that run a job repeatedly, in the form that ``series`` needs."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def commands_where(declares: Callable[[Workload], bool]) -> dict[str, click.Command]:
-    """Return the commands of workloads by their declaration."""
+    """Return the commands of the workloads that satisfy a condition."""
     return {
         name: open_command(name)
         for name in WORKLOADS
@@ -31,17 +31,17 @@ def commands_where(declares: Callable[[Workload], bool]) -> dict[str, click.Comm
 
 
 COMMANDS: Final = commands_where(lambda workload: workload.deals_objects)
-"""Of those that move whole objects. Of two flags of one name the help of the first is shown."""
+"""Commands of workloads that transfer objects. A shared flag has the help text of the first."""
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir", "from", "trust"})
-"""Parameters of these commands that whoever repeats them decides."""
+"""Parameters of these commands that the repeating command sets."""
 
 
 def job_parameters(
     commands: Mapping[str, click.Command], decided: Collection[str]
 ) -> Iterator[click.Parameter]:
-    """Yield the flags of several commands, once each, but for those that are decided."""
+    """Yield the parameters of these commands without duplicates, except ``decided``."""
     seen = set(decided)
-    for parameter in (one for command in commands.values() for one in command.params):
+    for parameter in (param for command in commands.values() for param in command.params):
         if parameter.name not in seen:
             seen.add(str(parameter.name))
             yield parameter
@@ -54,23 +54,23 @@ def flags_of_job(
     flags: Mapping[str, Any],
     decided: Collection[str],
 ) -> dict[str, Any]:
-    """Return those of the flags of several commands that are this job's.
+    """Return the flags that belong to the job, out of the flags of all ``commands``.
 
     Parameters
     ----------
     context
-        Of the command that has the flags of all of them.
+        Context of the command that declares the flags of all jobs.
     commands, decided
-        As for ``job_parameters``.
+        Same as for ``job_parameters``.
     job
-        Which of the commands is to run.
+        Name of the command to run.
     flags
-        All that the user gave, or not, by parameter name.
+        Values of all flags by parameter name, including defaults.
 
     Raises
     ------
     UsageError
-        If one of another job is given.
+        If the user gave a flag that this job does not have.
     """
     own = {str(parameter.name) for parameter in commands[job].params}
     own -= {*decided, *_overwritten(job)}
@@ -83,26 +83,26 @@ def flags_of_job(
 
 
 def _overwritten(job: str) -> tuple[str, ...]:
-    """Return the flags of a command that name a file which every run would write anew."""
+    """Return the flags that name an output file, which each run would overwrite."""
     return () if "key_file" in open_workload(job).settings else ("key_file",)
 
 
 def listener() -> "Listener":
-    """Return what tells the user what happens beside the results of a series."""
+    """Return a listener that prints the progress and the problems of a series."""
     from serverless_bench.series.runs import Listener
 
     return Listener(note=note, aside=aside, complain=complain, working=working)
 
 
 def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
-    """Check the flags of a job that reports nothing; where its runs go is said when they run.
+    """Check the flags of a job that prints no report and gets the run directory later.
 
     Raises
     ------
     UsageError
-        If one is wrong.
+        If a flag is invalid.
     PluginError
-        If a client or executor is unknown or lacks its library.
+        If a client or executor is unknown, or its library is not installed.
     """
     own = {"run_dir": Path(), "name": "any", "format": None, "pickle": None}
     return prepare(workload, {**flags, **own}).task()
@@ -111,19 +111,19 @@ def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
 def load_task(path: Path) -> "Task":
     """Return the task that a job file describes.
 
-    ``command`` is one of ``COMMANDS``, and every other key is a flag of it, spelled as in
-    sbench.toml. What the file does not say comes from the environment and sbench.toml.
+    ``command`` is the name of a command in ``COMMANDS``, and the remaining keys are its flags,
+    spelled like in sbench.toml. The environment and sbench.toml supply the missing flags.
 
     Raises
     ------
     UsageError
-        If the file cannot be read, or names something that the command does not know.
+        If the file cannot be read, or has a key that is not a flag of the command.
     """
     data = read_toml(path, "the job file")
     name = data.pop("command", None)
     if not isinstance(name, str) or name not in COMMANDS:
         raise UsageError(
-            f"{path}: the command is {name!r}", hint=f"`command` is {' or '.join(COMMANDS)}"
+            f"{path}: unknown command {name!r}", hint=f"set `command` to {' or '.join(COMMANDS)}"
         )
     command = COMMANDS[name]
     with located(str(path), as_key):

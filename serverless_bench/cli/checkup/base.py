@@ -1,4 +1,4 @@
-"""What ``sbench doctor`` looks at on this machine and in an AWS account."""
+"""Checks of ``sbench doctor`` for this machine and for an AWS account."""
 
 import os
 import platform
@@ -42,17 +42,18 @@ _OPEN_FILES: Final = 1024
 _ROOM_BYTES: Final = GIB
 _PROBES: Final = 12
 _PROBE_EVERY_S: Final = 0.093
-"""Spread over all phases of a second, so that some answers come next to its border."""
+"""Interval that spreads the probes over all phases of a second, as dates are whole seconds: the
+probes around the change of the second give the offset."""
 _MOST_MINUTES: Final = 24 * 60
 
 
 @dataclass(slots=True, kw_only=True)
 class Patient:
-    """What is looked at, and what earlier checks found out about it."""
+    """Subject of the checks, with results of earlier checks."""
 
     region: str | None = None
     run_s: float = 900.0
-    """How long the run will take."""
+    """Expected duration of the run."""
     account: str | None = None
     stack: Stack | None = None
     functions: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ class Patient:
 
 
 def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield what a check finds; an error that ends it is a finding, too."""
+    """Yield the findings of a check, and turn an error that ends it into a finding."""
     try:
         yield from check
     except SbenchError as exc:
@@ -68,10 +69,10 @@ def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def versions() -> Iterator[Finding]:
-    """Look at Python and the libraries."""
+    """Report the versions of Python and the libraries."""
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    there = ", ".join(f"{name} {version_of(name)}" for name in _LIBRARIES)
-    yield ok("sbench", f"{__version__} with {there}")
+    libraries = ", ".join(f"{name} {version_of(name)}" for name in _LIBRARIES)
+    yield ok("sbench", f"{__version__} with {libraries}")
     absent = [name for name in _OPTIONAL if version_of(name) is None]
     if absent:
         text = f"not installed: {', '.join(absent)}"
@@ -79,7 +80,7 @@ def versions() -> Iterator[Finding]:
 
 
 def machine() -> Iterator[Finding]:
-    """Look at what the driver needs of this machine."""
+    """Check the resources of this machine that the driver needs."""
     folder = Path.cwd()
     yield (
         ok("run directory", f"{folder} can be written")
@@ -87,12 +88,12 @@ def machine() -> Iterator[Finding]:
         else fail("run directory", f"{folder} cannot be written", "change to another directory")
     )
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    text, hint = f"{soft} are allowed, a thousand workers need more", f"ulimit -n {_OPEN_FILES}"
+    text, hint = f"{soft} are allowed, too few for 1,000 workers", f"ulimit -n {_OPEN_FILES}"
     few = soft < _OPEN_FILES
     yield warn("open files", text, hint) if few else ok("open files", f"{soft} are allowed")
     folder, free = room_of_store()
     text = f"{format_size(free)} free in {folder}"
-    hint = "make room, or SBENCH_STORE_DIR names another disk"
+    hint = "free disk space, or set SBENCH_STORE_DIR to a folder on another disk"
     yield warn("disk", text, hint) if free < _ROOM_BYTES else ok("disk", text)
     try:
         find_program()
@@ -103,111 +104,111 @@ def machine() -> Iterator[Finding]:
 
 
 def proxies(store: str | None) -> Iterator[Finding]:
-    """Name the proxies that stand before AWS, and before another store."""
+    """Report the proxies on the way to AWS and to another store."""
     for url in (store or "https://s3.amazonaws.com", "https://sts.amazonaws.com"):
         if (proxy := find_proxy(url)) is not None:
             yield ok("proxy", f"{urlsplit(url).hostname} is reached through {without_user(proxy)}")
 
 
 def credentials(patient: Patient) -> Iterator[Finding]:
-    """Look whether there are credentials, and for how long."""
+    """Check that credentials exist and do not expire during the run."""
     with explained("credentials"):
-        found = open_session().get_credentials()
-        if found is not None:
-            found.get_frozen_credentials()
-    if found is None:
+        keys = open_session().get_credentials()
+        if keys is not None:
+            keys.get_frozen_credentials()
+    if keys is None:
         hint = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         yield fail("credentials", "there are none", hint)
         return
-    left_s = _seconds_left(found)
+    left_s = _seconds_left(keys)
     if left_s is None:
-        text = "no expiry is known" if found.token else "they do not expire"
-        yield ok("credentials", f"from {found.method}; {text}")
+        text = "no expiry is known" if keys.token else "they do not expire"
+        yield ok("credentials", f"from {keys.method}; {text}")
         return
-    text, wanted_s = f"from {found.method}; they last {format_seconds(left_s)}", 2 * patient.run_s
+    text, wanted_s = f"from {keys.method}; they last {format_seconds(left_s)}", 2 * patient.run_s
     hint = f"renew them: {format_seconds(wanted_s)} are twice the run (--run-seconds)"
     short = warn("credentials", f"{text} only", hint)
     yield short if left_s < wanted_s else ok("credentials", f"{text} or more")
 
 
-def _seconds_left(found: Any) -> float | None:  # noqa: ANN401 - botocore's own
-    """Return for how long credentials last, to the minute; None if they do not say."""
-    needed = getattr(found, "refresh_needed", None)
+def _seconds_left(credentials: Any) -> float | None:  # noqa: ANN401 - an untyped class of botocore
+    """Return the remaining lifetime of credentials in whole minutes; None if unknown."""
+    needed = getattr(credentials, "refresh_needed", None)
     if needed is None or not needed(refresh_in=1 << 40):
         return None
     minutes = range(1, _MOST_MINUTES + 1)
-    return 60.0 * bisect_left(minutes, x=True, key=lambda each: needed(refresh_in=each * 60))
+    return 60.0 * bisect_left(minutes, x=True, key=lambda minute: needed(refresh_in=minute * 60))
 
 
 def stack(name: str, patient: Patient) -> Iterator[Finding]:
-    """Look at a stack: what follows is about what it has."""
-    patient.stack = found = read_stack(name, region=patient.region)
-    patient.region = found.region
-    patient.functions = patient.functions or tuple(one.name for one in found.functions)
-    yield ok(f"stack {name}", f"in {found.region}")
+    """Check a stack; later checks use the region, functions and buckets of the stack."""
+    patient.stack = outputs = read_stack(name, region=patient.region)
+    patient.region = outputs.region
+    patient.functions = patient.functions or tuple(entry.name for entry in outputs.functions)
+    yield ok(f"stack {name}", f"in {outputs.region}")
 
 
 def identity(patient: Patient) -> Iterator[Finding]:
-    """Look who we are, and how far this machine's clock is from AWS's."""
+    """Report the AWS identity, and the offset of this machine's clock from the clock of AWS."""
     from serverless_bench.analysis.clock_offsets import store_offset
 
     with closing(open_client("sts", region=patient.region)) as client:
         probes = _probes(client.get_caller_identity)
         yield clock(store_offset(probes), answered=bool(probes))
         with explained("sts:GetCallerIdentity"):
-            who = client.get_caller_identity()
-    patient.account = who["Account"]
-    yield ok("identity", who["Arn"])
+            caller = client.get_caller_identity()
+    patient.account = caller["Account"]
+    yield ok("identity", caller["Arn"])
 
 
 def _probes(ask: Callable[[], Any]) -> list[tuple[int, int, int]]:
-    """Ask for the time again and again; see ``offsets``. A refusal has a date as well."""
-    clock, found = EpochClock(), []
+    """Request the time; see ``store_offset``. Rejected requests are answered with a date, too."""
+    clock, probes = EpochClock(), []
     for number in range(_PROBES):
         if number:
             sleep(_PROBE_EVERY_S)
         sent_ns = clock.now_ns()
         try:
-            answer = ask()
+            response = ask()
         except boto.ClientError as exc:
-            answer = exc.response
+            response = exc.response
         except boto.BotoCoreError:
             break
         received_ns = clock.now_ns()
-        date_s = http_date_s(answer["ResponseMetadata"]["HTTPHeaders"].get("date"))
+        date_s = http_date_s(response["ResponseMetadata"]["HTTPHeaders"].get("date"))
         if date_s is not None:
-            found.append((sent_ns, received_ns, date_s))
-    return found
+            probes.append((sent_ns, received_ns, date_s))
+    return probes
 
 
 def quota(patient: Patient) -> Finding:
-    """Look at how many functions may run at once."""
+    """Check how many functions the account may run concurrently."""
     try:
-        found = read_quota(region=patient.region)
+        limits = read_quota(region=patient.region)
     except SbenchError as exc:
-        return warn("quota", str(exc), "allow lambda:GetAccountSettings, or name --quota to plan")
-    text = f"{found.concurrent} functions at once, {found.unreserved} not reserved"
-    hint = "ask for more: Service Quotas, Lambda, concurrent executions"
-    if found.unreserved < 1:
+        return warn("quota", str(exc), "allow lambda:GetAccountSettings, or plan with --quota")
+    text = f"{limits.concurrent} functions at once, {limits.unreserved} not reserved"
+    hint = "request an increase: Service Quotas, Lambda, concurrent executions"
+    if limits.unreserved < 1:
         return fail("quota", text, hint)
-    return warn("quota", text, hint) if found.concurrent < 1000 else ok("quota", text)
+    return warn("quota", text, hint) if limits.concurrent < 1000 else ok("quota", text)
 
 
 def network_quota(patient: Patient) -> Finding:
-    """Look at what the network of one function may give; who may not ask it has the default."""
+    """Report the network quota of one function; without permission, report the default."""
     text = f"{BASE_MBPS:g} Mbps for each function ({SOURCE})"
     try:
-        found = read_network_quota(region=patient.region)
+        mbps = read_network_quota(region=patient.region)
     except SbenchError as exc:
-        return ok("network", f"{text}; whether the account has more was not found out: {exc}")
-    if found is None or found <= BASE_MBPS:
+        return ok("network", f"{text}; the quota of the account could not be read: {exc}")
+    if mbps is None or mbps <= BASE_MBPS:
         return ok("network", text)
-    raised = f"up to {found:g} Mbps, from {RAISED_FROM_MIB} MB on and in no VPC"
-    return ok("network", f"{raised}: name --network-quota {found:g} to plan")
+    raised = f"up to {mbps:g} Mbps, with {RAISED_FROM_MIB} MB or more and outside a VPC"
+    return ok("network", f"{raised}: pass --network-quota {mbps:g} to sbench plan")
 
 
 def function(name: str, patient: Patient) -> Iterator[Finding]:
-    """Look at how a function is set up."""
+    """Check the configuration of a function."""
     setup = read_function(name, region=patient.region)
     patient.setups.append(setup)
     what = f"function {name}"
@@ -217,7 +218,7 @@ def function(name: str, patient: Patient) -> Iterator[Finding]:
     elif will_be_ready(setup.state) or setup.state.startswith("Inactive"):
         yield warn(what, text, f"a run waits for it, up to {READY_S / 60:g} minutes")
     else:
-        # It runs on as it was before an update that failed.
+        # An active function keeps its previous version after a failed update.
         judge = warn if setup.state.startswith("Active") else fail
         yield judge(what, text, remedy(setup.state) or DEPLOY_AGAIN)
     attempts = "twice" if setup.retries is None else f"{setup.retries} times"
@@ -226,27 +227,27 @@ def function(name: str, patient: Patient) -> Iterator[Finding]:
     for is_wrong, problem, hint in (
         (
             setup.timeout_s < _FUNCTION_TIMEOUT_S,
-            f"AWS ends it after {setup.timeout_s} s",
+            f"AWS stops it after {setup.timeout_s} s",
             f"set its timeout to {_FUNCTION_TIMEOUT_S}",
         ),
         (
             setup.retries != 0,
-            f"AWS runs a failed event again, {attempts}",
+            f"AWS retries failed events {attempts}",
             f"{config} MaximumRetryAttempts 0",
         ),
         (
             age_s > _MOST_EVENT_AGE_S,
-            f"an event may come {age_s} s late",
+            f"an event may arrive {age_s} s late",
             f"{config} MaximumEventAgeInSeconds, a few minutes",
         ),
-        (setup.in_vpc, "in a VPC: slow, and dear behind NAT", "take it out of the VPC"),
+        (setup.in_vpc, "in a VPC: slow, and expensive behind NAT", "remove it from the VPC"),
     ):
         if is_wrong:
             yield warn(what, problem, hint)
     if setup.reserved == 0:
-        yield fail(what, "no concurrency is reserved for it: it cannot run", "remove the reserve")
+        yield fail(what, "cannot run: its reserved concurrency is 0", "raise or remove it")
     elif setup.reserved is not None:
-        yield ok(what, f"{setup.reserved} at once are reserved for it")
+        yield ok(what, f"reserved concurrency is {setup.reserved}")
     if setup.version not in {None, __version__}:
         hint = "sam build && sam deploy"
-        yield warn(what, f"has sbench {setup.version}, this is {__version__}", hint)
+        yield warn(what, f"has sbench {setup.version}, but this is {__version__}", hint)

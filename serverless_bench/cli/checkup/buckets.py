@@ -1,4 +1,4 @@
-"""What ``sbench doctor`` looks at in a bucket."""
+"""Checks of ``sbench doctor`` for a bucket."""
 
 import secrets
 import xml.etree.ElementTree as ET
@@ -23,11 +23,11 @@ from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.target import StoreProtocol, Target
 
 _GIVE_UP_S: Final = 12.0
-"""Of each question to a bucket that is there."""
+"""Time limit of each request to a bucket that exists."""
 _NOTHING: Final = frozenset(
     {"NoSuchLifecycleConfiguration", "NoSuchPublicAccessBlockConfiguration"}
 )
-"""AWS's words for a setting that nobody has made."""
+"""Error codes of AWS for a setting that has never been configured."""
 _BLOCKS: Final = (
     *("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls"),
     "RestrictPublicBuckets",
@@ -36,24 +36,24 @@ _IS_THERE: Final = 412
 
 
 def look_at(bucket: Target, patient: Patient, *, write_test: bool) -> Iterator[Finding]:
-    """Yield what is found about one bucket.
+    """Yield the findings about a bucket.
 
     Parameters
     ----------
     bucket
-        Where it is, as far as the user says; a test object goes below its prefix.
+        Location of the bucket from the user's flags, with the prefix for the test object.
     patient
-        Whose account and functions.
+        Account and functions for the checks.
     write_test
-        Whether to write a small object, and delete it.
+        Whether to write and delete a small object.
     """
     what = f"bucket {bucket.bucket_name}"
     try:
         target = resolve(bucket)
         with closing(Bucket(target, give_up_s=_GIVE_UP_S)) as store:
             with explained(target):
-                found = store.region(patient.account or "")
-            yield from _region(what, patient, found)
+                region = store.region(patient.account or "")
+            yield from _region(what, patient, region)
             if bucket.protocol is StoreProtocol.S3:
                 yield from _settings(what, store)
             if write_test:
@@ -65,21 +65,21 @@ def look_at(bucket: Target, patient: Patient, *, write_test: bool) -> Iterator[F
 def _refused(bucket: Target, exc: SbenchError, *, owned: bool) -> Finding:
     what = f"bucket {bucket.bucket_name}"
     if owned and isinstance(exc.__cause__, AccessDenied) and exc.__cause__.status is not None:
-        hint = "check whose it is, and what these credentials may do"
-        return fail(what, "is not ours, or refuses us", hint)
-    # Its line begins with the name already.
+        hint = "check its owner, and the permissions of these credentials"
+        return fail(what, "belongs to another account, or denies access", hint)
+    # The finding already has the name of the bucket.
     text = str(exc).removeprefix(f"bucket {bucket.bucket_name!r}").removeprefix(":").lstrip()
     return fail(what, text, exc.hint)
 
 
-def _region(what: str, patient: Patient, found: str) -> Iterator[Finding]:
+def _region(what: str, patient: Patient, bucket_region: str) -> Iterator[Finding]:
     account = f", owned by {patient.account}" if patient.account else ""
-    yield ok(what, f"there{account}" + (f", in {found}" if found else ""))
+    yield ok(what, f"there{account}" + (f", in {bucket_region}" if bucket_region else ""))
     for setup in patient.setups:
         # arn:aws:lambda:REGION:ACCOUNT:function:NAME
         region = setup.arn.split(":")[3]
-        if found and region != found:
-            text = f"in {found}, function {setup.name} in {region}: every byte is billed"
+        if bucket_region and region != bucket_region:
+            text = f"in {bucket_region}, function {setup.name} in {region}: every byte is billed"
             yield warn(what, text, "keep functions and buckets in one region")
 
 
@@ -88,16 +88,16 @@ def _settings(what: str, store: Bucket) -> Iterator[Finding]:
         try:
             answer = _ask(store, setting)
         except OperationError as exc:
-            yield warn(what, f"{title}: cannot tell ({exc})", "allow it, or look yourself")
+            yield warn(what, f"{title}: unknown ({exc})", "allow the request, or check it by hand")
             if exc.status is None:
-                # It says nothing to the others either, and each takes its time.
+                # The store did not respond. More requests would only wait for the time limit.
                 return
         else:
             yield judge(what, answer)
 
 
 def _ask(store: Bucket, setting: Setting) -> ET.Element:
-    """Return an answer; nothing set is an empty one."""
+    """Return a setting of the bucket; an empty element if it is not configured."""
     try:
         return store.read_setting(setting)
     except OperationError as exc:
@@ -109,24 +109,24 @@ def _ask(store: Bucket, setting: Setting) -> ET.Element:
 def _public(what: str, answer: ET.Element) -> Finding:
     if all("true" in texts(answer, name) for name in _BLOCKS):
         return ok(what, "public access is blocked")
-    return warn(what, "public access is not blocked", "block all four kinds of it")
+    return warn(what, "public access is not blocked", "turn on all four blocks")
 
 
 def _versioning(what: str, answer: ET.Element) -> Finding:
     if "Enabled" in texts(answer, "Status"):
-        text = "keeps versions: what is deleted goes on costing"
-        return warn(what, text, "suspend versioning, or take another bucket")
+        text = "keeps versions: deleted objects are still billed"
+        return warn(what, text, "suspend versioning, or use another bucket")
     return ok(what, "keeps no versions")
 
 
 def _lifecycle(what: str, answer: ET.Element) -> Finding:
     rules = [rule for rule in answer if "Enabled" in texts(rule, "Status")]
     needed = {"objects": "Expiration", "open uploads": "AbortIncompleteMultipartUpload"}
-    stay = [word for word, name in needed.items() if not any(texts(rule, name) for rule in rules)]
-    if not stay:
-        return ok(what, "forgotten objects and uploads expire")
-    text = f"forgotten {' and '.join(stay)} stay, and cost"
-    return warn(what, text, "add a lifecycle rule; what `sbench aws stack` writes has one")
+    kept = [word for word, name in needed.items() if not any(texts(rule, name) for rule in rules)]
+    if not kept:
+        return ok(what, "abandoned objects and uploads expire")
+    text = f"abandoned {' and '.join(kept)} do not expire and are billed"
+    return warn(what, text, "add a lifecycle rule, as in the stack of `sbench aws stack`")
 
 
 _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Finding]]]] = (
@@ -146,11 +146,11 @@ _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Findi
         _lifecycle,
     ),
 )
-"""What is asked of a bucket: for a message, for the store, and who judges the answer."""
+"""Settings of a bucket to check: title for messages, request, and function for the finding."""
 
 
 def _conditional(what: str, prefix: str, store: Bucket) -> Iterator[Finding]:
-    """Write one object twice, the second time only if it is absent."""
+    """Write an object twice on condition that it is absent; the second write has to fail."""
     key = f"{prefix}doctor-{secrets.token_hex(8)}"
     try:
         store.put(key, b"+", if_absent=True)
@@ -163,15 +163,15 @@ def _conditional(what: str, prefix: str, store: Bucket) -> Iterator[Finding]:
         if exc.status == _IS_THERE:
             yield ok(what, "can be written, and honours If-None-Match")
         else:
-            text = f"If-None-Match is answered with {exc}"
+            text = f"a request with If-None-Match fails: {exc}"
             yield warn(what, text, "see docs/stores.md")
     else:
-        # Functions claim their work below that prefix, for which puts have to be conditional.
+        # Functions claim events below the control prefix, which needs conditional puts.
         judge = fail if prefix == CONTROL_PREFIX else warn
-        text = "ignores If-None-Match: what is delivered twice would run twice"
-        yield judge(what, text, "keep the control prefix in a store that honours it")
+        text = "ignores If-None-Match: an event that is delivered twice would run twice"
+        yield judge(what, text, "put the control prefix into a store that honours it")
     try:
         store.delete(key, etag="")
     except OperationError:
-        hint = "it expires, or delete it; the cleaner's policy allows that"
+        hint = "delete it, for instance with the cleaner's policy, or let it expire"
         yield warn(what, f"the test object {key} could not be deleted", hint)

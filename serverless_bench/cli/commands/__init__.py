@@ -1,1 +1,1 @@
-"""Commands of the core: a module each."""
+"""Built-in commands, one module per command."""

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 series_options = group(
     settings(
         *("seed", "name"),
-        seed="Of the order of the runs.",
-        name="Name of the series; a time stamp without it.",
+        seed="Seed for the order of the runs.",
+        name="Name of the series.  [default: a time stamp]",
     ),
     keep_option,
     option(
         "--run-dir",
         type=FOLDER,
         default=DEFAULT_RUN_DIR,
-        help="Directory that the series goes into.",
+        help="Parent directory of the series.",
     ),
 )
 
@@ -47,7 +47,7 @@ series_options = group(
     "--warm-up-blocks",
     type=int,
     default=1,
-    help="Blocks that come first and are not compared.",
+    help="Blocks at the start that are not compared.",
 )
 @series_options
 @compare_options
@@ -60,11 +60,11 @@ def command(
 ) -> int:
     """Run two jobs in turns and compare them.
 
-    A and B are job files, or commands that each make one run, as 'sbench write --threads 8'.
+    A and B are job files, or commands that make a run, such as 'sbench write --threads 8'.
 
-    Each block runs both once, A first in half of the blocks, so that a store that gets
-    slower by the hour does so for both. A store that has just started is slow, which the
-    first block is for.
+    Each block runs both jobs once, and half of the blocks run A first, so that a store that
+    slows down over time affects both. The first block is a warm-up, because a store that has
+    just started is slow.
     """
     require_scipy()
     from serverless_bench.reporters.comparison import format_metric
@@ -85,7 +85,7 @@ def command(
 
 
 def _side(text: str) -> "Task | str":
-    """Return the job of a file, or a command: what has several words is no file's name."""
+    """Return the task of a job file, or the text of a command, which has more than one word."""
     if len(text.split()) > 1 and not Path(text).exists():
         return text
     return load_task(Path(text))

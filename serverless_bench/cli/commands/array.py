@@ -8,12 +8,12 @@ command = job_command(
     "array",
     """Write arrays through an array library, append to them, or read them back.
 
-    An array holds the same bytes as an object of its key, so every byte that is read is
-    compared. Memory, threads and processor time are those of the library's own call.
+    An array has the same bytes as an object with its key, so the command compares all bytes
+    that it reads. Memory, threads and processor time cover the calls of the library only.
     """,
     click.argument("operation", type=click.Choice(["write", "append", "read"])),
-    objects="Arrays, or appends, of each.",
-    prefix="Goes before every key.",
-    key_file="Keys of arrays, one per line: to write them there, or to read those arrays.",
+    objects="Arrays or appends per function.",
+    prefix="Prefix of all keys.",
+    key_file="File with keys of arrays, one per line: output of a write, input of a read.",
     read_times="Reads of each array.",
 )

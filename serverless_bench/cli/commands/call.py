@@ -13,17 +13,17 @@ from serverless_bench.job.workload import OWN_FUNCTION
 @click.argument("code", metavar="FILE.py:FUNCTION")
 @job_options(
     OWN_FUNCTION,
-    objects="Per function: new, and given.",
-    mb="Size of a new object in MiB; without a size none may be made.",
-    size="Size of a new object with its unit, as in 2GB or 64MiB.",
-    prefix="Goes before every key.",
-    key_file="Deal out the objects listed here, one key per line.",
+    objects="New objects, and listed objects, per function.",
+    mb="Size of a new object in MiB; new objects need a size.",
+    size="Size of a new object with a unit, as in 2GB or 64MiB.",
+    prefix="Prefix of all keys.",
+    key_file="File with keys of objects to distribute to the functions, one per line.",
 )
 def command(**flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
-    """Call a function of your own in many functions, and report what it did.
+    """Call your own function in many functions, and report on its operations.
 
-    It gets the client, the bytes of objects and the recorder as its one argument;
-    docs/own-function.md says how. It is sent by value, and runs with the rights of the
-    functions: on AWS only where the stack was deployed with AllowCode=true.
+    Its only argument provides the client, the bytes of objects and the recorder; see
+    docs/own-function.md. The function is sent by value and runs with the permissions of the
+    functions. On AWS it runs only in a stack that was deployed with AllowCode=true.
     """
     return run(prepare(OWN_FUNCTION, flags))

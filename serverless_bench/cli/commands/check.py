@@ -19,33 +19,33 @@ from serverless_bench.errors import UsageError
 @option(
     "--witness",
     type=FILE,
-    help="What the store saw (sbench serve --witness): name every difference.",
+    help="Log of the store (sbench serve --witness): list all differences from the run.",
 )
-@harmless("--cleaned", is_flag=True, help="With --witness: nothing of the run may be left.")
+@harmless("--cleaned", is_flag=True, help="With --witness: no object of the run may remain.")
 def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: str) -> int:
-    """Check that a run's figures are possible, and say what makes them hard to repeat.
+    """Check that the figures of a run are possible and repeatable.
 
-    RUN is a run's name or its directory; the latest run without it. With a witness, also hold
-    the run against what the store saw of it.
+    RUN is the name or the directory of a run; the default is the latest run. With a witness,
+    also compare the run with the log of the store.
     """
     load_numpy()
     from serverless_bench.driver.check import check
     from serverless_bench.rundir.run import load_run
 
     if cleaned and witness is None:
-        raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
+        raise UsageError("--cleaned needs --witness", hint="add --witness FILE from sbench serve")
     run = load_run(directory)
     note(run.problems)
-    found = check(run, witness=witness, cleaned=cleaned)
+    result = check(run, witness=witness, cleaned=cleaned)
     if flags["format"] == "json":
-        say_json(json.dumps(found.to_json()))
+        say_json(json.dumps(result.to_json()))
     else:
         from serverless_bench.reporters.base import headline
 
-        say(f"{found.summary.workload}: {headline(found.summary)}")
+        say(f"{result.summary.workload}: {headline(result.summary)}")
         colors = {"bad": "red", "warning": "yellow"}
-        for text, style in found.lines():
+        for text, style in result.lines():
             say(text, fg=colors.get(style))
-    code = found.summary.exit_code(found.contradictions)
-    wrong = found.violated_keys or (found.audit is not None and found.audit.differences)
+    code = result.summary.exit_code(result.contradictions)
+    wrong = result.violated_keys or (result.audit is not None and result.audit.differences)
     return ExitCode.WITHHELD if wrong and code != ExitCode.CORRUPT else code

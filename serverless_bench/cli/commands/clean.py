@@ -15,19 +15,20 @@ from serverless_bench.units import format_count
 @click.command("clean")
 @click.argument("run", type=RunName(), required=False, metavar="[RUN]")
 @run_dir_option
-@option("--yes", is_flag=True, help="Do not ask, though no RUN is named: for scripts.")
-@option("--versions", is_flag=True, help="Delete versions that a bucket keeps, too, for good.")
+@option("--yes", is_flag=True, help="Do not ask for confirmation without RUN: for scripts.")
+@option("--versions", is_flag=True, help="Also delete versions that a bucket keeps, permanently.")
 @trust_option
 def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust: bool) -> int:
-    """Delete the objects of a run, and nothing else.
+    """Delete the objects of a run, and only those.
 
-    RUN is a run's name or its directory. Without it the latest run is meant, and you are asked.
+    RUN is the name or the directory of a run. Without RUN the command asks whether to clean the
+    latest run.
 
-    Only keys of the run are touched, and open multipart uploads of those, and only if
-    what is there is what the run wrote. Claims and records go when no late delivery can
-    begin any more.
+    It deletes only keys of the run and their open multipart uploads, and only if they still
+    have the content that the run wrote. It deletes claims and records once no late event can
+    start any more.
     """
-    # A name that is wrong is refused before slow imports.
+    # Report an unknown name before slow imports.
     directory = the_run(run, run_dir)
     from serverless_bench.driver.clean import clean
     from serverless_bench.rundir.run import load_run
@@ -37,17 +38,17 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
         objects = format_count(len(saved.ledger()), "object")
         if not confirmed(f"delete {objects} of {saved.path}", hint="sbench clean RUN, or --yes"):
             return ExitCode.OK
-    with working(f"deleting what {saved.path} wrote"):
+    with working(f"deleting the objects of {saved.path}"):
         cleaned = clean(saved, survey=True, versions=versions, trust=trust, on_message=aside)
     nothing = f"{saved.path} wrote no objects: nothing to delete"
     say(*([nothing] if cleaned.wrote_nothing else str(cleaned).split("\n")))
     deleted = cleaned.deleted
     aside(*(f"sbench: the store refused to delete {key}" for key in deleted.failed))
-    aside(*(f"sbench: {key} is not what this run wrote, and stays" for key in deleted.foreign))
+    aside(*(f"sbench: kept {key}, as this run did not write it" for key in deleted.foreign))
     if cleaned.kept.count:
-        aside(f"hint: sbench clean {saved.path} --versions deletes what the run wrote of these")
+        aside(f"hint: sbench clean {saved.path} --versions deletes the versions of this run")
     aside(*(f"sbench: {problem}" for problem in cleaned.problems))
     if cleaned.problems:
-        aside(f"hint: objects of this run may be left below {saved.job.target.url}")
+        aside(f"hint: look for remaining objects of this run below {saved.job.target.url}")
         return ArchiveError.exit_code
     return ExitCode.OK if cleaned.complete else ExitCode.INCOMPLETE

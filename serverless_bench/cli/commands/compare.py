@@ -29,7 +29,7 @@ _CODES: Final[Mapping[str, ExitCode]] = {
     "not enough runs": ExitCode.UNDECIDED,
     "slower": ExitCode.SLOWER,
 }
-"""By verdict, the worst last."""
+"""Exit codes by verdict, from the best verdict to the worst."""
 
 compare_options = group(
     harmless(
@@ -41,9 +41,9 @@ compare_options = group(
         "--threshold",
         type=Share(),
         default="5%",
-        help="Relative difference from which on it matters.",
+        help="Smallest relative difference that matters.",
     ),
-    harmless("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
+    harmless("--allow", multiple=True, help="Setting that may differ; repeatable."),
     choose_format("text", "json", "markdown", PAGE),
 )
 
@@ -60,10 +60,10 @@ def command(
     allow: tuple[str, ...],
     **flags: str,
 ) -> int:
-    """Compare sets of runs: say whether B is faster than A, slower, or the same.
+    """Compare sets of runs: test whether B is faster than A, slower, or the same.
 
-    Each of A, B, ... is a directory with at least six run directories in it, or the name of one
-    below --run-dir, and A is the baseline. See docs/compare.md for what the verdicts promise.
+    A, B, ... are directories with at least six run directories, or names of such directories
+    below --run-dir. A is the baseline. See docs/compare.md for the guarantees of the verdicts.
     """
     require_scipy()
     from serverless_bench.analysis.run_comparison import compare
@@ -77,7 +77,7 @@ def command(
 def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     """Print the verdicts and return the exit code.
 
-    Slower comes before undecided, and that before everything else.
+    The worst verdict determines the exit code: slower, then undecided, then the others.
     """
     if style == "json":
         say_json(comparison.to_json())

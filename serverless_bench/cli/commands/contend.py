@@ -5,13 +5,14 @@ from serverless_bench.cli.job import job_command
 
 command = job_command(
     "contend",
-    """Write to shared keys on conditions, and check that no acknowledged write is lost.
+    """Write to shared keys conditionally, and check that no acknowledged write is lost.
 
     All functions increment registers (If-Match), claim keys (If-None-Match), or append to
-    logs. Afterwards the history of every key is rebuilt, and has to be linearizable.
+    logs. The command then reconstructs the history of each key and checks that it is
+    linearizable.
     """,
     report_options,
-    objects="Keys that all share.",
-    operations="Per thread; of increments --duration ends them, too.",
-    prefix="Goes before every key.",
+    objects="Keys that all functions share.",
+    operations="Operations per thread; --duration can end increments earlier.",
+    prefix="Prefix of all keys.",
 )

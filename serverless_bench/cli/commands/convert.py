@@ -14,7 +14,7 @@ from serverless_bench.formats.converters import CONVERTERS, open_converter
 from serverless_bench.formats.converters.reading import load_yaml
 
 _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
-"""What a file of each tool has at its top."""
+"""Tools by a top-level key of their configuration files."""
 
 
 @click.command("convert")
@@ -23,19 +23,20 @@ _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
     "-o",
     "--output",
     type=FILE,
-    help="The job file; standard output without it.",
+    help="Job file to write.  [default: standard output]",
 )
 @harmless(
     "--threads",
     type=int,
     default=1,
-    help="Of the operations in flight there, how many one function takes here.",
+    help="Concurrent operations of the other tool that a function performs.",
 )
 def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
-    """Make a job file of a configuration of warp (`warp run`) or sai3-bench.
+    """Convert a configuration of warp (`warp run`) or sai3-bench to a job file.
 
-    Which of them FILE is of shows by itself; the name of the tool may stand before it. What has
-    no equivalent stands as a comment at the top of the job file, and is printed.
+    The command detects the tool from FILE; you can also give the name of the tool before FILE.
+    Settings without an equivalent are printed, and listed in a comment at the top of the job
+    file.
     """
     from serverless_bench.cli.nested import steps_of
     from serverless_bench.settings.job_file import dump_job_file
@@ -46,33 +47,33 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
         raise UsageError(f"--threads must be at least 1, got {threads}")
     check_writable("--output", output)
     converted = convert(file, threads=threads)
-    # A job file that would be refused is no use: this says so, and why.
+    # Check the job file now, so that errors are reported here rather than by `sbench run`.
     steps_of(converted.job, {})
-    remarks = [f"Made by sbench convert {tool} of {file.name}; run it with: sbench run FILE"]
+    remarks = [f"Made by sbench convert {tool} from {file.name}; run it with: sbench run FILE"]
     if converted.notes:
-        remarks += ["", "What is different here:", *(f"  {note}" for note in converted.notes)]
+        remarks += ["", "Differences:", *(f"  {note}" for note in converted.notes)]
     text = dump_job_file(converted.job, remarks)
     note(converted.notes)
     if output is None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
-        say(f"wrote {output}; sbench run {output} --dry-run shows what it does")
+        say(f"wrote {output}; preview it with: sbench run {output} --dry-run")
 
 
 def _tool_and_file(words: Sequence[str]) -> tuple[str, Path]:
-    """Return which tool a file is of, as the user says or as it looks, and the file.
+    """Return the tool of a file, from the command line or from the contents, and the path.
 
     Raises
     ------
     UsageError
-        If there are more words, or the file looks like none of the tools'.
+        If there are too many words, or the file belongs to none of the tools.
     """
     *tools, name = words
     if not tools and name in CONVERTERS:
         raise UsageError(f"sbench convert {name} needs a file", hint="sbench convert FILE")
     if len(tools) > 1:
-        raise UsageError("one file is converted at a time", hint="sbench convert FILE")
+        raise UsageError("cannot convert more than one file at a time", hint="sbench convert FILE")
     if tools:
         return tools[0], Path(name)
     document = load_yaml(Path(name))
@@ -80,7 +81,6 @@ def _tool_and_file(words: Sequence[str]) -> tuple[str, Path]:
         if key in document:
             return tool, Path(name)
     raise UsageError(
-        f"{name} is a file of no tool that is known: it has neither {' nor '.join(_KEYS)}"
-        " at its top",
-        hint=f"sbench convert {'|'.join(CONVERTERS)} FILE says which it is meant to be",
+        f"{name} belongs to no known tool: it has no top-level key {' or '.join(_KEYS)}",
+        hint=f"name the tool: sbench convert {'|'.join(CONVERTERS)} FILE",
     )

@@ -1,4 +1,4 @@
-"""``sbench demo``: the whole tool in half a minute."""
+"""``sbench demo``: a demonstration of write, read, report and plot in half a minute."""
 
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ from serverless_bench.units import format_count
 @keep_option
 @common_options
 def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
-    """Write objects, read them back, report on both and draw them.
+    """Write objects, read them back, report on both runs and plot them.
 
-    Without flags: 16 functions write 1 GiB to a store that starts by itself, and read it
-    four times over.
+    By default 16 functions write 1 GiB to the embedded store, which starts automatically, and
+    read it four times.
     """
     from serverless_bench.driver.clean import clean
     from serverless_bench.reporters.picture import figure

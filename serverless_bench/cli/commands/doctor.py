@@ -39,51 +39,51 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
 
 
 _PLACE: Final = ("scheduler", "slots")
-"""Settings that say where an executor runs functions."""
+"""Settings for the machines on which an executor runs functions."""
 
 
 @click.command("doctor")
 @settings(
     *("stack", "bucket", "endpoint_url", "function", "region", "probe", *_PLACE),
-    stack="What `sam deploy` made.",
-    bucket="Bucket to look at.",
-    endpoint_url="Of the store that has the bucket; AWS without it.",
-    function="Deployed function to look at.",
-    region="Where they are.",
-    probe="Whether to invoke each function once, which says what it is and may do.",
+    stack="Stack from `sam deploy` to check.",
+    bucket="Bucket to check.",
+    endpoint_url="Endpoint of the store with the bucket.  [default: AWS]",
+    function="Deployed function to check.",
+    region="Region of stack, bucket and functions.",
+    probe="Whether to invoke each function once to check its environment and permissions.",
 )
 @option(
     "--executor",
     type=executor_type,
-    help="Look at where it runs functions: every worker of a Dask cluster.",
+    help="Check the machines of this executor, such as the workers of a Dask cluster.",
 )
 @option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
 @harmless(
     "--run-seconds",
     type=Duration(),
     default=900.0,
-    help="How long the run will take; credentials should last twice as long.",
+    help="Expected duration of the run; credentials should last twice as long.",
 )
 @choose_format("text", "json")
 def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
     """Check this machine, the account and the stack before a run.
 
-    Without --stack, --bucket, --function or --executor it looks at this machine only.
+    Without --stack, --bucket, --function or --executor, check this machine only.
     """
     from rich.console import Console
 
     if flags["executor"] and not info_of(flags["executor"]).examine:
-        looked_at = " or ".join(executors_where(lambda info: bool(info.examine)))
+        checked = " or ".join(executors_where(lambda info: bool(info.examine)))
         raise UsageError(
-            f"there is nothing to look at for --executor {flags['executor']}",
-            hint=f"--executor {looked_at}, or none",
+            f"there are no checks for --executor {flags['executor']}",
+            hint=f"use --executor {checked}, or leave --executor out",
         )
     if flags["endpoint_url"] is not None:
         flags["endpoint_url"] = parse_endpoint(flags["endpoint_url"])
     console = Console(highlight=False, markup=False, soft_wrap=True)
     findings = []
-    for found in examine(flags):
-        finding = replace(found, text=with_flags(found.text), hint=with_flags(found.hint))
+    for raw in examine(flags):
+        finding = replace(raw, text=with_flags(raw.text), hint=with_flags(raw.hint))
         findings.append(finding)
         if flags["format"] == "text":
             hint = f" -> {finding.hint}" if finding.hint else ""
@@ -96,7 +96,7 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
 
 
 def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what is found, in the order in which it is looked for."""
+    """Run the checks one after the other and yield their findings."""
     patient = Patient(
         region=flags["region"], run_s=flags["run_seconds"], functions=flags["function"]
     )
@@ -110,7 +110,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _credentials(cloud, flags, patient)
     if flags["stack"] is not None:
         yield from unless_it_fails(f"stack {flags['stack']}", stack(flags["stack"], patient))
-    # A store that is not AWS's as a rule has nobody to ask who we are.
+    # Stores outside AWS usually have no STS to request our identity from.
     if patient.functions or (flags["endpoint_url"] is None and cloud is None):
         yield from unless_it_fails("identity", identity(patient))
     if patient.functions:
@@ -126,7 +126,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _place(flags: Mapping[str, Any]) -> Iterator[Finding]:
-    """Look at where an executor runs functions: the one that is named, or that has a setting."""
+    """Check the machines of the executor from --executor, or of executors with these settings."""
     given = {name: flags[name] for name in _PLACE if flags[name] is not None}
     names = [flags["executor"]] if flags["executor"] else []
     if given and not names:
@@ -139,7 +139,7 @@ def _place(flags: Mapping[str, Any]) -> Iterator[Finding]:
 def _credentials(
     cloud: Cloud | None, flags: Mapping[str, Any], patient: Patient
 ) -> Iterator[Finding]:
-    """Look for the credentials of a cloud; those of AWS are wanted, too, for what is there."""
+    """Check the credentials of a cloud, and those of AWS if a stack or a function needs them."""
     if cloud is not None and cloud.has_credentials(flags["endpoint_url"] or ""):
         yield ok("credentials", "from the environment; no expiry is known")
     elif cloud is not None:
@@ -149,7 +149,7 @@ def _credentials(
 
 
 def _answers(name: str, patient: Patient, target: Target | None = None) -> Iterator[Finding]:
-    """Have a function invoked once, and say what it is and may do where jobs have objects."""
+    """Invoke a function once, and check its environment and its access to objects of jobs."""
     from serverless_bench.driver.target import resolve
 
     control = None
@@ -157,12 +157,12 @@ def _answers(name: str, patient: Patient, target: Target | None = None) -> Itera
         target = resolve(target)
         control = replace(target, prefix=CONTROL_PREFIX)
         if patient.stack is not None:
-            own = Target(
+            location = Target(
                 bucket=patient.stack.control_bucket,
                 prefix=CONTROL_PREFIX,
                 region=patient.stack.region,
             )
-            control = resolve(own)
+            control = resolve(location)
     region = patient.region or (target and target.region)
     for try_out in filter(None, (info_of(executor).try_out for executor in EXECUTORS)):
         yield from resolve_name(try_out)(name, region, target, control)

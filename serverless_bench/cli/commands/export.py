@@ -20,15 +20,15 @@ from serverless_bench.errors import UsageError
 @click.option(
     "--output",
     type=FILE,
-    help="File to write; .zst at its end compresses it.  [default: standard output, for text]",
+    help="File to write, compressed if it ends in .zst.  [default: standard output, for text]",
 )
 def command(directory: Path, style: str, output: Path | None) -> None:
-    """Write the operations of a run for other tools.
+    """Export the operations of a run for other tools.
 
-    RUN is a run's name or its directory; the latest run without it.
+    RUN is the name or the directory of a run; the default is the latest run.
 
-    warp is the op-log that `warp analyze` reads, pywren the pickle of (start, stop,
-    MB/s), csv and parquet are the table of operations.
+    warp is the op-log for `warp analyze`, pywren the pickle of (start, stop, MB/s), csv and
+    parquet are tables of operations.
     """
     load_numpy()
     from serverless_bench.formats.export import export

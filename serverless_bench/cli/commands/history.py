@@ -39,45 +39,45 @@ _history_option = option(
     "--history",
     type=FOLDER,
     default=Path(".sbench-history"),
-    help="Directory of the history, to be kept in git.",
+    help="Directory of the history, which belongs in git.",
 )
 _machine_option = harmless(
     "--machine",
     default="",
-    help="Name of this machine, where several have one system and as many processors.",
+    help="Name of this machine, if others have the same system and number of processors.",
 )
 _format_option = choose_format("text", "json", "markdown")
 _runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
 
 
 _check_options = group(
-    option(
-        "--old", metavar="COMMAND", help="Makes a run of the old version, as with sbench write."
-    ),
-    option("--new", metavar="COMMAND", help="Makes a run of the new version."),
+    option("--old", metavar="COMMAND", help="Command that makes a run of the old version."),
+    option("--new", metavar="COMMAND", help="Command that makes a run of the new version."),
     harmless("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
     harmless(
         "--warm-up-blocks",
         type=int,
         default=1,
-        help="The same: blocks that come first and do not count.",
+        help="With --old and --new: blocks at the start that are not compared.",
     ),
-    harmless("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
+    harmless("--allow", multiple=True, help="Setting that may differ; repeatable."),
     series_options,
     _history_option,
     _machine_option,
     harmless(
-        "--against", metavar="KEY", help="Recorded runs to compare with; those alike without it."
+        "--against",
+        metavar="KEY",
+        help="Key of recorded runs to compare with.  [default: the key of the new runs]",
     ),
     harmless(
         "--metric",
         multiple=True,
-        help="Figure to check, as sbench compare takes it; repeatable."
+        help="Metric to check, same as in sbench compare; repeatable."
         "  [default: whole_bytes_per_s, t99_s]",
         show_default=False,
     ),
-    harmless("--tolerance", type=Share(), default="5%", help="Loss from which on it matters."),
-    harmless("--power", type=Share(), default="10%", help="Loss to say the power for."),
+    harmless("--tolerance", type=Share(), default="5%", help="Smallest loss that matters."),
+    harmless("--power", type=Share(), default="10%", help="Loss to report the power for."),
     option("--summary", type=FILE, help="File to add a summary in Markdown to."),
     _format_option,
 )
@@ -85,9 +85,9 @@ _check_options = group(
 
 @click.group("history", cls=Group)
 def command() -> None:
-    """Record runs in a folder that lives in git, and check that new ones are as good.
+    """Record runs in a folder for git, and check new runs for regressions.
 
-    docs/history.md has what the verdicts promise.
+    See docs/history.md for the guarantees of the verdicts.
     """
 
 
@@ -96,8 +96,8 @@ def command() -> None:
 @run_dir_option
 @_history_option
 @_machine_option
-@harmless("--label", default="", help="What to call the version that was run, such as a commit.")
-@option("--restart", is_flag=True, help="Checks shall not look at older runs any more.")
+@harmless("--label", default="", help="Name of the version that was run, such as a commit.")
+@option("--restart", is_flag=True, help="Let future checks ignore older runs.")
 def add_command(
     runs: tuple[str, ...],
     run_dir: Path,
@@ -107,10 +107,10 @@ def add_command(
     *,
     restart: bool,
 ) -> None:
-    """Record runs; the latest one if none is named.
+    """Record runs; the default is the latest run.
 
-    RUN is a run's name, its directory, or a directory of several. All are looked at before one is
-    recorded: a run that lost functions, or fails its self-checks, stands for nothing.
+    RUN is the name or the directory of a run, or a directory of runs. All runs are checked before
+    the first is recorded: runs that lost functions or fail their self-checks are not recorded.
     """
     load_numpy()
     from serverless_bench.history.check import history_add
@@ -119,7 +119,7 @@ def add_command(
     added = history_add(directories, history, machine=machine, label=label, restart=restart)
     say(
         *(
-            f"{'recorded' if is_new else 'was there already, and stays as it was'}: {path}"
+            f"{'recorded' if is_new else 'recorded before, left unchanged'}: {path}"
             for path, is_new in added.items()
         )
     )
@@ -130,9 +130,9 @@ def add_command(
 @_history_option
 @_format_option
 def show_command(key: str | None, history: Path, **flags: str) -> None:
-    """Show what is recorded: a line for each key, or the figures and runs of one.
+    """Show the history: a line per key, or the metrics and runs of a key.
 
-    KEY is a key or a part of one.
+    KEY is a key or a part of a key.
     """
     load_numpy()
     from serverless_bench.history.folder import History
@@ -140,14 +140,14 @@ def show_command(key: str | None, history: Path, **flags: str) -> None:
 
     kept = History(history)
     keys = kept.keys() if key is None else [kept.find(key)]
-    found = [Series(key=one, runs=tuple(runs)) for one in keys if (runs := kept.runs(one))]
-    if not found:
+    series = [Series(key=name, runs=tuple(runs)) for name in keys if (runs := kept.runs(name))]
+    if not series:
         raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
     style = flags["format"]
     if key is None:
-        show(style, [one.to_json() for one in found], overview(found, style))
+        show(style, [entry.to_json() for entry in series], overview(series, style))
     else:
-        show(style, found[0].to_json(), details(found[0], style))
+        show(style, series[0].to_json(), details(series[0], style))
 
 
 @command.command("check")
@@ -160,10 +160,10 @@ def check_command(
     summary: Path | None,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
-    """Say whether new runs are as good as old ones: passed, regressed or undecided.
+    """Check whether new runs are as good as old ones: passed, regressed or undecided.
 
-    With --old and --new, two commands that each make one run, both are run in turns. Without
-    them, RUN... (a name, a directory, or one of several) are held against what is recorded.
+    --old and --new are commands that make a run; they run in turns. Without them, compare RUN...
+    (names, directories, or directories of runs) with the recorded runs.
     """
     require_scipy()
     load_numpy()
@@ -180,14 +180,14 @@ def check_command(
     }
     if flags["old"] is None and flags["new"] is None:
         directories = _directories(runs, flags["run_dir"])
-        found = history_check(directories, flags["history"], against=flags["against"], **about)
+        result = history_check(directories, flags["history"], against=flags["against"], **about)
     else:
-        found = _in_turns(runs, flags, about)
+        result = _in_turns(runs, flags, about)
     style = flags["format"]
-    show(style, found.to_json(), found.lines(style))
+    show(style, result.to_json(), result.lines(style))
     if summary is not None:
-        _append(summary, found.lines("markdown"))
-    return _CODES[found.verdict.value]
+        _append(summary, result.lines("markdown"))
+    return _CODES[result.verdict.value]
 
 
 def _in_turns(
@@ -199,8 +199,8 @@ def _in_turns(
 
     if runs or flags["against"]:
         raise UsageError(
-            "--old and --new make their own runs, and need no other ones",
-            hint="name runs without --old and --new to compare them with what is recorded",
+            "--old and --new make new runs; do not combine them with RUN or --against",
+            hint="leave --old and --new out to compare RUN with recorded runs",
         )
 
     def figures(run: "MeasuredRun") -> str:
@@ -228,13 +228,13 @@ def _append(path: Path, lines: Sequence[str]) -> None:
 
 
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
-    """Return the run directories that are meant, each once."""
+    """Return the run directories of these names without duplicates; default: the latest run."""
     from serverless_bench.analysis.samples import run_directories
     from serverless_bench.cli.lookup import runs_named, the_run
 
     if not names:
         return [the_run(None, run_dir)]
-    found: dict[Path, None] = {}
+    directories: dict[Path, None] = {}
     for name in names:
-        found.update(dict.fromkeys(run_directories(runs_named(name, run_dir))))
-    return [*found]
+        directories.update(dict.fromkeys(run_directories(runs_named(name, run_dir))))
+    return [*directories]

@@ -20,22 +20,22 @@ from serverless_bench.units import parse_link, parse_size
 
 @click.command("import")
 @click.argument("file", type=FILE)
-@harmless("--from", help="pywren, lithops, warp or sai3; found out if not given.")
+@harmless("--from", help="pywren, lithops, warp or sai3.  [default: detected]")
 @harmless(
     "--phase",
     type=click.Choice(["write", "read"]),
-    help="What a pickle without bytes is of.  [default: write]",
+    help="Kind of the operations in a pickle without bytes.  [default: write]",
 )
-@harmless("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
+@harmless("--size", help="Size of the objects in a pickle without bytes, as in 512MiB.")
 @settings("link")
 @run_dir_option
 @settings("name")
 @format_option
 def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  # noqa: ANN401
-    """Read the results of another tool into a run directory, and report on them.
+    """Import the results of another tool into a run directory, and report on them.
 
     FILE is a pickle of PyWren or Lithops, or the op-log of warp, sai3-bench or s3dlio,
-    plain or compressed. A pickle is not run: one with a class in it is refused.
+    plain or compressed. A pickle is not executed: a pickle with classes is rejected.
     """
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.formats.importers import read_results
@@ -54,7 +54,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
     note(imported.notes)
     save(imported, directory, link_bytes_per_s=link_bytes_per_s)
-    # A million operations are not to be in memory twice.
+    # Do not keep two copies of the operations in memory, which may be millions.
     del imported
     run = load_run(directory, detail=False)
     summary = summarize(run)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from serverless_bench.series.runs import Task
 
 _JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.settings)
-"""Of workloads whose operations may be due at a rate."""
+"""Commands that transfer objects, and commands whose operations can have a rate."""
 _DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed", "until_stable"}
-"""Parameters of the jobs that this command has itself."""
+"""Parameters of the jobs that this command sets."""
 _OVER: Final = ("rate", "number", "connections", "threads")
 _CODES: Final = {
     "precision": ExitCode.OK,
@@ -40,14 +40,14 @@ _CODES: Final = {
 }
 
 _search_options = group(
-    harmless("--p99", metavar="TIME", help="What 99 of 100 operations may take, as in 50ms."),
-    harmless("--errors", metavar="SHARE", help="What may fail or never begin, as in 0.1%."),
+    harmless("--p99", metavar="TIME", help="Time limit of 99 in 100 operations, as in 50ms."),
+    harmless("--errors", metavar="SHARE", help="Operations that may fail or not start: 0.1%."),
     harmless(
         "--over",
         type=click.Choice(_OVER),
         default="rate",
-        help="What is raised: operations per second in an open loop, functions, connections,"
-        " threads.",
+        help="Quantity to raise: operations per second in an open loop, functions, connections"
+        " or threads.",
     ),
     harmless(
         "--lowest", type=click.IntRange(1), help="First level.  [default: 10 of rate, else 1]"
@@ -57,8 +57,8 @@ _search_options = group(
         type=click.IntRange(1),
         help="Last level.  [default: 100000 of rate, 1000 functions, else 256]",
     ),
-    harmless("--precision", default="5%", help="Half width of the interval at which it ends."),
-    harmless("--budget", default="10min", metavar="TIME", help="No block begins that ends later."),
+    harmless("--precision", default="5%", help="Half width of the interval at which to stop."),
+    harmless("--budget", default="10min", metavar="TIME", help="Time limit for all blocks."),
     harmless("--block", default="5s", metavar="TIME", help="Length of one run."),
 )
 
@@ -78,9 +78,9 @@ def command(
 ) -> int:
     """Find the highest rate, or number of functions, that holds an objective.
 
-    Levels double until one breaks it; then come rounds of short runs at levels around the
-    limit, in random order, until it is known well enough or the budget is spent. All other
-    flags are those of the job. See docs/limit.md for what the interval promises.
+    Double the level until the objective fails. Then make rounds of short runs at levels around
+    the limit, in random order, until its interval is narrow enough or the budget is spent. The
+    remaining flags are those of the job. See docs/limit.md for the guarantee of the interval.
     """
     require_scipy()
     from serverless_bench.series.limit.measure import limit
@@ -89,7 +89,7 @@ def command(
     style, p99, errors = flags["format"], flags["p99"], flags["errors"]
 
     block_s, budget_s = (parse_duration(f"--{name}", flags[name]) for name in ("block", "budget"))
-    found = limit(
+    result = limit(
         _task(context, job, over, flags, block_s),
         flags["run_dir"] / new_name("limit", flags["name"]),
         p99_s=None if p99 is None else parse_duration("--p99", p99),
@@ -107,18 +107,18 @@ def command(
         ),
         listener=listener(),
     )
-    show(style, found.to_json(), lines(found, style))
-    return _CODES[found.ended]
+    show(style, result.to_json(), lines(result, style))
+    return _CODES[result.ended]
 
 
 def _line(block: "Block", objective: "Objective") -> str:
-    bad = ", ".join(
+    bad_shares = ", ".join(
         f"{name} {count / max(block.due, 1):.2%}" for name, count in block.bad(objective).items()
     )
     slow = "" if not len(block.took_s) else f", slowest {format_seconds(block.took_s[-1])}"
     slow += ", queue grows" if block.grows(objective) else ""
     rate = format_per_s(block.achieved_per_s)
-    return f"{block.level}: {rate}{slow}; beyond {bad}  {block.path}"
+    return f"{block.level}: {rate}{slow}; beyond {bad_shares}  {block.path}"
 
 
 command.params.extend(job_parameters(_JOBS, _DECIDED))
@@ -131,7 +131,7 @@ def _task(
     for name in decided:
         source = context.get_parameter_source(name)
         if source is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"--over {over} decides --{name}", hint=f"leave --{name} out")
+            raise UsageError(f"--over {over} sets --{name}", hint=f"leave --{name} out")
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     level = dict.fromkeys(decided, flags["lowest"] or 1)
     fixed = {"seed": flags["seed"], "duration": block_s, "rate": None, "operations": None}

@@ -28,44 +28,44 @@ _ALIGN: Final = "lllrr"
     "--limit",
     type=click.IntRange(0),
     default=20,
-    help="How many at most; 0 for all.",
+    help="Maximum number of runs; 0 for all.",
 )
 @choose_format("text", "json", PAGE)
 def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None:
     """List runs, the most recent one first.
 
-    With a SERIES, what ab, scale or exp made, list the runs in it. Every name stands for its run
-    in report, check, plot, export, resume and clean.
+    With SERIES, a result of ab, scale or exp, list its runs. Use the names as RUN in report,
+    check, plot, export, resume and clean.
     """
     from serverless_bench.reporters.text_table import table
     from serverless_bench.rundir.listing import entries, runs_below
 
     if series is None:
-        known = entries(run_dir)
+        runs = entries(run_dir)
     else:
         path = run_dir / series if (run_dir / series).is_dir() else Path(series)
-        known = runs_below(run_dir, path)
-    if not known:
+        runs = runs_below(run_dir, path)
+    if not runs:
         raise ArchiveError(
             f"there is no run in {run_dir if series is None else path}",
-            hint="sbench write makes one; --run-dir says where they lie",
+            hint="sbench write makes one; see also --run-dir",
         )
-    shown = [_row(entry) for entry in islice(known, limit or None)]
+    rows = [_row(entry) for entry in islice(runs, limit or None)]
     if flags["format"] == PAGE:
         from serverless_bench.reporters.page.runs import series_page
 
-        click.echo(series_page("Runs" if series is None else f"Series {series}", shown), nl=False)
+        click.echo(series_page("Runs" if series is None else f"Series {series}", rows), nl=False)
     elif flags["format"] == "json":
-        for row in shown:
+        for row in rows:
             say_json(json.dumps(row))
     else:
-        say(*table(_HEADER, [*map(_cells, shown)], "text", align=_ALIGN))
-        if len(shown) < len(known):
-            say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
+        say(*table(_HEADER, [*map(_cells, rows)], "text", align=_ALIGN))
+        if len(rows) < len(runs):
+            say(f"{len(runs) - len(rows):,} older runs are not shown; list all with --limit 0")
 
 
 def _row(entry: "ListedRun") -> dict[str, Any]:
-    """Return what is known of a run: what its report says in short, or why it has none."""
+    """Return the main figures of a run, or the error that prevents reading it."""
     from serverless_bench.rundir.listing import runs_below
 
     when = utc_stamp(entry.saved_ns, separators=True)

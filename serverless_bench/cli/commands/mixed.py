@@ -7,10 +7,10 @@ command = job_command(
     "mixed",
     """Perform operations of several kinds by weight, and report on each kind.
 
-    Every function prepares its objects first, which no figure counts. Then it reads,
-    overwrites, adds and deletes; whatever it reads is compared with what must be there.
+    Each function first prepares its objects, which is not part of the results. It then reads,
+    overwrites, adds and deletes objects, and compares all data it reads with the expected data.
     """,
     report_options,
-    objects="Prepared, per function.",
-    prefix="Goes before every key.",
+    objects="Prepared objects per function.",
+    prefix="Prefix of all keys.",
 )

@@ -53,7 +53,8 @@ from serverless_bench.reporters.text_table import table
 from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
-_ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
+_OF_STACK: Final = frozenset({"stack", "region", "memory", "arch"})
+"""Settings for reading the stack, which the planned job does not use."""
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
     "invocations": "Lambda requests",
@@ -68,7 +69,7 @@ _COMPONENTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Phase:
-    """One phase of the plan."""
+    """Phase of the plan, such as the write."""
 
     name: str
     load: PlannedLoad
@@ -78,7 +79,7 @@ class _Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PhasePlan:
-    """Everything that is shown."""
+    """Plan with all values of the output."""
 
     phases: Sequence[_Phase]
     prices: Prices
@@ -90,14 +91,14 @@ class _PhasePlan:
 
     @property
     def total(self) -> float:
-        """What all phases cost."""
+        """Cost of all phases."""
         return sum(phase.dollars.total for phase in self.phases)
 
     @property
     def warnings(self) -> list[str]:
-        """What may go wrong, each once."""
-        found = (warnings(phase.load, phase.expected) for phase in self.phases)
-        return list(dict.fromkeys(text for texts in found for text in texts))
+        """Distinct warnings of all phases."""
+        by_phase = (warnings(phase.load, phase.expected) for phase in self.phases)
+        return list(dict.fromkeys(text for texts in by_phase for text in texts))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench plan``."""
@@ -136,21 +137,21 @@ class _PhasePlan:
         "stat",
     ),
     *("memory", "arch", "stack", "region"),
-    memory=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]",
+    memory=f"Memory of a function in MB.  [default: the stack's first, or {VCPU_MIB}]",
     arch="Processor of the functions.  [default: the stack's first, or arm64]",
-    stack="Ask this stack and its account for memory, processor and quota.",
-    region="Where the stack is.",
+    stack="Read memory, processor and quota from this stack and its account.",
+    region="Region of the stack.",
 )
 @harmless(
     "--workload",
     type=click.Choice(["write", "read", "both"]),
     default="both",
-    help="What to plan.",
+    help="Workload to plan.",
 )
 @harmless(
     "--quota",
     type=click.IntRange(1),
-    help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]",
+    help=f"Concurrent functions.  [default: from the account, or {DEFAULT_QUOTA}]",
 )
 @network_quota_option
 @harmless(
@@ -162,36 +163,38 @@ class _PhasePlan:
 @harmless(
     "--function-mb-s",
     type=click.FloatRange(min=0, min_open=True),
-    help="MB/s (10**6) of one function, if you have measured it; a model without it.",
+    help="Measured throughput of one function in MB/s (10**6).  [default: from a model]",
 )
 @harmless(
     "--vpc",
     type=click.Choice([route.value for route in Route]),
     default=Route.NONE.value,
-    help="How the functions reach the store.",
+    help="Route from the functions to the store.",
 )
 @harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
-@harmless("--cross-region", is_flag=True, help="The bucket is in another region; a stack says so.")
-@harmless("--keep", type=click.FloatRange(0), default=1.0, help="Hours the objects stay.")
+@harmless(
+    "--cross-region", is_flag=True, help="The bucket is in another region than the functions."
+)
+@harmless("--keep", type=click.FloatRange(0), default=1.0, help="Hours to keep the objects.")
 @prices_option
 @harmless("--show-prices", is_flag=True, help="Write the price file and stop.")
 @harmless(
     "--simulate",
     is_flag=True,
-    help="Write a run directory of what COMMAND would do, by a model, and report on it.",
+    help="Simulate COMMAND with a model into a run directory, and report on it.",
 )
 @option(
     "--model",
     show_default=False,
     metavar="NAME|FILE",
-    help="With --simulate: aws-lambda, loopback, or a TOML file that changes one."
+    help="With --simulate: aws-lambda, loopback, or a TOML file that modifies one of them."
     "  [default: aws-lambda]",
 )
 @harmless(
     "--runs",
     type=click.IntRange(1, 1000),
     default=1,
-    help="With --simulate: simulations, of one seed after the other; their range is reported.",
+    help="With --simulate: simulations with consecutive seeds; the report has their range.",
 )
 @harmless(
     "--format",
@@ -200,12 +203,12 @@ class _PhasePlan:
     help="Tables, or one JSON object.",
 )
 def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too many to name
-    """Say what a job on AWS Lambda would take, how long, and what it would cost.
+    """Estimate the resources, the duration and the cost of a job on AWS Lambda.
 
-    Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
-    mixed, array or call) stand its own flags: then these say what to plan, and of the flags
-    before it --memory, --arch, --quota, --network-quota, --stack, --region, --prices, --simulate,
-    --model, --runs and --format count.
+    The command starts no function, and sends no request to AWS without --stack. With COMMAND
+    (write, read, mixed, array or call) and its flags, plan this command. Before COMMAND, only
+    --memory, --arch, --quota, --network-quota, --stack, --region, --prices, --simulate, --model,
+    --runs and --format apply.
     """
     if flags["show_prices"]:
         say(*price_text(flags["prices"]).splitlines())
@@ -231,37 +234,37 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
     if any(setup.in_vpc for setup in setups.values()) and flags["vpc"] == Route.NONE:
         flags["vpc"] = Route.GATEWAY
-    found = (
+    plan = (
         plan_command(words, prices=flags["prices"], **account)
         if words
         else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from, stack)
     )
     if flags["format"] == "json":
-        say_json(found.to_json())
-    elif isinstance(found, _PhasePlan):
-        _show(found)
+        say_json(plan.to_json())
+    elif isinstance(plan, _PhasePlan):
+        _show(plan)
     else:
-        rows = (("command", " ".join(words)), *found.rows())
+        rows = (("command", " ".join(words)), *plan.rows())
         say(*(f"{title:<20} {text}" for title, text in rows))
     return ExitCode.OK
 
 
 def _check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
-    """Refuse flags of a simulation that make none.
+    """Check the flags of a simulation.
 
     Raises
     ------
     UsageError
-        If there is no command, or a model without a simulation.
+        If the command is missing, or a flag needs --simulate.
     """
-    lone, how = not flags["simulate"], "sbench plan --simulate"
+    lone, start = not flags["simulate"], "sbench plan --simulate"
     for is_wrong, problem, example in (
         (lone and flags["model"] is not None, "--model needs --simulate", "--model ... write"),
         (lone and flags["runs"] > 1, "--runs needs --simulate", "--runs 20 write"),
         (not (lone or words), "--simulate needs a command", "write --number 100000"),
     ):
         if is_wrong:
-            raise UsageError(problem, hint=f"{how} {example}")
+            raise UsageError(problem, hint=f"{start} {example}")
 
 
 def _plan(
@@ -270,13 +273,13 @@ def _plan(
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.settings.names import setting_names
 
-    # The stack is asked about functions, it does not run this job.
-    given = {n: flags[n] for n in setting_names("write") if n in flags and n not in _ASKED}
+    # The stack only describes the functions; it does not run this job.
+    given = {n: flags[n] for n in setting_names("write") if n in flags and n not in _OF_STACK}
     job = check_job({**given, "workload": "write"}).job
     if stack is not None:
         target = replace(job.target, bucket=stack.data_bucket, region=stack.data_region)
         job = replace(job, target=target, function_region=stack.region)
-    known = () if stack is None else regions(job)
+    stack_regions = () if stack is None else regions(job)
     prices, rate = needed_prices(job, flags["prices"]), flags["function_mb_s"]
     common: dict[str, Any] = {
         **account,
@@ -290,7 +293,7 @@ def _plan(
         "keep_h": flags["keep"],
         "express": flags["express"],
         "route": Route(flags["vpc"]),
-        "cross_region": flags["cross_region"] or len(known) > 1,
+        "cross_region": flags["cross_region"] or len(stack_regions) > 1,
     }
     phases = []
     for name in _PHASES if flags["workload"] == "both" else (flags["workload"],):
@@ -302,7 +305,7 @@ def _plan(
     return _PhasePlan(
         phases=phases,
         prices=prices,
-        regions=known,
+        regions=stack_regions,
         traps=traps([phase.load for phase in phases], prices),
         quota_from=quota_from,
         keep_h=flags["keep"],
@@ -312,15 +315,18 @@ def _plan(
 def _setups(
     stack: Stack | None, functions: Sequence[DeployedFunction]
 ) -> Mapping[str, FunctionSetup]:
-    """Return by name how functions of the stack are set up; empty if that may not be known."""
+    """Return the configurations of functions by name; empty without permission to read them."""
     if stack is not None:
         with suppress(ExecutorError):
-            return {one.name: read_function(one.name, region=stack.region) for one in functions}
+            return {
+                deployed.name: read_function(deployed.name, region=stack.region)
+                for deployed in functions
+            }
     return {}
 
 
 def _network_mbps(given: float | None, stack: Stack | None) -> float:
-    """Return the quota for the network of one function."""
+    """Return the network quota of one function."""
     if given is None and stack is not None:
         with suppress(ExecutorError):
             given = read_network_quota(region=stack.region)
@@ -330,7 +336,7 @@ def _network_mbps(given: float | None, stack: Stack | None) -> float:
 def _quota(
     given: int | None, stack: Stack | None, setups: Mapping[str, FunctionSetup]
 ) -> tuple[int, str]:
-    """Return how many functions may run at once, and who says so."""
+    """Return the number of functions that may run concurrently, and the source of the number."""
     if given is not None:
         return given, "--quota"
     if stack is None:
@@ -361,7 +367,7 @@ def _show(plan: _PhasePlan) -> None:
     )
     say(*(f"warning: {text}" for text in plan.warnings), fg="yellow")
     extra = (f"  {trap.text}: {plan.prices.money(trap.amount)}" for trap in plan.traps)
-    say("on top of that would come", *extra)
+    say("possible additional costs", *extra)
 
 
 def _expectations(plan: _PhasePlan) -> Iterator[tuple[str, ...]]:
@@ -394,10 +400,10 @@ def _costs(plan: _PhasePlan) -> Iterator[tuple[str, ...]]:
     dollars = [phase.dollars for phase in plan.phases]
     yield ("cost", *(phase.name for phase in plan.phases), "together")
     for component, name in _COMPONENTS.items():
-        amounts = [getattr(one, component) for one in dollars]
-        shown = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
-        yield (shown, *(plan.prices.money(amount) for amount in (*amounts, sum(amounts))))
-    totals = [one.total for one in dollars]
+        amounts = [getattr(cost, component) for cost in dollars]
+        title = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
+        yield (title, *(plan.prices.money(amount) for amount in (*amounts, sum(amounts))))
+    totals = [cost.total for cost in dollars]
     yield ("total", *(plan.prices.money(amount) for amount in (*totals, plan.total)))
-    whose = origin(plan.prices.as_of, plan.prices.region, plan.regions)
-    yield (f"prices {whose}", *("" for _ in totals), "")
+    source = origin(plan.prices.as_of, plan.prices.region, plan.regions)
+    yield (f"prices {source}", *("" for _ in totals), "")

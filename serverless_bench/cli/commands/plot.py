@@ -17,17 +17,19 @@ from serverless_bench.cli.output.terminal import say, working
     type=FILE,
     help="Picture to write, a .png, .svg or .pdf file.  [default: RUN/figure.png]",
 )
-@harmless("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
+@harmless(
+    "--latency", is_flag=True, help="Plot latencies even of runs that do not show them by default."
+)
 def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> None:
-    """Draw one run, or a write and its read, into one picture.
+    """Plot a run, or a write and its read, into a single picture.
 
-    RUN is a run's name or its directory; the latest run without it.
+    RUN is the name or the directory of a run; the default is the latest run.
     """
     from serverless_bench.reporters.picture import figure
     from serverless_bench.rundir.run import load_run
 
-    found = [load_run(the_run(run, run_dir)) for run in runs or (None,)]
-    path = output or found[-1].path / "figure.png"
+    saved_runs = [load_run(the_run(run, run_dir)) for run in runs or (None,)]
+    path = output or saved_runs[-1].path / "figure.png"
     with working("drawing the picture"):
-        figure(found, latency=latency).save(path)
+        figure(saved_runs, latency=latency).save(path)
     say(f"figure: {path}")

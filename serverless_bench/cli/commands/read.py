@@ -27,7 +27,7 @@ _NAME: Final = "read"
     "--from",
     type=RunName(),
     metavar="RUN",
-    help="Read what this run wrote, from its store.  [default: the latest run that wrote]",
+    help="Read the objects of this run from its store.  [default: the latest run that wrote]",
 )
 @trust_option
 @report_options
@@ -35,7 +35,8 @@ _NAME: Final = "read"
 def command(*, trust: bool, run_dir: Path, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Read objects back, compare every byte and report the throughput.
 
-    With more functions than keys the list starts over; with fewer the rest stays unread.
+    If there are more functions than keys, keys are read more than once; with fewer functions,
+    the remaining keys are not read.
     """
     source = flags.pop("from")
     if source is not None:
@@ -57,30 +58,30 @@ def _run_named(name: str, run_dir: Path) -> "Run":
 
 
 def _latest_source(run_dir: Path) -> "Run | None":
-    """Return the latest run whose workload makes objects for this one; None if there is none."""
+    """Return the latest run with objects to read; None if there is no such run."""
     from serverless_bench.rundir.listing import entries
 
     runs = [entry for entry in entries(run_dir) if entry.is_run]
     if not runs:
         return None
-    # It loads libraries, for which a wrong flag does not wait.
+    # Import libraries only now, so that the message for an invalid flag does not wait for them.
     from serverless_bench.rundir.lock import refuse_cleaned
     from serverless_bench.rundir.run import load_run
 
     maker = open_workload(_NAME).source
     for entry in runs:
-        # A damaged directory is not what the user meant, nor one whose objects are deleted.
+        # Skip damaged directories and runs with deleted objects.
         with suppress(SbenchError):
             refuse_cleaned(entry.path)
             saved = load_run(entry.path, detail=False)
             if saved.job.workload == maker:
-                aside(f"reading what {entry.path} wrote")
+                aside(f"reading the objects of {entry.path}")
                 return saved
     return None
 
 
 def _settings_of(saved: "Run", flags: Mapping[str, Any], *, trust: bool) -> dict[str, Any]:
-    """Return where the objects of a run are; flags that the user gave win."""
+    """Return the settings for reading the objects of a run, without those that the user gave."""
     from serverless_bench.driver.origin import confirm
     from serverless_bench.rundir.listing import KEYS
 

@@ -13,13 +13,13 @@ from serverless_bench.cli.output.terminal import note
 
 @click.command("report")
 @run_argument
-@harmless("--with-warm-up", is_flag=True, help="Count the rounds of the warm-up like all others.")
+@harmless("--with-warm-up", is_flag=True, help="Include the warm-up rounds in the results.")
 @prices_option
 @format_option
 def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags: str) -> int:
-    """Report on a run, finished or not, from its records alone.
+    """Report on a run, finished or not, from its records.
 
-    RUN is a run's name or its directory; the latest run without it.
+    RUN is the name or the directory of a run; the default is the latest run.
     """
     load_numpy()
     from serverless_bench.analysis.summary import summarize
@@ -32,11 +32,11 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
     note(run.problems)
     contradictions = file_problems(run)
     note(contradictions)
-    known = None
+    price_table = None
     if prices is not None:
         from serverless_bench.aws.cost.prices import load_prices
 
-        known = load_prices(prices)
-    summary = summarize(run, with_warmup=with_warm_up, prices=known)
+        price_table = load_prices(prices)
+    summary = summarize(run, with_warmup=with_warm_up, prices=price_table)
     write_report(reporter, summary, run, sys.stdout)
     return summary.exit_code(contradictions)

@@ -23,13 +23,13 @@ def command(
     *,
     trust: bool,
 ) -> int:
-    """Go on with a run whose driver died, or that lost functions.
+    """Resume a run after its driver died or functions were lost.
 
-    RUN is a run's name or its directory; the latest run without it.
+    RUN is the name or the directory of a run; the default is the latest run.
 
-    Records that came meanwhile are collected, functions that still run are waited for,
-    and what is missing then is launched again, as a second wave. What has a record is
-    never run again.
+    The command collects the records that have arrived since, waits for functions that are
+    still running, and launches the missing functions in a second wave. It never repeats a
+    function that has a record.
     """
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.driver.origin import confirm
@@ -44,8 +44,8 @@ def command(
     if run.ended and not lost_functions(run):
         aside(f"{directory} is complete: nothing to resume")
     else:
-        if where := confirm(run, trust=trust):
-            aside(where)
+        if places := confirm(run, trust=trust):
+            aside(places)
         try:
             run = resume_job(run, trust=trust, progress=progress, live=live)
         except CutShort as exc:

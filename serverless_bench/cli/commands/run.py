@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from serverless_bench.cli.nested import PreparedStage
 
 _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
-"""Of runs that came to their end, from the least of them on."""
+"""Exit codes of completed runs with problems, the worst last."""
 
 
 @click.command("run")
 @click.argument("file", type=FILE, metavar="FILE.toml")
-@harmless("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
-@option("--prefix", help="Goes before every new key.")
+@harmless("--dry-run", is_flag=True, help="Show what would run, without running it.")
+@option("--prefix", help="Prefix of all new keys.")
 @settings(*PACED)
 @common_options
 def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
-    """Run the stages of a job file one after the other, each into a run directory.
+    """Run the stages of a job file in order, each with a run directory.
 
-    Flags that are given here win over what the file says. A cleanup stage deletes what
-    the stages before it wrote, and nothing else; it runs if one of them failed, too.
+    Flags on the command line override the file. A cleanup stage deletes only the objects that
+    earlier stages wrote; it also runs if an earlier stage failed.
     """
     from serverless_bench.cli.nested import given_flags, steps_of
     from serverless_bench.cli.output.outlook import show
@@ -67,25 +67,25 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
 
 @dataclass(slots=True)
 class _Progress:
-    """One job file on its way through its stages."""
+    """Execution of the stages of a job file."""
 
     job: JobFile
     steps: "Mapping[str, PreparedStage]"
     root: Path
     quiet: bool = field(kw_only=True)
-    """Whether standard output belongs to the reports alone."""
+    """Whether standard output is reserved for the reports."""
     codes: list[int] = field(default_factory=list)
     failed: str = ""
-    """The stage after which only cleanups run."""
+    """Name of the first failed stage, after which only cleanups run."""
     cleaned: int = 0
-    """What stages before this number wrote is deleted."""
+    """Number of the last cleanup stage; the objects of earlier stages are deleted."""
 
     def run(self) -> int:
-        """Run all stages and return the exit code of the worst one."""
+        """Run all stages and return the worst exit code."""
         for number, stage in enumerate(self.job.stages, start=1):
             cleanup = stage.kind is Kind.CLEANUP
             if self.failed and not cleanup:
-                aside(f"{stage.where} is left out: stage {self.failed!r} failed")
+                aside(f"{stage.where} is skipped: stage {self.failed!r} failed")
                 continue
             title = f"stage {number} of {len(self.job.stages)}: {stage.title}"
             if cleanup and self.failed:
@@ -94,13 +94,13 @@ class _Progress:
             step = self.steps.get(stage.name)
             act = partial(self._perform, step) if step else partial(self._clean, number)
             self._survive(stage, act)
-        self._say_what_is_left()
+        self._note_kept_objects()
         return worst(self.codes)
 
     def _survive(self, stage: Stage, act: Callable[[], int]) -> None:
-        """Do what a stage does; whatever happens, the cleanups still run."""
-        # A run without a headline has made its objects, and one that has a report may well
-        # be followed by another.
+        """Run a stage, and catch its errors so that the cleanups still run."""
+        # A run with a withheld headline has still written its objects, and after a stage that
+        # only executes, even a run with problems need not stop the stages that follow.
         allowed: tuple[int, ...] = (ExitCode.OK, ExitCode.WITHHELD)
         if stage.kind is Kind.EXECUTE:
             allowed = (ExitCode.OK, *_REPORTED)
@@ -125,7 +125,7 @@ class _Progress:
         return run(prepare(step.prepared.job.workload, flags, keys))
 
     def _clean(self, until: int) -> int:
-        """Delete what the stages before number ``until`` wrote."""
+        """Delete the objects of the stages before number ``until``."""
         from serverless_bench.driver.clean import clean
 
         code = ExitCode.OK
@@ -138,8 +138,8 @@ class _Progress:
                 f"deleted {format_count(deleted.objects, 'object')} of {step.stage.where}",
                 err=self.quiet,
             )
-            left = (*deleted.failed, *deleted.foreign)
-            aside(*(f"sbench: {key} could not be deleted, or is not ours" for key in left))
+            kept = (*deleted.failed, *deleted.foreign)
+            aside(*(f"sbench: {key} is kept: not deletable, or not of this run" for key in kept))
             aside(*(f"sbench: {problem}" for problem in cleaned.problems))
             if not cleaned.complete:
                 code = ExitCode.INCOMPLETE
@@ -151,18 +151,18 @@ class _Progress:
             if step.number < until and (self.root / step.folder / "run.json").exists():
                 yield step
 
-    def _say_what_is_left(self) -> None:
+    def _note_kept_objects(self) -> None:
         from serverless_bench.rundir.run import load_run
 
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)
             if step.number >= self.cleaned and (run.ledger() or run.job.load.folder is not None):
-                note([f"the objects of {step.stage.where} stay; sbench clean {run.path}"])
+                note([f"objects of {step.stage.where} are kept; sbench clean {run.path}"])
 
 
 def worst(codes: Sequence[int]) -> int:
-    """Return the exit code that stands for several; see docs/exit-codes.md."""
-    # What cut a stage short comes before what its report says.
+    """Return the worst exit code, as docs/exit-codes.md defines it."""
+    # Errors that cut a stage short take precedence over problems in a report.
     whole = (ExitCode.OK, *_REPORTED)
     short = [code for code in codes if code not in whole]
     return max(short) if short else max(codes, key=whole.index, default=ExitCode.OK)

@@ -22,18 +22,18 @@ from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_rate
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
-"""Parameters of write and read that this command has itself."""
+"""Parameters of write and read that this command sets."""
 
 
 @click.command("scale")
 @click.argument("job", type=click.Choice(sorted(COMMANDS, reverse=True)), default="write")
-@harmless("--numbers", default="1,10,30,100,300", help="Functions at once.")
-@harmless("--repeats", type=int, default=3, help="Runs of each number.")
-@harmless("--predict", type=int, help="Also say what so many functions would get.")
+@harmless("--numbers", default="1,10,30,100,300", help="Numbers of concurrent functions.")
+@harmless("--repeats", type=int, default=3, help="Runs per number.")
+@harmless("--predict", type=int, help="Predict the throughput of this number of functions.")
 @option(
     "--report",
     type=FOLDER,
-    help="Run nothing; fit the runs in this directory.",
+    help="Fit the runs in this directory instead of making new runs.",
 )
 @series_options
 @choose_format("text", "json", "markdown", "html")
@@ -48,10 +48,10 @@ def command(
     report: Path | None,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
-    """Run a write or a read with more and more functions at once, and fit two laws.
+    """Run a write or a read with more and more concurrent functions, and fit two laws.
 
-    Runs come in random order, each number once before any comes again. All other flags are
-    those of the job. See docs/compare.md for the laws.
+    The order of runs is random, with all numbers in each repeat. The remaining flags are those
+    of the job. See docs/compare.md for the laws.
     """
     require_scipy()
     from serverless_bench.cli.output.fits import show
@@ -87,5 +87,5 @@ def _parse_numbers(text: str) -> list[int]:
     except ValueError:
         raise UsageError(
             f"--numbers {text!r} are not three different numbers of functions",
-            hint="better six: --numbers 1,3,10,30,100,300",
+            hint="write --numbers 1,3,10,30,100,300",
         ) from None

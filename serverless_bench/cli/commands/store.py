@@ -1,4 +1,4 @@
-"""``sbench store``: a longer life for the embedded store."""
+"""``sbench store``: management of the embedded store."""
 
 import click
 
@@ -12,14 +12,14 @@ from serverless_bench.units import format_count, format_size
 def command() -> None:
     """Keep the embedded store running between commands, or empty it.
 
-    Without this, each command starts the store and ends it, and the data stay.
+    By default each command starts and stops the store, and the data are kept.
     """
 
 
 @command.command("start")
 def start() -> None:
     """Start the embedded store and leave it running."""
-    # It makes the bucket with botocore, which takes long to load: not for the other commands.
+    # The import is here because it loads botocore, which is slow and only needed for the bucket.
     from serverless_bench.driver.target import embedded_target
 
     with embedded_target() as target:
@@ -32,20 +32,20 @@ def start() -> None:
 
 @command.command("stop")
 def stop() -> None:
-    """End the embedded store as soon as no command uses it."""
+    """Stop the embedded store as soon as no command uses it."""
     lease = Lease.take(default_directory(), start=False)
     if lease is None:
         say("not running")
         return
     others = lease.ask("unpin")["others"]
     lease.release()
-    say(f"ends when {format_count(others, 'other command')} have" if others else "stopped")
+    say(f"stops after the end of {format_count(others, 'other command')}" if others else "stopped")
 
 
 @command.command("status")
 @click.option("--env", is_flag=True, help="Print shell lines for other S3 tools.")
 def status(*, env: bool) -> None:
-    """Say whether the embedded store runs, where, and how much it keeps."""
+    """Show whether the embedded store is running, its address, and the size of its data."""
     directory = default_directory()
     lease = Lease.take(directory, start=False)
     if lease is None:
@@ -65,13 +65,13 @@ def status(*, env: bool) -> None:
 
 
 @command.command("clear")
-@click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation: for scripts.")
 def clear_command(*, yes: bool) -> None:
-    """Delete all that the embedded store keeps, of every run; it must not be running."""
+    """Delete all data of the embedded store, of all runs; the store must not be running."""
     directory = default_directory()
     size = format_size(kept_bytes(directory))
     if not directory.exists():
-        say(f"{directory} is not there: nothing to delete")
+        say(f"{directory} does not exist: nothing to delete")
     elif yes or confirmed(f"delete all objects of the embedded store, {size}", hint="--yes"):
         clear(directory)
         say(f"deleted {size} in {directory}")

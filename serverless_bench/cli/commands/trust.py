@@ -13,17 +13,18 @@ from serverless_bench.process import trust
 from serverless_bench.user_files import read_text, reason, refusing
 
 
-# Nothing may say in a file that a file is trusted.
+# Settings files must not set flags of this command: a file could declare itself trusted.
 @click.command("trust", context_settings={"default_map": {}})
 @click.argument("files", nargs=-1, type=FILE, metavar="[FILE]...")
-@click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
-@click.option("--list", "listing", is_flag=True, help="Show the files that you trust.")
-@click.option("--forget", is_flag=True, help="Trust the files no more.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation: for scripts.")
+@click.option("--list", "listing", is_flag=True, help="List the trusted files.")
+@click.option("--forget", is_flag=True, help="Revoke the trust in the files.")
 def command(files: tuple[Path, ...], *, yes: bool, listing: bool, forget: bool) -> None:
-    """Have a settings file of this folder count as a whole.
+    """Trust a settings file of this folder, so that all its settings apply.
 
-    FILE is an sbench.toml or a .lithops_config; those of the current folder without it. You see
-    what is new in it, and are asked. It is trusted as long as it lies there and does not change.
+    FILE is an sbench.toml or a .lithops_config; the default is both in the current folder. The
+    command shows the changes in the file and asks for confirmation. The file is trusted as long
+    as it is neither moved nor changed.
     """
     if listing:
         say(*(f"{path}: {_state(Path(path))}" for path in trust.trusted()))
@@ -31,22 +32,22 @@ def command(files: tuple[Path, ...], *, yes: bool, listing: bool, forget: bool) 
     for path in files or _files_here(forget=forget):
         if path.name not in (SETTINGS, trust.LITHOPS):
             raise UsageError(
-                f"{path} is no {SETTINGS} and no {trust.LITHOPS}",
-                hint=f"name it each time: sbench --config {path}",
+                f"{path} is neither {SETTINGS} nor {trust.LITHOPS}",
+                hint=f"use --config in each command: sbench --config {path}",
             )
         if forget:
-            was = trust.forget(path)
-            say(f"{path} is trusted no more" if was else f"{path} was not trusted")
+            was_trusted = trust.forget(path)
+            say(f"{path} is no longer trusted" if was_trusted else f"{path} was not trusted")
         else:
             _ask(path, yes=yes)
 
 
 def _ask(path: Path, *, yes: bool) -> None:
-    """Show what is new in a file, and trust it if the user says so."""
+    """Show the changes in a file, and trust it if the user confirms."""
     with refusing(path):
         text = read_text(path)
     if not trust.doubt(path, text):
-        say(f"{path} is trusted already")
+        say(f"{path} is already trusted")
         return
     aside(*trust.changes(path, text))
     if yes or confirmed(f"trust {path} as it is now", hint="--yes, or name it with --config"):
@@ -56,14 +57,14 @@ def _ask(path: Path, *, yes: bool) -> None:
 
 def _files_here(*, forget: bool) -> Sequence[Path]:
     paths = [Path(SETTINGS), Path(trust.LITHOPS)]
-    here = [path for path in paths if forget or path.exists()]
-    if not here:
-        raise UsageError(f"there is no {SETTINGS} and no {trust.LITHOPS} here")
-    return here
+    files = [path for path in paths if forget or path.exists()]
+    if not files:
+        raise UsageError(f"this folder has neither {SETTINGS} nor {trust.LITHOPS}")
+    return files
 
 
 def _state(path: Path) -> str:
     try:
-        return trust.doubt(path, read_text(path)) or "it is as it was"
+        return trust.doubt(path, read_text(path)) or "unchanged"
     except (OSError, ValueError) as exc:
-        return f"it cannot be read: {reason(exc)}"
+        return f"cannot be read: {reason(exc)}"

@@ -29,22 +29,22 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
     "--control",
     required=True,
     metavar="s3://BUCKET/PREFIX",
-    help="Where its events are: the --control-prefix of the driver; also az:// and gs://.",
+    help="Location of the events: the --control-prefix of the driver; also az:// and gs://.",
 )
 @settings(
     *("endpoint_url", "region", "addressing"),
-    endpoint_url="Of the store that has the bucket; AWS without it.",
+    endpoint_url="Endpoint of the store with the bucket.  [default: AWS]",
 )
 @harmless(
     "--idle",
     type=Duration(),
-    help="End when there was nothing to do for so long; without it, wait for ever.",
+    help="Stop after this time without an event.  [default: wait forever]",
 )
 @option(
     "--allow-code",
     is_flag=True,
-    help="Also run code that comes with an event (sbench call): whoever may write below"
-    " --control runs what they like here.",
+    help="Also run code from events (sbench call): anyone with write access to --control can"
+    " then run any code on this machine.",
 )
 def command(
     *,
@@ -55,18 +55,18 @@ def command(
     idle: float | None,
     allow_code: bool,
 ) -> None:
-    """Run functions here for drivers elsewhere: --executor workers.
+    """Run functions on this machine for drivers on other machines: --executor workers.
 
-    It takes events from below the control prefix, one at a time, and leaves records there, as a
-    function on AWS Lambda does. An event is data, and no code unless that is allowed.
+    The worker takes events from the control prefix, one at a time, and writes records there,
+    like a function on AWS Lambda. Events are data; code in events runs only with --allow-code.
     """
     try:
         protocol, bucket, prefix = parse_prefix(control)
     except UsageError as exc:
-        # That one names the setting of jobs.
-        raise UsageError(f"--control {control!r} is no prefix", hint=_HINT) from exc
+        # The original message names a setting of jobs, which this command does not have.
+        raise UsageError(f"--control: {control!r} is not a prefix", hint=_HINT) from exc
     if bucket is None:
-        raise UsageError(f"{control!r} names no bucket", hint=_HINT)
+        raise UsageError(f"--control: {control!r} has no bucket", hint=_HINT)
     wanted = Target(
         bucket=bucket,
         protocol=protocol,
@@ -82,14 +82,14 @@ def command(
         _stop_on_signals(poller)
         say(
             f"worker {worker_id()} takes events from {wanted.url}; Ctrl-C or SIGTERM"
-            " ends it after the present one"
+            " stops it after the current event"
         )
         poller.run(idle)
     say(f"{format_count(poller.ran, 'function')} run, {poller.failed} of them failed")
 
 
 def _stop_on_signals(poller: Poller) -> None:
-    """End after the present event, or at once when asked again."""
+    """Stop after the current event on the first signal, and immediately on the second."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame

@@ -8,9 +8,8 @@ command = job_command(
     "write",
     """Write new objects from many functions and report the throughput.
 
-    Every object goes to a random key and holds pseudorandom bytes that a reader can
-    check from the key alone.
+    Each object has a random key and pseudorandom bytes that a reader can verify from the key.
     """,
-    option("--key-file", type=FILE, help="Write the keys here, one per line."),
+    option("--key-file", type=FILE, help="File to write the keys to, one per line."),
     report_options,
 )

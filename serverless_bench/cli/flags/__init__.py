@@ -1,1 +1,1 @@
-"""Flags: how they are declared and spelled, and where their values come from."""
+"""Flags: declaration, spelling, and sources of their values."""

@@ -1,4 +1,4 @@
-"""What the command line and its files call the settings that a message names in backquotes."""
+"""Names of settings on the command line and in files, for messages that name a setting."""
 
 from typing import Final
 
@@ -12,24 +12,24 @@ OLD_SPELLINGS: Final = {
     "outfile": "pickle",
     "s3-key": "key",
 }
-"""PyWren's and Lithops' flags; underscores are hyphens everywhere."""
+"""Flags of PyWren and Lithops, with hyphens instead of underscores."""
 _OF_SERIES: Final = frozenset(
     {
         *("block", "blocks", "budget", "errors", "highest", "lowest", "new", "numbers", "old"),
         *("over", "p99", "power", "precision", "tolerance", "warm-up-blocks"),
     }
 )
-"""Flags of commands that run jobs again and again."""
+"""Flags of commands that run a series of jobs."""
 
 
 def spelled(token: str) -> str:
-    """Return today's spelling of a flag, a command or a key of ``sbench.toml``."""
+    """Return the current spelling of a flag, a command or a key of ``sbench.toml``."""
     hyphened = token.replace("_", "-")
     return OLD_SPELLINGS.get(hyphened, hyphened)
 
 
 def well_known() -> frozenset[str]:
-    """Return the flags of jobs and series, as they are spelled: nearly all that commands share."""
+    """Return the spelling of the flags of jobs and series, which are most of the shared flags."""
     from serverless_bench.cli.job import Output
     from serverless_bench.settings.names import setting_names
 
@@ -37,7 +37,7 @@ def well_known() -> frozenset[str]:
 
 
 def as_flag(name: str) -> str:
-    """Return the flag of a setting; other words in backquotes as they are."""
+    """Return the flag of a setting, or another name in backquotes."""
     flag = spelled(name)
     return f"--{flag}" if flag in well_known() else f"`{name}`"
 

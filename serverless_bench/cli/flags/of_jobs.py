@@ -1,4 +1,4 @@
-"""The flags of a job: settings, as ``driver.settings`` has them, and what becomes of a run."""
+"""Flags of a job: its settings from ``settings.job``, and options for the output of the run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -29,13 +29,13 @@ from serverless_bench.settings.meaning import Harmless
 from serverless_bench.settings.names import meanings, setting_names
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
-"""Settings that say where objects are, and how they are reached."""
+"""Settings for the location of objects and the access to them."""
 executor_type = PluginName(EXECUTORS.names)
 
 _TYPES: Final = get_type_hints(JobSettings)
 _DEFAULTS: Final = {
-    one.name: one.default.value if isinstance(one.default, Enum) else one.default
-    for one in fields(JobSettings)
+    entry.name: entry.default.value if isinstance(entry.default, Enum) else entry.default
+    for entry in fields(JobSettings)
 }
 
 _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -46,9 +46,9 @@ _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "client_option": {"metavar": "NAME=VALUE"},
     "library_option": {"metavar": "NAME=VALUE"},
 }
-"""What the command line knows of a setting besides what all know."""
+"""Arguments of ``click.option`` in addition to those derived from the setting."""
 _NO_FLAGS: Final = frozenset({"operation", "code"})
-"""Settings that commands take in another way."""
+"""Settings that commands take as arguments."""
 
 
 def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F], F]:
@@ -57,11 +57,11 @@ def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F],
     Parameters
     ----------
     names
-        Which.
+        Names of the settings.
     workload
-        Whose defaults help shows.
+        Workload with the defaults to show in the help.
     what
-        Help texts by name, for a command that means something else than others.
+        Help texts by name, for commands in which a flag has a different meaning.
     """
     return group(*(_flag(name, workload, what.get(name)) for name in names))
 
@@ -71,16 +71,16 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     help_text = what or meaning.what
     if (usual := meaning.otherwise(open_workload(workload))) is not None:
         help_text += f"  [default: {usual}]"
-    said: dict[str, Any] = {"type": _type_of(_TYPES[name]), "help": help_text}
-    said |= {"multiple": True} if default == () else {"default": default}
+    arguments: dict[str, Any] = {"type": _type_of(_TYPES[name]), "help": help_text}
+    arguments |= {"multiple": True} if default == () else {"default": default}
     flag = name.replace("_", "-")
     spelled = f"--{flag}/--no-{flag}" if isinstance(default, bool) else f"--{flag}"
     declare = harmless if isinstance(meaning, Harmless) else option
-    return declare(spelled, **{**said, **_MORE.get(name, {})})
+    return declare(spelled, **{**arguments, **_MORE.get(name, {})})
 
 
-def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click takes for one
-    """Return the type of what a user types: of several, the first."""
+def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - a type or a type of click
+    """Return the type of the text that a user enters; for a union, the first member."""
     kinds = get_args(annotation)
     if kinds[:2] == (str, int):
         return Size()
@@ -91,14 +91,14 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click ta
     if kinds:
         return _type_of(kinds[0])
     kind = annotation
-    return Choice([each.value for each in kind]) if issubclass(kind, Enum) else kind
+    return Choice([member.value for member in kind]) if issubclass(kind, Enum) else kind
 
 
 _outcome_options = group(
     run_dir_option,
     progress_option,
-    # For executors whose functions are billed.
-    harmless("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
+    # Applies to executors with billed functions.
+    harmless("--max-cost", type=float, help="Dollars; a job that would cost more does not start."),
     prices_option,
     format_option,
 )
@@ -106,18 +106,20 @@ common_options = group(
     settings(
         *(
             name
-            for name, what in meanings().items()
-            if not what.own and name not in {"workload", "number", "objects"}
+            for name, meaning in meanings().items()
+            if not meaning.own and name not in {"workload", "number", "objects"}
         )
     ),
     _outcome_options,
 )
-"""Settings of every job, but for how much it does, and what becomes of its run."""
+"""Flags of all jobs, except for the amount of work: shared settings and output of the run."""
 
 report_options = group(
     option("--pickle", type=FILE, help="Also write PyWren's list of (start, stop, MB/s)."),
     harmless(
-        "--ceiling", is_flag=True, help="Also run a few GB against a store that keeps nothing."
+        "--ceiling",
+        is_flag=True,
+        help="Also measure the harness: run a few GB against a store that discards them.",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""How flags are declared, and those that commands of several kinds have."""
+"""Declaration of flags, and flags that different groups of commands share."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,28 +20,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_RUN_DIR: Final = Path("sbench-runs")
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 PAGE: Final = "html"
-"""The format that is a page for a browser."""
+"""Format for a page in a browser."""
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 
 def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
-    """Declare a flag that an environment variable may set, too; help shows its default."""
+    """Declare a flag with an environment variable; the help shows the default."""
     name = flag.partition("/")[0].removeprefix("--")
     variable = "SBENCH_" + name.replace("-", "_").upper()
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})
 
 
 class HarmlessOption(click.Option):
-    """Flag that a settings file may set which the user does not trust: see ``Harmless``."""
+    """Flag that even an untrusted settings file may set; see ``Harmless``."""
 
 
 def harmless(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
-    """Declare a flag that is harmless whatever its value, as ``driver.meaning`` defines it."""
+    """Declare a flag that is harmless with any value, as ``settings.meaning`` defines it."""
     return option(flag, cls=HarmlessOption, **settings)
 
 
 def group(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Return one decorator that declares ``options`` in their order."""
+    """Return a decorator that declares ``options`` in the given order."""
 
     def decorate(command: F) -> F:
         for declare in reversed(options):
@@ -52,7 +52,7 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class Share(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """A share of a whole: ``5%`` or ``0.05``."""
+    """Fraction below 1: ``5%`` or ``0.05``."""
 
     name = "share"
 
@@ -68,7 +68,7 @@ class Share(click.ParamType):  # type: ignore[type-arg] # as PluginName
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """A duration in seconds, or with units: ``5``, ``500ms``, ``2m``, ``1h30m``."""
+    """Duration in seconds or with units: ``5``, ``500ms``, ``2m``, ``1h30m``."""
 
     name = "duration"
 
@@ -84,20 +84,20 @@ class Duration(click.ParamType):  # type: ignore[type-arg] # as PluginName
 
 
 class Size(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """A size: text with a unit, or whole bytes from a file; read where the job is made."""
+    """Size: text with a unit, or a number of bytes from a file; the job parses it."""
 
     name = "size"
 
 
 class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
-    """A name of a family of plugins: help and the shell show those that there are.
+    """Name of a plugin, with the available names in the help and in shell completion.
 
-    Whether it is one is for the family to say: other packages bring names of their own.
+    The registry of the plugins validates the name, because other packages may add plugins.
 
     Parameters
     ----------
     names
-        Returns every name that a user may type.
+        Function that returns the names that a user may enter.
     """
 
     name = "name"
@@ -106,14 +106,14 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
         self._names = names
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """Return the names, as click shows a choice."""
+        """Return the names in the format of a choice of click."""
         del param, ctx
         return f"[{'|'.join(self._names())}]"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
-        """Return the names that begin so."""
+        """Return the names with this prefix."""
         from click.shell_completion import CompletionItem
 
         del ctx, param
@@ -121,7 +121,7 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
 
 
 def check_unused(directory: Path) -> None:
-    """Refuse the name of a series that is taken: its runs would lie beside others.
+    """Check that the directory of a series is new, so that it does not mix two series.
 
     Raises
     ------
@@ -129,23 +129,23 @@ def check_unused(directory: Path) -> None:
         If the directory exists.
     """
     if directory.exists():
-        raise ArchiveError(f"{directory} is there already", hint="choose another --name")
+        raise ArchiveError(f"{directory} exists already", hint="choose another --name")
 
 
 def new_name(kind: str, given: str | None = None) -> str:
-    """Return the name for the directory of what a command makes.
+    """Return the name of the directory for the result of a command.
 
     Parameters
     ----------
     kind
-        What is made.
+        Kind of the result, for a generated name.
     given
-        What the user says; None or empty for a name of its own.
+        Name from the user; None or empty to generate a name.
 
     Raises
     ------
     UsageError
-        If the user's is no name.
+        If the name from the user is invalid.
     """
     if given:
         from serverless_bench.settings.schema import check_name
@@ -160,17 +160,17 @@ def new_name(kind: str, given: str | None = None) -> str:
 
 
 def check_one_document(style: str) -> None:
-    """Refuse a format that is one document, for a command that reports on several runs.
+    """Check the format of a command that reports on more than one run.
 
     Raises
     ------
     UsageError
-        If it is one.
+        If the format is a single document.
     """
     if style == "html":
         raise UsageError(
-            "html is a page of one run, and this makes several",
-            hint="sbench report RUN --format html > page.html, when they are there",
+            "--format html is a page of a single run, but this command makes more than one",
+            hint="run sbench report RUN --format html > page.html afterwards",
         )
 
 
@@ -179,7 +179,7 @@ port_option = harmless(
     type=click.IntRange(0, 65535),
     default=0,
     show_default=False,
-    help="Port to listen on; a free one without it.",
+    help="Port to listen on.  [default: a free port]",
 )
 
 prices_option = option(
@@ -188,15 +188,15 @@ prices_option = option(
 
 
 class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click alone
-    """One of several words, shown as it is documented: click alone shows the spelling of a flag."""
+    """Choice of words in their documented spelling; click would normalize them like flags."""
 
     def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
-        """Return the word that is meant, with hyphens or underscores."""
-        meant = super().normalize_choice(choice, ctx)
-        for one in self.choices:
-            if super().normalize_choice(one, ctx) == meant:
-                return str(one)
-        return meant
+        """Return the documented spelling of a word with hyphens or underscores."""
+        normalized = super().normalize_choice(choice, ctx)
+        for word in self.choices:
+            if super().normalize_choice(word, ctx) == normalized:
+                return str(word)
+        return normalized
 
 
 network_quota_option = harmless(
@@ -213,11 +213,12 @@ run_dir_option = option(
 )
 
 
-def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's own
+def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's type
     source = ctx.get_parameter_source(str(param.name))
     if source is click.core.ParameterSource.DEFAULT_MAP:
         raise UsageError(
-            f"sbench.toml must not say --{param.name}", hint="it is said each time, by hand"
+            f"sbench.toml must not set --{param.name}",
+            hint=f"give --{param.name} on the command line",
         )
     return value
 
@@ -226,7 +227,7 @@ trust_option = click.option(
     "--trust",
     is_flag=True,
     callback=_from_hand,
-    help="Use the store, functions and directories that RUN names, though it was not made here.",
+    help="Use the store, functions and directories of RUN, although another machine made RUN.",
 )
 
 progress_option = harmless(
@@ -241,7 +242,7 @@ keep_option = harmless("--keep", is_flag=True, help="Leave the objects in the st
 
 
 def choose_format(*styles: str) -> Callable[[F], F]:
-    """Declare ``--format`` for a command that is no report of a run."""
+    """Declare ``--format`` for a command that does not report on a run."""
     return harmless(
         "--format",
         type=click.Choice(styles),

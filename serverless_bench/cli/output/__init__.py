@@ -1,1 +1,1 @@
-"""Text for people: help, tables, pages and lines on a terminal."""
+"""Output for users: help, tables, pages and lines on a terminal."""

@@ -1,4 +1,4 @@
-"""Fitted laws, shown."""
+"""Output of fitted scaling laws."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ from serverless_bench.units import format_count, format_rate
 
 _NAMES: Final = {"capped": "min(linear, cap)", "usl": "universal scalability law"}
 _POINTS: Final = 60
-"""Of a drawn law."""
+"""Number of points in the curve of a law."""
 _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "per_function": format_rate,
     "cap": format_rate,
@@ -23,7 +23,7 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "coherency": "{:.3g}".format,
     "knee": "{:.3g}".format,
 }
-"""Parameters of the laws, in the order of a report, and how to show them."""
+"""Format functions for the parameters of the laws, in the order of the report."""
 _NEXT: Final = ";\n  "
 
 
@@ -33,16 +33,16 @@ def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
     Parameters
     ----------
     fitted
-        By metric.
+        Fits by metric.
     predict
-        A number of functions to say the throughput of.
+        Number of functions to predict the throughput for.
     style
         text, json, markdown or html.
 
     Raises
     ------
     UsageError
-        If a number to predict is out of reach.
+        If the number to predict is beyond the range of the fits.
     """
     data, simulated = fitted.to_json(predict), fitted.simulated
     if style == "json":
@@ -64,11 +64,11 @@ def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
         for line in (*_table(document["rows"], style), *_laws(document)):
             say(*line.split("\n"))
     for metric in METRICS[len(data) :]:
-        say(f"no fit of {metric}: not every run has it")
+        say(f"no fit of {metric}: some runs do not have it")
 
 
 def _curves(scaling: Scaling) -> dict[str, list[tuple[float, float]]]:
-    """Return what each law says between the fewest functions and the most that were run."""
+    """Return the curve of each law between the smallest and the largest number of functions."""
     numbers = [row.number for row in scaling.rows]
     at = np.geomspace(min(numbers), max(numbers), _POINTS)
     laws: dict[str, Fit[Any]] = {"usl": scaling.usl, "capped": scaling.capped}
@@ -104,14 +104,14 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
         if law["off"] is not None:
             words.append(f"off by {law['off']:.1%} at a number left out")
         if "predicted" in law:
-            shown = _value(law["predicted"], format_rate, "-")
-            words.append(f"{format_count(law['predicted']['number'], 'function')} get {shown}")
+            rate = _value(law["predicted"], format_rate, "-")
+            words.append(f"{format_count(law['predicted']['number'], 'function')} get {rate}")
         better = ", the better fit" if fitted["better"] == key else ""
-        # Markdown makes one line of it again.
+        # A Markdown renderer joins these lines into a paragraph.
         yield f"{title}{better}: {_NEXT.join(words)}"
     yield (
-        f"In brackets: {fitted['confidence']:.0%} intervals, from the runs of each number drawn"
-        f" anew. Nothing is said beyond {fitted['reach']} functions."
+        f"In brackets: {fitted['confidence']:.0%} intervals, from resampled runs of each number."
+        f" The fit makes no prediction beyond {fitted['reach']} functions."
     )
 
 

@@ -1,13 +1,13 @@
-"""Help that can be read: flags stand in sections, those that are used most first."""
+"""Help texts with flags in sections, the most common flags first."""
 
 from typing import Final
 
 import click
 
 MANY: Final = 10
-"""A command with fewer flags than this has one list of them."""
+"""Number of flags from which a command has sections instead of a plain list."""
 REST: Final = "Help"
-"""The section of flags that stand in no table: ``--help``."""
+"""Section of the flags that are in no table, such as ``--help``."""
 
 SECTIONS: Final = {
     "Objective": "p99 errors over lowest highest precision budget block",
@@ -29,7 +29,7 @@ SECTIONS: Final = {
     "Checks": "run-seconds write-test",
     "Output": "name format full run-dir dry-run keep pickle plot ceiling progress",
 }
-"""Which flags stand together, and in which order."""
+"""Flags of each section, in their order."""
 _SERVE: Final = {
     "Server": "port host tls check express strict witness log",
     "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
@@ -45,15 +45,15 @@ _LAMBDA_HOST: Final = {
     "Faults": "throttle cut duplicate late drop kill late-s seed",
 }
 _OWN: Final = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}
-"""Commands whose flags mean other things than those of a run."""
+"""Sections of commands with flags that differ in meaning from the flags of a run."""
 
 
 def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
-    """Return the flags of a command in their sections, without empty ones."""
+    """Return the flags of a command by section, without empty sections."""
     options = [param for param in command.params if isinstance(param, click.Option)]
     named = {max(option.opts, key=len).removeprefix("--"): option for option in options}
     tables = _OWN.get(command.name or "", SECTIONS)
-    made = {
+    sections = {
         title: [named.pop(name) for name in names.split() if name in named]
         for title, names in tables.items()
     }
@@ -62,37 +62,37 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
 
         for name, setting in meanings().items():
             if option := named.pop(name.replace("_", "-"), None):
-                made["Workload" if setting.own else setting.section].append(option)
-    made[REST] = list(named.values())
-    return [(title, options) for title, options in made.items() if options]
+                sections["Workload" if setting.own else setting.section].append(option)
+    sections[REST] = list(named.values())
+    return [(title, options) for title, options in sections.items() if options]
 
 
 class Command(click.Command):
-    """A command whose help has its flags in sections."""
+    """Command with a help text that has sections of flags."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the flags: in sections if there are many."""
+        """Write the flags, in sections if there are at least ``MANY``."""
         if len(self.params) < MANY:
             super().format_options(ctx, formatter)
             return
-        shown = sectioned(self)
+        sections = sectioned(self)
         if (help_option := self.get_help_option(ctx)) is not None:
-            shown.append((REST, [help_option]))
-        for title, options in shown:
+            sections.append((REST, [help_option]))
+        for title, options in sections:
             records = [record for option in options if (record := option.get_help_record(ctx))]
             with formatter.section(title):
                 formatter.write_dl(records)
 
 
 class Group(click.Group):
-    """A group that knows what was meant by a command that it does not have."""
+    """Group that suggests similar names for an unknown command."""
 
     command_class = Command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; an unknown one is told with those that are like it."""
+        """Return the command, or fail with suggestions for an unknown name."""
         name = str(args[0])
         try:
             return super().resolve_command(ctx, args)
@@ -108,9 +108,9 @@ class Group(click.Group):
 
 
 def in_sections(command: click.Command) -> click.Command:
-    """Return the command with help in sections: modules of commands need not know of them."""
+    """Return a copy of the command with sections in its help; groups are returned unchanged."""
     if isinstance(command, (click.Group, Command)):
         return command
-    made = Command(command.name)
-    vars(made).update(vars(command))
-    return made
+    copy = Command(command.name)
+    vars(copy).update(vars(command))
+    return copy

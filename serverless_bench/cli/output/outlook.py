@@ -1,4 +1,4 @@
-"""What a job file would do: functions, operations, bytes and keys, without starting any."""
+"""Dry run of a job file: print functions, operations, bytes and keys, and start no function."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,40 +12,40 @@ from serverless_bench.units import format_size
 
 
 def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:
-    """Print what the stages would do; every style but json is text."""
+    """Print the outlook of the stages, as text unless the style is json."""
     outlooks = {
         name: outlook(step.prepared.job, step.prepared.keys) for name, step in steps.items()
     }
     if style == "json":
         line = {
             "name": job.name,
-            "stages": [{"stage": name, **asdict(found)} for name, found in outlooks.items()],
+            "stages": [{"stage": name, **asdict(expected)} for name, expected in outlooks.items()],
         }
         say_json(line)
         return
     total = len(job.stages)
-    say(f"{job.name}: {total} stages; this is a dry run, nothing is started")
+    say(f"{job.name}: {total} stages; dry run, no stage is started")
     for number, stage in enumerate(job.stages, start=1):
         say("", f"stage {number} of {total}: {stage.title}")
         if stage.kind is Kind.CLEANUP:
-            say("  deletes     what the stages before it wrote")
+            say("  deletes     the objects that earlier stages wrote")
             continue
         say(*(f"  {title:<11} {text}" for title, text in _rows(outlooks[stage.name])))
     sys.stdout.flush()
 
 
-def _rows(found: Outlook) -> Iterator[tuple[str, str]]:
-    about = "" if found.exact else "about "
-    yield "functions", f"{found.functions:,}, at most {found.concurrency:,} at once"
-    if found.prepared_objects:
-        size = format_size(found.prepared_bytes)
-        yield "makes first", f"{found.prepared_objects:,} objects, {about}{size}"
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in found.operations.items())
-    again = "" if found.duration_s is None else f" for {found.duration_s:g} s"
+def _rows(expected: Outlook) -> Iterator[tuple[str, str]]:
+    about = "" if expected.exact else "about "
+    yield "functions", f"{expected.functions:,}, at most {expected.concurrency:,} at once"
+    if expected.prepared_objects:
+        size = format_size(expected.prepared_bytes)
+        yield "makes first", f"{expected.prepared_objects:,} objects, {about}{size}"
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in expected.operations.items())
+    period = "" if expected.duration_s is None else f" for {expected.duration_s:g} s"
     if counts:
-        yield "operations", f"{about}{counts}{', again and again' * bool(again)}{again}"
-        yield "bytes", f"{about}{format_size(found.bytes)}{' each time' * bool(again)}"
+        yield "operations", f"{about}{counts}{', repeated' * bool(period)}{period}"
+        yield "bytes", f"{about}{format_size(expected.bytes)}{' each time' * bool(period)}"
     else:
-        yield "operations", f"as many as there is time for{again}"
-    for key in found.keys:
+        yield "operations", f"as many as possible{period}"
+    for key in expected.keys:
         yield "key like", key

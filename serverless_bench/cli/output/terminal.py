@@ -1,4 +1,4 @@
-"""What is said besides results: problems, notes, questions, and that work goes on."""
+"""Output on the terminal: results, problems, notes, questions, and a sign of progress."""
 
 import os
 import sys
@@ -14,17 +14,17 @@ from serverless_bench.escaping import for_json, for_terminal
 
 
 def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
-    """Print lines; what a terminal would obey is shown in place of it.
+    """Print lines with control characters escaped.
 
     Parameters
     ----------
     lines
-        Each is one, whatever is in it.
+        Lines to print; line breaks in them are escaped.
     err
-        Whether they are no result, and go to standard error, if anybody hears it: nothing
-        fails for that.
+        Whether to print to standard error, for text that is not a result. Errors of writing are
+        ignored then.
     fg
-        Colour, on a terminal.
+        Colour on a terminal.
     """
     with suppress(OSError) if err else nullcontext():
         for line in lines:
@@ -32,7 +32,7 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
 
 
 def say_json(document: object) -> None:
-    """Print a JSON document; it stays what it is, and is safe to look at."""
+    """Print a JSON document with control characters escaped; its content does not change."""
     import orjson
 
     text = document if isinstance(document, str) else orjson.dumps(document).decode()
@@ -40,7 +40,7 @@ def say_json(document: object) -> None:
 
 
 def show(style: str, document: object, lines: Iterable[str]) -> None:
-    """Print a result: its document if the style is ``json``, or else its lines."""
+    """Print a result as a JSON document if the style is ``json``, otherwise as lines."""
     if style == "json":
         say_json(document)
     else:
@@ -48,37 +48,37 @@ def show(style: str, document: object, lines: Iterable[str]) -> None:
 
 
 def open_streams() -> None:
-    """Have something open where standard input, output or errors are closed.
+    """Open the null device for standard streams that are closed.
 
-    Otherwise the next file that is opened, of a run or of the store, would take their place,
-    and what is printed would go there.
+    Otherwise the next file that the process opens, for instance of a run or of the store, would
+    get the number of a standard stream, and printed text would be written into it.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free: this one.
+            # The operating system assigns the lowest free number, which is the closed stream's.
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding != "utf-8":
-        # A name that the terminal's alphabet lacks must not cost the report it stands in.
+        # A character that the terminal's encoding lacks must not make the report fail.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def aside(*lines: str) -> None:
-    """Say something on standard error."""
+    """Print lines to standard error."""
     say(*lines, err=True)
 
 
 def note(texts: Iterable[str]) -> None:
-    """Say what is no result, and no problem either."""
+    """Print notes to standard error; use them for information besides results and problems."""
     for text in texts:
         aside(f"note: {text}")
 
 
 def complain(error: SbenchError, where: str = "") -> int:
-    """Say what is wrong, with flags in place of settings; return the error's exit code."""
+    """Print an error, with flags in place of settings, and return the exit code."""
     spell(error)
     aside(f"sbench: {where}{error}")
     if error.hint:
@@ -87,31 +87,31 @@ def complain(error: SbenchError, where: str = "") -> int:
 
 
 def confirmed(what: str, *, hint: str) -> bool:
-    """Ask whether the user wants that.
+    """Ask the user to confirm an action.
 
     Parameters
     ----------
     what
-        What would be done, as in "delete the objects of sbench-runs/w".
+        Action in the infinitive, as in "delete the objects of sbench-runs/w".
     hint
-        How to say it without being asked.
+        Command line that needs no confirmation.
 
     Raises
     ------
     UsageError
-        If nobody is there to be asked.
+        If stdin is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise UsageError(f"will not {what} without being told to", hint=hint)
+        raise UsageError(f"cannot ask whether to {what}: stdin is not a terminal", hint=hint)
     if click.confirm(for_terminal(f"{what[0].upper()}{what[1:]}?"), err=True):
         return True
-    aside("nothing is done")
+    aside("cancelled")
     return False
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Say what is being done as long as it takes; where nobody looks, load nothing for it."""
+    """Show the current activity on a terminal; elsewhere, skip the import of rich."""
     if not sys.stderr.isatty():
         yield
         return

@@ -253,8 +253,8 @@ def test_scipy_is_asked_for_before_anything_runs(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('command = "demo"', "a.toml: the command is 'demo'"),
-        ("number = 1", "a.toml: the command is None"),
+        ('command = "demo"', "a.toml: unknown command 'demo'"),
+        ("number = 1", "a.toml: unknown command None"),
         ('command = "write"\nnumbr = 1', "a.toml: write has no flag 'numbr'"),
         ('command = "write"\nname = "x"', "a.toml: write has no flag 'name'"),
         ('command = "write"\nnumber = "many"', "a.toml: number must be a whole number, got 'many'"),
@@ -343,7 +343,7 @@ def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_p
     assert (code, err) == (0, "")
     assert "min(linear, cap), the better fit: per function" in out
     assert "16 functions get" in out
-    assert "Nothing is said beyond 16 functions." in out
+    assert "The fit makes no prediction beyond 16 functions." in out
     found = json.loads(call("scale", "--report", "s", "--format", "json")[1])
     assert found["whole_bytes_per_s"]["capped"]["knee"]["value"] == pytest.approx(4, rel=0.02)
     assert call("scale", "--report", "s", "--format", "markdown")[1].count("\n| ") == 6
@@ -361,7 +361,7 @@ def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: P
     code, out, err = call("scale", "--report", "s")
     assert code == 6
     assert "left out: s/8-9 cannot be compared: 8 functions lost" in err
-    assert "Nothing is said beyond 16 functions." in out
+    assert "The fit makes no prediction beyond 16 functions." in out
 
 
 @pytest.mark.parametrize(

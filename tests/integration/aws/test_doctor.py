@@ -173,15 +173,15 @@ def test_a_sick_stack(sbench: Sbench, cloud: Cloud) -> None:
     found = {(f["level"], f["text"]) for f in done.json["findings"]}
     assert not done.json["ok"]
     assert ("fail", "does not exist") in found
-    assert ("fail", "no concurrency is reserved for it: it cannot run") in found
+    assert ("fail", "cannot run: its reserved concurrency is 0") in found
     for text in (
-        "AWS ends it after 3 s",
-        "AWS runs a failed event again, twice",
-        "an event may come 21600 s late",
-        "has sbench 0.0.9, this is 0.1.0",
+        "AWS stops it after 3 s",
+        "AWS retries failed events twice",
+        "an event may arrive 21600 s late",
+        "has sbench 0.0.9, but this is 0.1.0",
         "public access is not blocked",
-        "keeps versions: what is deleted goes on costing",
-        "forgotten objects and open uploads stay, and cost",
+        "keeps versions: deleted objects are still billed",
+        "abandoned objects and open uploads do not expire and are billed",
     ):
         assert ("warn", text) in found
     assert all(f["hint"] for f in done.json["findings"] if f["level"] != "ok")

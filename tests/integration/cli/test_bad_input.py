@@ -95,11 +95,11 @@ BAD = [
     (2, "--control-prefix means nothing", ("write", "--control-prefix", "c/")),
     (2, "--control-prefix '/' is no prefix", (*LAMBDA, "--control-prefix", "/")),
     (2, "--control-prefix 's3://b' is no prefix", (*LAMBDA, "--control-prefix", "s3://b")),
-    (2, "--control 's3://b/' is no prefix", ("worker", "--control", "s3://b/")),
-    (2, "--control '/' is no prefix", ("worker", "--control", "/")),
+    (2, "--control: 's3://b/' is not a prefix", ("worker", "--control", "s3://b/")),
+    (2, "--control: '/' is not a prefix", ("worker", "--control", "/")),
     (2, "not one of 'arm64', 'x86_64'", ("write", "--arch", "mips")),
     (2, "not one of 'arm64', 'x86_64'", ("plan", "--arch", "mips")),
-    (2, "--number stands before write", ("plan", "--number", "3", "write")),
+    (2, "--number has no effect before write", ("plan", "--number", "3", "write")),
     (2, "--start-timeout must be positive", ("write", "--start-timeout", "0")),
     (2, "has the client 'wire'", (*LAMBDA[:3], "--stack", "s", "--client", "boto3")),
     (3, "unknown client 'nope'", ("write", "--client", "nope")),
@@ -228,7 +228,7 @@ def test_settings_that_are_wrong(anywhere: Sbench) -> None:
     assert (done.code, "has no flag 'bukket'" in done.err) == (2, True)
     settings.write_text("= 3")
     assert "cannot read sbench.toml" in anywhere("write").err
-    assert "there is no" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
+    assert "file nowhere.toml does not exist" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
     for line, says in (
         ("prices = 3", ": prices must be text"),
         ('mb = ["1", "2"]', ": mb must be one value"),

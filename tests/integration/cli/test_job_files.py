@@ -130,11 +130,14 @@ BAD = [
         "stage 'fill': operation is missing",
         FILL.replace('"write"', '"array"').replace("size = ", "# "),
     ),
-    ("--threads means nothing to the stages of job.toml", ARRAY),
-    ("stage 'two': keys is for what reads", FILL + FILL.replace("fill", "two") + 'keys = "fill"'),
-    ("stage 'back': keys names 'fill', whose workload is 'mixed'", MIX + BACK),
-    ("stage 's': workload is 'none'", FILL.replace("fill", "s").replace('"write"', '"none"')),
-    ("stage 'lost': keys and key-file both", FILL + LOST + 'keys = "fill"'),
+    ("--threads applies to none of the stages of job.toml", ARRAY),
+    (
+        "stage 'two': keys needs a stage that reads",
+        FILL + FILL.replace("fill", "two") + 'keys = "fill"',
+    ),
+    ("stage 'back': keys names stage 'fill' of workload 'mixed'", MIX + BACK),
+    ("stage 's': unknown workload 'none'", FILL.replace("fill", "s").replace('"write"', '"none"')),
+    ("stage 'lost': keys and key-file are mutually exclusive", FILL + LOST + 'keys = "fill"'),
 ]
 
 
@@ -174,7 +177,7 @@ def test_what_runs_after_a_failure(
     # The benchmark that failed has a report, and the next one runs.
     assert [report["ok"] for report in reports(done)] == [1, 0, 1, 0]
     assert done.code == 6
-    assert "stage 'never' is left out: stage 'over' failed" in done.err
+    assert "stage 'never' is skipped: stage 'over' failed" in done.err
     assert "stage 6 of 6: tidy (cleanup), although stage 'over' failed" in done.err
     assert "deleted 1 object of stage 'fill'" in done.err
     assert keys_below(embedded, prefix) == []
@@ -188,7 +191,7 @@ def test_after_an_interrupt_the_cleanup_runs(sbench: Sbench, embedded: Server, p
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert process.returncode == 130
-    assert "stage 'back' is left out: stage 'long' failed" in err
+    assert "stage 'back' is skipped: stage 'long' failed" in err
     assert "although stage 'long' failed" in out
     assert "deleted 1 object of stage 'fill'" in out
     assert keys_below(embedded, prefix) == []
@@ -266,5 +269,5 @@ def test_a_converted_configuration_runs(
         return
     # sai3-bench's leaves them unless its file says otherwise.
     (note,) = [line for line in done.err.splitlines() if line.startswith("note:")]
-    assert "the objects of stage 'workload' stay; sbench clean sbench-runs/theirs-" in note
+    assert "objects of stage 'workload' are kept; sbench clean sbench-runs/theirs-" in note
     assert left

@@ -31,7 +31,7 @@ def test_a_bucket_is_made_and_read_back_in_two_commands(own: Server, tmp_path: P
     assert sbench("write", *where, *SMALL, "--create-bucket", "--name", "v").code == 0
     read = sbench("read", "--executor", "inline", "--format", "json", "--name", "r")
     assert read.code == 0, read.err
-    assert "reading what sbench-runs/v wrote" in read.err
+    assert "reading the objects of sbench-runs/v" in read.err
     assert read.json["verified_bytes"] == read.json["bytes"] == 2 << 20
     assert read.json["store"].startswith("first-day at ")
     named = sbench("read", "--executor", "inline", "--format", "json", "--from", "w")
@@ -47,7 +47,7 @@ def test_a_cleaned_run_is_not_read(own: Server, tmp_path: Path) -> None:
         assert sbench("write", *where, *SMALL, "--name", name).code == 0
     assert sbench("clean", "second").code == 0
     read = sbench("read", "--executor", "inline")
-    assert "reading what sbench-runs/first wrote" in read.err
+    assert "reading the objects of sbench-runs/first" in read.err
     assert read.code == 0
     assert sbench("read", "--from", "second", "--executor", "inline").code != 0
 

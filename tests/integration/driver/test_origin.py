@@ -188,7 +188,7 @@ def test_settings_that_may_have_come_with_the_directory_are_nobodys_word(
     ended.check(2)
     assert ended.asked == ()
     (tmp_path / "sbench.toml").write_text("[clean]\ntrust = true\n")
-    for named, says in (("", "but not trust: it is not"), ("sbench.toml", "must not say --trust")):
+    for named, says in (("", "but not trust: it is not"), ("sbench.toml", "must not set --trust")):
         environment = {**KEYS, "SBENCH_CONFIG": named}
         ended = sbench(tmp_path, "clean", "theirs", environment=environment)
         ended.check(2)

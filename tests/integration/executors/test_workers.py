@@ -431,8 +431,8 @@ def test_the_worker_claims_where_it_was_told_to_look(
 @pytest.mark.parametrize(
     ("flags", "code", "words"),
     [
-        (["--control", "mine/"], 2, "names no bucket"),
-        (["--control", "s3://any/"], 2, "'s3://any/' is no prefix"),
+        (["--control", "mine/"], 2, "'mine/' has no bucket"),
+        (["--control", "s3://any/"], 2, "'s3://any/' is not a prefix"),
         (["--control", "s3://any/c/", "--endpoint-url", "http://127.0.0.1:1"], 5, "127.0.0.1:1"),
     ],
 )

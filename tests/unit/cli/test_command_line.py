@@ -25,7 +25,7 @@ from tests.house.members import EVERY_WORKLOAD, uses
         ("--size 64 has no unit", "--size 64MiB", ("plan", "--size", "64")),
         ("warp needs a file", "sbench convert FILE", ("convert", "warp")),
         ("cannot read nowhere.yml", "", ("convert", "nowhere.yml")),
-        ("one file is converted at a time", "", ("convert", "a", "b", "c")),
+        ("cannot convert more than one file at a time", "", ("convert", "a", "b", "c")),
     ],
 )
 def test_one_line_says_what_is_wrong_and_what_to_do(
@@ -41,7 +41,7 @@ def test_one_line_says_what_is_wrong_and_what_to_do(
     ("settings", "says"),
     [
         ("numbr = 3", "no command has a flag 'numbr'"),
-        ("[wirte]\nmb = 1", "no command 'wirte' for the table [wirte]"),
+        ("[wirte]\nmb = 1", "table [wirte]: there is no command 'wirte'"),
         ("[write]\nnumbr = 3", "[write] has no flag 'numbr'"),
     ],
 )
@@ -84,7 +84,7 @@ def test_whose_configuration_it_is_shows_by_itself(
     assert said == call("convert", tool, "theirs.yml")
     assert (said[0], f"sbench convert {tool}" in said[1]) == (0, True)
     (tmp_path / "theirs.yml").write_text("nothing: 1\n")
-    assert "neither warp nor workload" in call("convert", "theirs.yml")[2]
+    assert "no top-level key warp or workload" in call("convert", "theirs.yml")[2]
 
 
 @uses("workload array", "workload mixed")

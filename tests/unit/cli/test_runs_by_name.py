@@ -72,7 +72,9 @@ def test_a_list_can_be_short_and_for_programs(call: Call) -> None:
     assert (latest["name"], latest["command"], latest["ok"]) == ("latest", "read", 1)
     assert (latest["bytes"], latest["ended"]) == (5_000_000, True)
     assert (series["name"], series["runs"]) == ("series", 2)
-    assert call("ls", "--limit", "2")[1].endswith("2 older ones are not shown: --limit 0 for all\n")
+    assert call("ls", "--limit", "2")[1].endswith(
+        "2 older runs are not shown; list all with --limit 0\n"
+    )
     assert len(call("ls", "--limit", "0")[1].splitlines()) == 5
 
 
@@ -143,7 +145,10 @@ def test_what_is_almost_a_name_is_told_from_nothing(call: Call) -> None:
 def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call) -> None:
     code, out, err = call("clean")
     assert (code, out) == (2, "")
-    assert "will not delete 0 objects of sbench-runs/latest without being told to" in err
+    assert (
+        "cannot ask whether to delete 0 objects of sbench-runs/latest: stdin is not a terminal"
+        in err
+    )
     assert "hint: sbench clean RUN, or --yes" in err
     assert call("clean", "--yes")[:2] == (
         0,
@@ -154,8 +159,11 @@ def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call) -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ("n", ["nothing is done"]),
-        ("y", ["deleting what sbench-runs/latest wrote", "wrote no objects: nothing to delete"]),
+        ("n", ["cancelled"]),
+        (
+            "y",
+            ["deleting the objects of sbench-runs/latest", "wrote no objects: nothing to delete"],
+        ),
     ],
 )
 def test_at_a_terminal_it_asks(saved: Path, answer: str, says: list[str]) -> None:

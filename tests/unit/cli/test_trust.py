@@ -65,7 +65,7 @@ def test_a_file_that_the_user_named_counts_as_a_whole_and_alone(
     monkeypatch.setenv("SBENCH_CONFIG", os.devnull)
     assert planned(call)[1] == ""
     monkeypatch.setenv("SBENCH_CONFIG", "nowhere.toml")
-    assert "there is no nowhere.toml, which --config or SBENCH_CONFIG names" in call("plan")[2]
+    assert "--config or SBENCH_CONFIG: file nowhere.toml does not exist" in call("plan")[2]
 
 
 def test_the_users_own_file_wins_over_one_that_is_not_trusted(
@@ -87,12 +87,12 @@ def test_a_file_counts_as_a_whole_until_it_changes(call: Call, here: Path) -> No
     assert err.splitlines() == [
         "+number = 7",
         '+prices = "none.toml"',
-        "sbench: will not trust sbench.toml as it is now without being told to",
+        "sbench: cannot ask whether to trust sbench.toml as it is now: stdin is not a terminal",
         "hint: --yes, or name it with --config",
     ]
     assert call("trust", "--yes")[:2] == (0, "sbench.toml is trusted until it changes\n")
-    assert call("trust") == (0, "sbench.toml is trusted already\n", "")
-    assert call("trust", "--list")[1] == f"{here}: it is as it was\n"
+    assert call("trust") == (0, "sbench.toml is already trusted\n", "")
+    assert call("trust", "--list")[1] == f"{here}: unchanged\n"
     assert "price file none.toml: No such file" in call("plan")[2]
     here.write_text('number = 7\nprices = "other.toml"\n')
     changed = "it has changed since it was trusted"
@@ -100,7 +100,7 @@ def test_a_file_counts_as_a_whole_until_it_changes(call: Call, here: Path) -> No
     assert call("trust", "--list")[1] == f"{here}: {changed}\n"
     shown = call("trust")[2].splitlines()
     assert shown[:2] == ['-prices = "none.toml"', '+prices = "other.toml"']
-    assert call("trust", "sbench.toml", "--forget")[1] == "sbench.toml is trusted no more\n"
+    assert call("trust", "sbench.toml", "--forget")[1] == "sbench.toml is no longer trusted\n"
     assert NOT_TRUSTED in planned(call)[1]
     assert call("trust", "--list")[1] == ""
 
@@ -119,10 +119,10 @@ def test_at_a_terminal_it_asks(here: Path, tmp_path: Path) -> None:
 
 
 def test_only_files_that_are_read_from_a_folder_are_trusted(call: Call, tmp_path: Path) -> None:
-    assert "there is no sbench.toml and no .lithops_config here" in call("trust")[2]
+    assert "this folder has neither sbench.toml nor .lithops_config" in call("trust")[2]
     (tmp_path / "ci.toml").write_text("")
     code, _, err = call("trust", "ci.toml")
-    assert (code, "hint: name it each time: sbench --config ci.toml" in err) == (2, True)
+    assert (code, "hint: use --config in each command: sbench --config ci.toml" in err) == (2, True)
     (tmp_path / "sbench.toml").write_text("= 3")
     assert call("trust", "--list") == (0, "", ""), "no command takes less from a file"
 

@@ -89,9 +89,7 @@ def test_a_run_is_not_held_against_itself_and_a_second_add_changes_nothing(call:
     make_history(call)
     assert "against 7 recorded runs" in call("history", "check", "past/3")[1]
     out = call("history", "add", "past/3")[1]
-    assert out.startswith(
-        "was there already, and stays as it was: .sbench-history/write-wire-local-"
-    )
+    assert out.startswith("recorded before, left unchanged: .sbench-history/write-wire-local-")
 
 
 def test_a_restart_forgets_what_was_before(call: Call) -> None:
@@ -106,7 +104,7 @@ def test_a_restart_forgets_what_was_before(call: Call) -> None:
     assert "8 recorded runs left out: of other work, or from before a restart" in out
     assert call("history", "show", "write")[1].count("restart") == 1
     again = call("history", "add", "past", "--restart")[1]
-    assert again.count("was there already, and stays as it was: ") == 8
+    assert again.count("recorded before, left unchanged: ") == 8
     assert "accepted" in call("history", "show", "write")[1]
 
 
@@ -185,7 +183,7 @@ def refusals(call: Call, tmp_path: Path) -> None:
         (2, "--tolerance 'nan' is not a fraction", ("check", "new", "--tolerance", "nan")),
         (2, "--power 0.05 is not above --tolerance 0.05", ("check", "new", "--power", "5%")),
         (2, "--new is missing", ("check", "--old", "sbench write")),
-        (2, "make their own runs", ("check", "new", "--old", "a", "--new", "b")),
+        (2, "--old and --new make new runs", ("check", "new", "--old", "a", "--new", "b")),
         (2, "--old is not a command: No closing quotation", ("check", "--old", "'a", "--new", "b")),
         (2, "cannot start ./no: No such file", ("check", "--old", "./no", "--new", "./no")),
         (2, "created 0 runs in", ("check", "--old", "true", "--new", "true")),

@@ -86,7 +86,7 @@ def test_an_objective_that_never_holds_ends_with_its_own_code(
         ("--errors '2' is not a fraction", ("--errors", "2")),
         ("--precision '0' is not a fraction", ("--p99", "1s", "--precision", "0")),
         ("--lowest 9 is above --highest 8", ("--p99", "1s", "--lowest", "9", "--highest", "8")),
-        ("--over threads decides --threads", ("--p99", "1s", "--over", "threads", "--threads", 2)),
+        ("--over threads sets --threads", ("--p99", "1s", "--over", "threads", "--threads", 2)),
         ("write has no --mix", ("--p99", "1s", "--mix", "get=1")),
         ("inline runs one function", ("--p99", "1s", "--over", "number", "--executor", "inline")),
     ],

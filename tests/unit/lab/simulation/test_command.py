@@ -66,7 +66,7 @@ def test_several_runs_have_a_range_that_another_one_lies_in(call: Call, tmp_path
     assert found["figures"]["span_s"] == span
     code, _, err = call(*several, *words)
     assert code == 8
-    assert f"{tmp_path / 'run'} is there already" in err
+    assert f"{tmp_path / 'run'} exists already" in err
     code, out, _ = call(*several, *words, "--name", "again")
     assert code == 0
     assert "SIMULATED with the model mine, seeds from 7 on" in out
@@ -92,7 +92,7 @@ def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Pa
         ("--runs creates objects", ("--simulate", "--runs", "2", "write", "--key-file", "k")),
         ("no report as html", ("--simulate", "--runs", "2", "write", "--format", "html")),
         ("there is no model 'nope'", ("--simulate", "--model", "nope", "write")),
-        ("there is no command 'wirte' to plan", ("--simulate", "wirte")),
+        ("cannot plan command 'wirte'", ("--simulate", "wirte")),
         ("a mixed is not simulated", ("--simulate", "mixed", "--operations", "3")),
         ("--rate is not simulated", ("--simulate", "write", "--rate", "5")),
         ("--ceiling is not simulated", ("--simulate", "write", "--ceiling")),
