@@ -124,6 +124,11 @@ class Setting:
     """Of the document that says it."""
 
 
+ENCRYPTION: Final = Setting(
+    "GetBucketEncryption", "encryption", "ServerSideEncryptionConfiguration"
+)
+
+
 class Bucket(ObjectIO):
     """A bucket with a known endpoint.
 

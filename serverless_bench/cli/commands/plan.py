@@ -45,8 +45,9 @@ from serverless_bench.cli.flags.options import (
     prices_option,
 )
 from serverless_bench.cli.output.terminal import say, say_json
-from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.errors import ExecutorError, SbenchError, UsageError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.target import Target
 from serverless_bench.job.types import at_least
 from serverless_bench.plugins import TOOLS
 from serverless_bench.reporters.text_table import table
@@ -165,6 +166,7 @@ class _PhasePlan:
     help="How the functions reach the store.",
 )
 @harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
+@harmless("--kms", is_flag=True, help="The bucket has a KMS key, no bucket key; a stack says so.")
 @harmless("--cross-region", is_flag=True, help="The bucket is in another region; a stack says so.")
 @harmless("--keep", type=click.FloatRange(0), default=1.0, help="Hours the objects stay.")
 @prices_option
@@ -262,6 +264,7 @@ def _plan(
     flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str, stack: Stack | None
 ) -> _PhasePlan:
     from serverless_bench.driver.checked_job import check_job
+    from serverless_bench.driver.target import resolve
     from serverless_bench.settings.names import setting_names
 
     # The stack is asked about functions, it does not run this job.
@@ -269,6 +272,9 @@ def _plan(
     job = check_job({**given, "workload": "write"}).job
     if stack is not None:
         target = replace(job.target, bucket=stack.data_bucket, region=stack.data_region)
+        with suppress(SbenchError):
+            bucket = resolve(Target(bucket=target.bucket, region=target.region))
+            target = replace(target, asks_kms=bucket.asks_kms)
         job = replace(job, target=target, function_region=stack.region)
     known = () if stack is None else regions(job)
     prices, rate = needed_prices(job, flags["prices"]), flags["function_mb_s"]
@@ -282,6 +288,7 @@ def _plan(
         "bytes_per_s": None if rate is None else rate * 1e6,
         "keep_h": flags["keep"],
         "express": flags["express"],
+        "asks_kms": flags["kms"] or job.target.asks_kms,
         "route": Route(flags["vpc"]),
         "cross_region": flags["cross_region"] or len(known) > 1,
     }

@@ -20,6 +20,7 @@ from serverless_bench.cli.flags.names import spelled, well_known
 from serverless_bench.cli.flags.options import HarmlessOption
 from serverless_bench.cli.output.terminal import note
 from serverless_bench.errors import UsageError
+from serverless_bench.user_files import config_folder
 
 SETTINGS: Final = "sbench.toml"
 _TOLD: Final = "sbench.settings"
@@ -66,9 +67,7 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
 
 def _files_for(command: click.Command, named: str | None) -> Iterator[_File]:
     """Yield the settings files that there are, the user's own before that of this directory."""
-    # Unlike pathlib's, these functions do without a home, and with one that must not be entered.
-    own = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
-    paths = [Path(own, "sbench", SETTINGS), Path(SETTINGS)] if named is None else [Path(named)]
+    paths = [config_folder() / SETTINGS, Path(SETTINGS)] if named is None else [Path(named)]
     if named is not None and not paths[0].exists():
         raise UsageError(f"there is no {named}, which --config or SBENCH_CONFIG names")
     for path in paths:
