@@ -33,6 +33,13 @@ _LONG_KEY: Final = re.compile(
 """The time of ``tomllib`` grows with the square of the number of parts of a key."""
 
 
+def config_folder() -> Path:
+    """Return the folder of the user's own configuration of sbench, which need not be there."""
+    # Unlike pathlib's, this function does without a home, and with one that must not be entered.
+    home = os.path.expanduser("~/.config")  # noqa: PTH111
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home, "sbench")
+
+
 def open_regular(path: Path) -> BufferedReader:
     """Open a file to read its bytes.
 

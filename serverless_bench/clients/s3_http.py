@@ -32,6 +32,7 @@ METHODS: Final = {
     "CreateSession": "GET",
     "DeleteObject": "DELETE",
     "DeleteObjects": "POST",
+    "GetBucketEncryption": "GET",
     "GetBucketLifecycleConfiguration": "GET",
     "GetBucketVersioning": "GET",
     "GetObject": "GET",

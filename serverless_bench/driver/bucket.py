@@ -124,6 +124,11 @@ class Setting:
     """Root element of the response."""
 
 
+ENCRYPTION: Final = Setting(
+    "GetBucketEncryption", "encryption", "ServerSideEncryptionConfiguration"
+)
+
+
 class Bucket(ObjectIO):
     """A bucket with a known endpoint.
 

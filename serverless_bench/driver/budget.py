@@ -9,6 +9,7 @@ from serverless_bench.aws.account import read_function
 from serverless_bench.aws.cost.bill import outcome_usage
 from serverless_bench.aws.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB, CostConditions
+from serverless_bench.aws.cost.places import regions
 from serverless_bench.aws.cost.prices import needed_prices, price, price_note
 from serverless_bench.driver.cost_limit import CostLimit
 from serverless_bench.errors import CostError, ExecutorError, UsageError
@@ -53,6 +54,12 @@ class Budget:
         self._limit = flags.limit - flags.spent
         self._earlier = flags.spent
         self._prices = needed_prices(job, flags.prices)
+        region = next(iter(regions(job)), self._prices.region)
+        if flags.prices is None and region != self._prices.region:
+            raise UsageError(
+                f"`max_cost` needs prices of {region}: nobody has asked AWS for them here",
+                hint=f"sbench aws prices --region {region} does, or `prices` {self._prices.region}",
+            )
         self._setting = _setting_of(job, keys)
         foreseen = expected(job, self._setting)
         self._probe = price(probe_at_most(job, self._setting), self._prices).total

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.driver.bucket import open_bucket
+from serverless_bench.clients.s3_http import texts
+from serverless_bench.driver.bucket import ENCRYPTION, open_bucket
 from serverless_bench.driver.location import check_zone
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.job.endpoint import is_aws, zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import EMBEDDED, StoreProtocol, Target
@@ -68,16 +69,30 @@ def _found_on_aws(target: Target) -> Target:
             target, endpoint_url=client.meta.endpoint_url, region=client.meta.region_name
         )
         with open_bucket(here) as bucket:
-            return replace(here, region=bucket.region() or here.region)
+            return with_encryption(replace(here, region=bucket.region() or here.region))
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
     bucket_region = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     client_region = client.meta.region_name
     if bucket_region and bucket_region != client_region:
         client = boto.open_s3(replace(target, region=bucket_region))
-    return replace(
-        target, endpoint_url=client.meta.endpoint_url, region=bucket_region or client_region
+    return with_encryption(
+        replace(
+            target, endpoint_url=client.meta.endpoint_url, region=bucket_region or client_region
+        )
     )
+
+
+def with_encryption(target: Target) -> Target:
+    """Return the target with the KMS setting of its bucket; False if that cannot be read.
+
+    With a bucket key S3 asks once for many objects.
+    """
+    with suppress(SbenchError), open_bucket(target) as bucket:
+        how = bucket.read_setting(ENCRYPTION)
+        by_kms = not {"aws:kms", "aws:kms:dsse"}.isdisjoint(texts(how, "SSEAlgorithm"))
+        return replace(target, asks_kms=by_kms and "true" not in texts(how, "BucketKeyEnabled"))
+    return target
 
 
 def _configured_region() -> str:

@@ -148,6 +148,8 @@ class PlannedLoad:
     """Hours of storage for written objects."""
     express: bool = False
     """Whether the objects are in S3 Express One Zone."""
+    asks_kms: bool = False
+    """As in ``Target``."""
     route: Route = Route.NONE
     cross_region: bool = False
 
@@ -259,6 +261,7 @@ def one_load(
         names=max(1, len(job.function)),
         control=job.control is not None,
         express=is_directory_bucket(job.target.bucket),
+        asks_kms=job.target.asks_kms,
     )
 
 
@@ -392,6 +395,7 @@ def _usage(load: PlannedLoad, function_s: float, run_s: float) -> BilledUsage:
         puts=requests if is_put else 0,
         gets=0 if is_put else requests,
         express=load.express,
+        asks_kms=load.asks_kms,
         uploaded_bytes=total if is_put else 0,
         retrieved_bytes=0 if is_put else total,
         storage_byte_h=load.keep_h * count * load.objects * load.object_bytes if is_put else 0.0,

@@ -31,6 +31,7 @@ def placed(job: JobSpec, *, sent: float = 0, received: float = 0) -> Mapping[str
     """
     between = _is_on_aws(job.target) and job.function_region not in {None, job.target.region}
     return {
+        "asks_kms": job.target.asks_kms,
         "express": is_directory_bucket(job.target.bucket),
         "foreign": is_foreign(job),
         "foreign_control": job.control is not None and _is_outside(job.control),
@@ -52,8 +53,12 @@ def regions(job: JobSpec) -> tuple[str, ...]:
 
 def other_currency(job: JobSpec) -> str | None:
     """Return the currency in which AWS bills a job; None for dollars."""
-    currencies = (_OTHER_CURRENCIES.get(region.partition("-")[0]) for region in regions(job))
-    return next(filter(None, currencies), None)
+    return next(filter(None, map(currency_of, regions(job))), None)
+
+
+def currency_of(region: str) -> str | None:
+    """Return the currency in which AWS bills a region; None for dollars."""
+    return _OTHER_CURRENCIES.get(region.partition("-")[0])
 
 
 def _is_on_aws(target: Target) -> bool:

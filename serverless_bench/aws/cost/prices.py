@@ -1,6 +1,8 @@
 """Dollars per unit, from a dated file that the user may replace, and what a usage comes to."""
 
 import math
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.resources import files
@@ -12,9 +14,12 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.units import GIB, format_size
-from serverless_bench.user_files import parse_toml, read_text, reason
+from serverless_bench.user_files import config_folder, parse_toml, read_text, reason
 
-_BUILT_IN: Final = "aws-us-east-1.toml"
+DEFAULT_REGION: Final = "us-east-1"
+"""Region of the prices that come with sbench."""
+_FILE: Final = "aws-{}.toml"
+_REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]+")
 _MOST: Final = 64
 """Characters of such a text: a day, a region, three letters."""
 HOURS_PER_MONTH: Final = 730.0
@@ -46,6 +51,7 @@ class Prices:
     express_upload_gb: float
     """Per 2**30 bytes that are written to S3 Express One Zone."""
     express_retrieval_gb: float
+    kms_request: float
     logs_ingest_gb: float
     network_nat_gb: float
     network_nat_hour: float
@@ -66,14 +72,21 @@ class Prices:
 
 
 def prices_for(job: JobSpec, given: Prices | None = None) -> Prices | None:
-    """Return the prices given, or those that come with sbench, which are AWS's in dollars.
+    """Return the prices given, or those of the job's region, or those that come with sbench.
 
-    None if nobody has given prices, and the job has objects or records on another cloud, or is
-    billed in another currency.
+    None if nobody has named a file, and the job has objects or records on another cloud, or is
+    billed in another currency than dollars.
     """
-    if given is None and (not is_on_s3(job) or other_currency(job)):
+    if not (given and given.given) and (not is_on_s3(job) or other_currency(job)):
         return None
-    return given or load_prices()
+    region = next(iter(regions(job)), DEFAULT_REGION)
+    is_kept = os.path.isfile(own_table(region))  # noqa: PTH113
+    return given or load_prices(Path(region) if is_kept else None)
+
+
+def own_table(region: str) -> Path:
+    """Return where the user's own prices of a region are, if ``sbench aws prices`` has run."""
+    return config_folder() / _FILE.format(region)
 
 
 def origin(as_of: str, region: str, run_regions: Sequence[str]) -> str:
@@ -121,15 +134,17 @@ def needed_prices(job: JobSpec, given: Prices | str | Path | None) -> Prices:
 
 
 def price_text(path: Path | None = None) -> str:
-    """Return the text of a price file, or of the one that comes with sbench.
+    """Return the text of a price file, named as for ``load_prices``.
 
     Raises
     ------
     UsageError
         If the file cannot be read.
     """
+    path = _file_of(path)
     if path is None:
-        return files("serverless_bench.aws.cost").joinpath(_BUILT_IN).read_text(encoding="utf-8")
+        folder = files("serverless_bench.aws.cost")
+        return folder.joinpath(_FILE.format(DEFAULT_REGION)).read_text(encoding="utf-8")
     try:
         return read_text(path)
     except (OSError, ValueError) as exc:
@@ -142,14 +157,16 @@ def load_prices(path: Path | None = None) -> Prices:
     Parameters
     ----------
     path
-        A TOML file like ``aws-us-east-1.toml`` beside this module, with every figure.
+        A TOML file like ``aws-us-east-1.toml`` beside this module, with every figure; or a
+        region, for the user's own prices of it.
 
     Raises
     ------
     UsageError
         If the file cannot be read, is no TOML, or lacks a figure.
     """
-    name = _BUILT_IN if path is None else str(path)
+    file = _file_of(path)
+    name = _FILE.format(DEFAULT_REGION) if file is None else str(file)
     try:
         data = parse_toml(price_text(path))
     except ValueError as exc:
@@ -159,7 +176,15 @@ def load_prices(path: Path | None = None) -> Prices:
         for field in fields(Prices)
         if field.name != "given"
     }
-    return Prices(**values, given=path is not None)
+    return Prices(**values, given=path is not None and path == file)
+
+
+def _file_of(path: Path | None) -> Path | None:
+    """Return the file that is meant, which a region may stand for; None for sbench's own."""
+    if path is None or not _REGION.fullmatch(str(path)):
+        return path
+    own = own_table(str(path))
+    return own if str(path) != DEFAULT_REGION or os.path.isfile(own) else None  # noqa: PTH113
 
 
 def _text(name: str, data: Mapping[str, Any], key: str) -> str:
@@ -190,7 +215,8 @@ def _figure(name: str, data: Mapping[str, Any], field: str) -> float:
 
 def _bad(name: str, why: str) -> UsageError:
     return UsageError(
-        f"price file {name}: {why}", hint="sbench plan --show-prices writes one to begin with"
+        f"price file {name}: {why}",
+        hint="sbench aws prices makes one for a region, sbench plan --show-prices one to change",
     )
 
 
@@ -213,6 +239,8 @@ class BilledUsage:
     """Data requests of the PUT class."""
     gets: int = 0
     """Data requests of the GET class."""
+    asks_kms: bool = False
+    """Whether S3 asks KMS for a key at each of these, as it does without a bucket key."""
     control_puts: int = 0
     control_gets: int = 0
     """Claims, records and what the driver lists and fetches."""
@@ -265,6 +293,8 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
         transferred += usage.retrieved_bytes / GIB * prices.express_retrieval_gb
     if usage.foreign and not prices.given:
         per_put = per_get = per_gb_month = 0.0
+    if usage.asks_kms:
+        per_put, per_get = per_put + prices.kms_request, per_get + prices.kms_request
     controlled = usage.control_puts * prices.s3_put + usage.control_gets * prices.s3_get
     if usage.foreign_control and not prices.given:
         controlled = 0.0

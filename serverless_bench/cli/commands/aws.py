@@ -12,7 +12,8 @@ from serverless_bench.aws.stack.template import (
     RUNTIMES,
     template,
 )
-from serverless_bench.cli.flags.options import FOLDER, harmless
+from serverless_bench.cli.flags.of_jobs import settings
+from serverless_bench.cli.flags.options import FILE, FOLDER, harmless, option
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.job.types import wrong
@@ -57,6 +58,37 @@ def stack_command(folder: Path, memory: str, arch: str, copies: int, runtime: st
     architectures = arch.split(",")
     write_folder(folder, template(_sizes(memory), architectures, copies=copies, runtime=runtime))
     say(f"stack: {folder}; in it, sam build && sam deploy")
+
+
+@command.command("prices")
+@settings("region", region="Whose prices.  [default: the AWS configuration's]")
+@option(
+    "--file",
+    type=FILE,
+    multiple=True,
+    help="Offer file of a service that you downloaded from AWS, for each once; without them the"
+    " account is asked.",
+)
+def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
+    """Keep the prices of a region, from AWS's price list.
+
+    `plan`, `--max-cost` and bills use them for jobs of that region. It takes the permission
+    pricing:GetProducts, or offer files, and writes into sbench's folder of your configuration.
+    """
+    from serverless_bench.aws.cost.price_list import regional_prices
+    from serverless_bench.aws.cost.prices import load_prices, own_table
+    from serverless_bench.driver.boto import configured_region
+    from serverless_bench.user_files import refusing
+
+    region = region or configured_region()
+    text, missing = regional_prices(region, file)
+    path = own_table(region)
+    with refusing(path, "or write"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    say(f"prices of {region}, in AWS's list of {load_prices(path).as_of}: {path}")
+    if missing:
+        say(f"not in the list, so those of us-east-1: {', '.join(missing)}")
 
 
 def _sizes(text: str) -> list[int]:

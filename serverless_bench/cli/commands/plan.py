@@ -45,8 +45,9 @@ from serverless_bench.cli.flags.options import (
     prices_option,
 )
 from serverless_bench.cli.output.terminal import say, say_json
-from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.errors import ExecutorError, SbenchError, UsageError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.target import Target
 from serverless_bench.job.types import at_least
 from serverless_bench.plugins import TOOLS
 from serverless_bench.reporters.text_table import table
@@ -172,6 +173,7 @@ class _PhasePlan:
     help="Route from the functions to the store.",
 )
 @harmless("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
+@harmless("--kms", is_flag=True, help="The bucket has a KMS key and no bucket key.")
 @harmless(
     "--cross-region", is_flag=True, help="The bucket is in another region than the functions."
 )
@@ -271,6 +273,7 @@ def _plan(
     flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str, stack: Stack | None
 ) -> _PhasePlan:
     from serverless_bench.driver.checked_job import check_job
+    from serverless_bench.driver.target import resolve
     from serverless_bench.settings.names import setting_names
 
     # The stack only describes the functions; it does not run this job.
@@ -278,6 +281,9 @@ def _plan(
     job = check_job({**given, "workload": "write"}).job
     if stack is not None:
         target = replace(job.target, bucket=stack.data_bucket, region=stack.data_region)
+        with suppress(SbenchError):
+            bucket = resolve(Target(bucket=target.bucket, region=target.region))
+            target = replace(target, asks_kms=bucket.asks_kms)
         job = replace(job, target=target, function_region=stack.region)
     stack_regions = () if stack is None else regions(job)
     prices, rate = needed_prices(job, flags["prices"]), flags["function_mb_s"]
@@ -292,6 +298,7 @@ def _plan(
         "bytes_per_s": None if rate is None else rate * 1e6,
         "keep_h": flags["keep"],
         "express": flags["express"],
+        "asks_kms": flags["kms"] or job.target.asks_kms,
         "route": Route(flags["vpc"]),
         "cross_region": flags["cross_region"] or len(stack_regions) > 1,
     }

@@ -20,6 +20,7 @@ from serverless_bench.cli.flags.names import spelled, well_known
 from serverless_bench.cli.flags.options import HarmlessOption
 from serverless_bench.cli.output.terminal import note
 from serverless_bench.errors import UsageError
+from serverless_bench.user_files import config_folder
 
 SETTINGS: Final = "sbench.toml"
 _NOTED: Final = "sbench.settings"
@@ -66,9 +67,7 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
 
 def _files_for(command: click.Command, named: str | None) -> Iterator[_File]:
     """Yield the existing settings files, from the configuration folder to the current directory."""
-    # Unlike pathlib, os.path works if the home directory does not exist or is not readable.
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
-    paths = [Path(home, "sbench", SETTINGS), Path(SETTINGS)] if named is None else [Path(named)]
+    paths = [config_folder() / SETTINGS, Path(SETTINGS)] if named is None else [Path(named)]
     if named is not None and not paths[0].exists():
         raise UsageError(f"--config or SBENCH_CONFIG: file {named} does not exist")
     for path in paths:

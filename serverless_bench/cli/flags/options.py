@@ -183,7 +183,11 @@ port_option = harmless(
 )
 
 prices_option = option(
-    "--prices", type=FILE, help="Price file; the one that comes with sbench without it."
+    "--prices",
+    type=FILE,
+    metavar="FILE|REGION",
+    help="Price file, or a region whose prices count.  [default: those of the job's region that"
+    " `sbench aws prices` keeps, or of us-east-1]",
 )
 
 

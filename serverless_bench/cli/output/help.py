@@ -24,7 +24,7 @@ SECTIONS: Final = {
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack memory arch function function-region probe max-cost prices"
     " scheduler lithops-keys slots control-prefix start-timeout quota network-quota round-trip"
-    " function-mb-s vpc express cross-region show-prices",
+    " function-mb-s vpc express kms cross-region show-prices",
     "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",
     "Output": "name format full run-dir dry-run keep pickle plot ceiling progress",

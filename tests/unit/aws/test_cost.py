@@ -411,6 +411,18 @@ def test_the_bill_of_a_run(tmp_path: Path) -> None:
     assert found.total * (1 + found.estimate_error) == pytest.approx(found.estimate)
 
 
+def test_requests_of_kms_are_in_the_bill_of_a_bucket_without_a_bucket_key(tmp_path: Path) -> None:
+    attempts = [replace(attempt(n, size=0), request=name) for n, name in enumerate(("get", "put"))]
+    one = replace(record(0, [operation(0), operation(1)], attempts=attempts), memory_mib=1024)
+    of = replace(job(number=1), target=Target(bucket="b", asks_kms=True))
+    with_kms = bill(saved(tmp_path / "kms", [outcome(one)], of=of), PRICES)
+    without = bill(saved(tmp_path / "none", [outcome(one)]), PRICES)
+    assert with_kms is not None
+    assert without is not None
+    assert with_kms.dollars.puts - without.dollars.puts == pytest.approx(PRICES.kms_request)
+    assert with_kms.dollars.gets - without.dollars.gets == pytest.approx(PRICES.kms_request)
+
+
 def test_each_request_has_its_class(tmp_path: Path) -> None:
     names = ("get", "head", "put", "copy", "list", "delete", "delete_many")
     ops = [operation(number) for number in range(len(names))]

@@ -261,8 +261,11 @@ def test_a_nat_gateway_is_named_where_there_may_be_one(tmp_path: Path) -> None:
 def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> None:
     where = "us-east-1; this run: eu-west-1"
     of = replace(big(FAR), function_region=None)
-    with pytest.raises(CostError, match=rf"\$0.100 \(prices of {where}\)"):
+    with pytest.raises(UsageError, match="`max_cost` needs prices of eu-west-1") as refused:
         Budget(of, limit(0.1))
+    assert "sbench aws prices --region eu-west-1 does, or `prices` us-east-1" in refused.value.hint
+    with pytest.raises(CostError, match=rf"\$0.100 \(prices of {where}\)"):
+        Budget(of, limit(0.1, Path("us-east-1")))
     assert dict(plan(of).rows())["prices"] == f"of 2026-10-02, {where}"
     nothing = LiveBoard.here().totals()
     spent = CostSoFar(of).spent(nothing)
