@@ -68,7 +68,7 @@ class Picture:
     spec: Spec = field(repr=False)
     """Vega-Lite's specification, data included."""
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the picture as PNG, SVG or PDF, as the name of the file says.
 
         It takes the place of another file; a link is not followed.
@@ -78,6 +78,7 @@ class Picture:
         ArchiveError
             If the name says something else, or the file cannot be written.
         """
+        path = Path(path)
         form = path.suffix.removeprefix(".").lower() or "png"
         if form == "svg":
             data = vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[]).encode()

@@ -6,6 +6,7 @@ from typing import Final, TextIO
 from serverless_bench.analysis.latency import Latency, Times
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_terminal
+from serverless_bench.reporters import pace
 from serverless_bench.reporters.base import both_units, problems, store, verified
 from serverless_bench.reporters.bill import billed
 from serverless_bench.reporters.bounded_by import bounded_by
@@ -42,6 +43,8 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         commits = format_count(summary.contention.commits, "commit")
         refused = format_count(summary.contention.refused, "write")
         yield "contention", f"{commits}, {refused} refused because the version was replaced"
+    if stable := pace.stability(summary.stability):
+        yield "stability", stable
     if bound := bounded_by(summary):
         yield "bounded by", bound
     yield "store", store(summary)

@@ -155,7 +155,7 @@ def test_a_bundle_that_is_not_there_is_named(
 ) -> None:
     said = refusal(company_with_a_store, command, AWS_CA_BUNDLE="/nowhere/ca.pem")
     assert "/nowhere/ca.pem" in said
-    assert "hint: AWS_CA_BUNDLE=FILE" in said, said
+    assert "hint: set AWS_CA_BUNDLE=FILE" in said, said
 
 
 def test_a_proxy_that_is_not_there_is_named(

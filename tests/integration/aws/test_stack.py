@@ -106,6 +106,7 @@ def left(aws: Open) -> dict[str, list[str]]:
 
 
 ACTIONS = {
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "s3:HeadBucket": "s3:ListBucket",
     "s3:HeadObject": "s3:GetObject",
     "s3:ListMultipartUploads": "s3:ListBucketMultipartUploads",

@@ -285,7 +285,10 @@ def test_an_object_of_the_driver_that_does_not_end_is_too_long() -> None:
 def test_a_success_that_says_nothing_of_the_kind(store: LoopbackServer) -> None:
     with hostile(says(200)) as server, credentials(KEYS):
         target = Target(bucket="any", endpoint_url=server.endpoint_url)
-        with closing(Bucket(target)) as bucket, pytest.raises(BadResponse, match="which keys"):
+        with (
+            closing(Bucket(target)) as bucket,
+            pytest.raises(BadResponse, match="the list of keys"),
+        ):
             list(bucket.keys("a/"))
     del store
 

@@ -34,6 +34,7 @@ STANDS_IN: Final = {
     "make test": "make --dry-run test",  # this is one of its tests
     # Of a store somewhere, and of any bucket on AWS: the loopback store.
     "sbench write --endpoint-url https://store.example:9000": f"{AT_STORE} --endpoint-url $STORE",
+    "sbench read    # what": "at_store sbench read  # what",
     "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
     "sbench ab ": "verdict_of sbench ab --blocks 6 --warm-up-blocks 0 ",
     "sbench exp run pywren-2016": "sbench exp run pywren-2016 --seconds 0.3 --repeats 2",

@@ -209,11 +209,11 @@ def test_a_cluster_of_python_brings_its_certificate(here: Sbench, store: Loopbac
     ("flags", "code", "words"),
     [
         (["--scheduler", "10.0.0.1:8786"], 2, "--scheduler '10.0.0.1:8786' is not an address"),
-        (["--scheduler", "tcp://127.0.0.1:1", "--slots", "2"], 2, "--slots is for a cluster"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--slots", "2"], 2, "--slots is for a new cluster"),
         (
             ["--scheduler", "tcp://s.dask.invalid:8786"],
             4,
-            "known here for s.dask.invalid",
+            "s.dask.invalid cannot be resolved here",
         ),
         (["--slots", "0"], 2, "--slots must be at least 1"),
         # It let every host into the scheduler, which was on the user's machine.

@@ -103,7 +103,7 @@ def test_what_is_left_runs_after_the_driver_has_slept(
     launched = deliveries(run)
     assert launched is not None
     assert (launched.received, launched.never_began, run.waves) == (12, 0, ())
-    report = sbench("report", "w").out
+    report = sbench("report", "w", "--full").out
     assert "the driver's machine slept 3600 s" in report
     assert "12 of 12 functions ok, 0 failed, 0 lost" in report
     assert "without 3600 s in which no driver was active" in report
@@ -121,6 +121,6 @@ def test_functions_of_this_machine_sleep_with_their_driver(
     path = sbench.directory / "sbench-runs" / "w"
     local = replace(job, executor="local", concurrency=1, deadline=60)
     driver.run_job(local, path, on_outcome=world.sleep_after(4))
-    report = sbench("report", "w").out
+    report = sbench("report", "w", "--full").out
     assert "12 of 12 functions ok" in report, "none was killed for its silence"
     assert "the driver's machine slept 3600 s" in report

@@ -92,7 +92,7 @@ def test_every_kind_of_damage_is_found_and_named(
     assert [(b["offset"], b["length"]) for b in found[twice]] == [(7, 1), (2_500_000, 1)]
     assert report["bad_bytes"] > 4 * SIZE * 0.99
 
-    text = alone("report", "sbench-runs/r").out
+    text = alone("report", "sbench-runs/r", "--full").out
     assert f"{flipped}: 1 byte at 1234567 is not what was written" in text
     assert re.search(f"bytes from offset [0-3] of {re.escape(other)}", text)
     run = load_run(Path(alone.directory) / "sbench-runs" / "r")

@@ -78,8 +78,8 @@ def test_an_objective_that_never_holds_ends_with_its_own_code(
     ("words", "arguments"),
     [
         ("there is no objective to hold", ()),
-        ("--p99: 'soon' is not a duration", ("--p99", "soon")),
-        ("--p99: '50' is not a duration", ("--p99", "50")),
+        ("--p99 'soon' is not a duration", ("--p99", "soon")),
+        ("--p99 '-1s' is not a duration", ("--p99", "-1s")),
         ("--block 660 s is longer than --budget 600 s", ("--p99", "1s", "--block", "11min")),
         ("at --lowest 10 no operation starts", ("--p99", "1s", "--block", "99ms")),
         ("No such option '--until-stable'", ("--p99", "1s", "--until-stable", "2%")),
