@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from serverless_bench.cli.checkup import buckets
 from serverless_bench.clients.awscrt import AwsCrtClient
 from serverless_bench.clients.listings import ObjectVersion, OpenUpload
 from serverless_bench.clients.s3_http import METHODS, local_name, parse_xml
-from serverless_bench.driver.bucket import BucketClient
+from serverless_bench.driver.bucket import ENCRYPTION, BucketClient
 from serverless_bench.errors import OperationError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.job.target import Target
@@ -38,7 +39,10 @@ from tests.stores.faulty import Exchange, FaultServer
 
 PACKAGE: Final = Path(serverless_bench.__file__).parent
 MODELS: Final = botocore.session.Session()
-S3: Final = MODELS.get_service_model("s3")
+# A copy: clients of this process change the paths in the model that they share.
+S3: Final = ServiceModel(
+    deepcopy(MODELS.get_component("data_loader").load_service_model("s3", "service-2")), "s3"
+)
 HTTP: Final = {
     *("host", "authorization", "user-agent", "content-length", "accept", "connection"),
     *("x-amz-date", "x-amz-content-sha256", "x-amz-security-token", "x-amz-s3session-token"),
@@ -83,6 +87,7 @@ OURS: Final[dict[str, Callable[..., object]]] = {
     ),
     "delete if it is": lambda client, exchange: client.delete(KEY, exchange, etag='"e"'),
     "delete a version": lambda client, exchange: client.delete_version(VERSION, exchange),
+    "encryption": lambda client, exchange: client.read_setting(ENCRYPTION, exchange),
     "sizes": lambda client, exchange: client.list_sizes("runs/", KEY, exchange),
     "versions": lambda client, exchange: client.list_versions("runs/", None, exchange),
     "versions on": lambda client, exchange: client.list_versions("runs/", VERSION, exchange),

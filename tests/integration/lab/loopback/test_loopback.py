@@ -224,7 +224,10 @@ def test_https_and_chunks_within_chunks(sbench: Sbench) -> None:
         read = ours("read", *on(server), "--key-file", "k", "--format", "json")
         assert (wrote.code, read.code, read.json["verified_bytes"]) == (0, 0, size)
         stranger = Sbench(sbench.directory, KEYS)("write", *on(server), "--number", 1)
-        assert (stranger.code, "is not trusted\nhint: set AWS_CA_BUNDLE" in stranger.err) == (5, True)
+        assert (stranger.code, "is not trusted\nhint: set AWS_CA_BUNDLE" in stranger.err) == (
+            5,
+            True,
+        )
         out = sbench.directory / "out"
     assert json.loads(out.read_text().splitlines()[-1])["checked_put_bytes"] == size
 
