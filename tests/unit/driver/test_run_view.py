@@ -254,7 +254,9 @@ def test_remote_functions_are_known_by_their_records() -> None:
     # Whether they run nobody knows, nor what they have done: neither zeros nor rates.
     assert "2 launched, 0 done of 2" in shown(site.view)
     assert "remote functions report" in shown(site.view)
-    assert log_line(site.view.look()).endswith("remote functions report their operations when they end")
+    assert log_line(site.view.look()).endswith(
+        "remote functions report their operations when they end"
+    )
     site.view.add(OK)
     look = site.at(2).view.look()
     assert look.totals.operations["put"] == 1
