@@ -13,7 +13,7 @@ from serverless_bench.reporters.tables import Section
 from serverless_bench.reporters.text_table import table
 
 _WIDTH: Final = 100
-"""Where nobody looks; a terminal says its own."""
+"""Width of the output if it is not a terminal."""
 _PLAIN: Final = "\x1b[0m"
 _STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m"}
 """Select Graphic Rendition (ECMA-48, section 8.3.117)."""
@@ -44,7 +44,7 @@ def write(
     terminal = out.isatty()
     width, longest = _WIDTH, sys.maxsize
     if terminal:
-        import shutil  # noqa: PLC0415 - it brings compression, of which a report has none
+        import shutil  # noqa: PLC0415 - it imports compression, which a report does not need
 
         width = longest = shutil.get_terminal_size().columns
     colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

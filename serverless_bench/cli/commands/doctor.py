@@ -24,7 +24,7 @@ from serverless_bench.cli.checkup.buckets import look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.names import with_flags
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
-from serverless_bench.cli.flags.options import Duration, choose_format, harmless, option
+from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, option
 from serverless_bench.cli.output.terminal import say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.errors import UsageError
@@ -60,7 +60,7 @@ _PLACE: Final = ("scheduler", "slots")
 @option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
 @harmless(
     "--run-seconds",
-    type=Duration(),
+    type=DURATION,
     default=900.0,
     help="Expected duration of the run; credentials should last twice as long.",
 )

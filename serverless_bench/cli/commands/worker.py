@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from serverless_bench.cli.flags.of_jobs import settings
-from serverless_bench.cli.flags.options import Duration, harmless, option
+from serverless_bench.cli.flags.options import DURATION, harmless, option
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.output.terminal import aside, say
 from serverless_bench.driver.remote import parse_prefix
@@ -37,7 +37,7 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
 )
 @harmless(
     "--idle",
-    type=Duration(),
+    type=DURATION,
     help="Stop after this time without an event.  [default: wait forever]",
 )
 @option(

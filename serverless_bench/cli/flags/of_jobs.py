@@ -6,10 +6,10 @@ from enum import Enum
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from serverless_bench.cli.flags.options import (
+    DURATION,
     FILE,
     FOLDER,
     Choice,
-    Duration,
     F,
     PluginName,
     Size,
@@ -85,7 +85,7 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - a type or a type of clic
     if kinds[:2] == (str, int):
         return Size()
     if kinds[:2] == (float, str):
-        return Duration()
+        return DURATION
     if get_origin(annotation) is Literal:
         return Choice(kinds)
     if kinds:

@@ -1,6 +1,7 @@
 """Declaration of flags, and flags that different groups of commands share."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
@@ -51,10 +52,20 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-class Share(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """Fraction below 1: ``5%`` or ``0.05``."""
+class Parsed(click.ParamType):  # type: ignore[type-arg] # as PluginName
+    """Number that a function of ``units`` reads from text.
 
-    name = "share"
+    Parameters
+    ----------
+    name
+        Kind of the number.
+    parse
+        Takes the flag, for messages, and the text.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str, str], float]) -> None:
+        self.name = name
+        self._parse = parse
 
     def convert(
         self,
@@ -64,23 +75,13 @@ class Share(click.ParamType):  # type: ignore[type-arg] # as PluginName
     ) -> float:
         """Return the number."""
         del ctx
-        return parse_share("a share," if param is None else param.opts[0], str(value), below=1.0)
+        return self._parse(self.name if param is None else param.opts[0], str(value))
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """Duration in seconds or with units: ``5``, ``500ms``, ``2m``, ``1h30m``."""
-
-    name = "duration"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's own
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return the seconds."""
-        del ctx
-        return parse_duration("duration" if param is None else param.opts[0], str(value))
+SHARE: Final = Parsed("share", partial(parse_share, below=1.0))
+"""Fraction below 1: ``5%`` or ``0.05``."""
+DURATION: Final = Parsed("duration", parse_duration)
+"""Duration in seconds or with units: ``5``, ``500ms``, ``2m``, ``1h30m``."""
 
 
 class Size(click.ParamType):  # type: ignore[type-arg] # as PluginName
@@ -231,7 +232,7 @@ trust_option = click.option(
     "--trust",
     is_flag=True,
     callback=_from_hand,
-    help="Use the store, functions and directories of RUN, although another machine made RUN.",
+    help="Use the store, functions and directories of RUN, although it was not made here.",
 )
 
 progress_option = harmless(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.cli.flags.options import (
+    DURATION,
     FOLDER,
-    Duration,
     group,
     harmless,
     option,
@@ -99,7 +99,7 @@ _FAULTS: Final = {
     option("--preload", multiple=True, help="Module to import before environments are forked."),
     harmless("--memory", type=int, default=1769, metavar="MIB", help="Memory per function."),
     harmless(
-        "--timeout", type=Duration(), default=900.0, help="Time limit of a function in seconds."
+        "--timeout", type=DURATION, default=900.0, help="Time limit of a function in seconds."
     ),
     harmless("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
     option(
@@ -121,16 +121,16 @@ _FAULTS: Final = {
     ),
     harmless("--launch-burst", type=int, default=1000, help="Burst of new environments."),
     harmless("--event-retries", type=int, default=0, help="Retries of a failed event."),
-    harmless("--event-age", type=Duration(), default=60.0, help="Maximum seconds in the queue."),
+    harmless("--event-age", type=DURATION, default=60.0, help="Maximum seconds in the queue."),
     harmless(
         "--retry-delay",
-        type=Duration(),
+        type=DURATION,
         default=1.0,
         help="Seconds before the first retry; doubles.",
     ),
     harmless(
         "--init-timeout",
-        type=Duration(),
+        type=DURATION,
         default=60.0,
         help="Maximum seconds for the start of an environment.",
     ),
@@ -144,13 +144,13 @@ _FAULTS: Final = {
         harmless(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
-    harmless("--late-s", type=Duration(), default=3600.0, help="Delay of --late in seconds."),
+    harmless("--late-s", type=DURATION, default=3600.0, help="Delay of --late in seconds."),
     harmless("--seed", type=int, default=0, help="Seed of the choice of failures."),
 )
 @harmless("--scripted", is_flag=True, help="Run no processes; the host itself responds.")
 @harmless(
     "--duration",
-    type=Duration(),
+    type=DURATION,
     default=0.0,
     show_default=False,
     help="Duration of a --scripted call in seconds.",

@@ -9,8 +9,8 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
+    DURATION,
     PAGE,
-    Duration,
     HarmlessOption,
     choose_format,
     harmless,
@@ -105,7 +105,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 )
 @harmless(
     "--seconds",
-    type=Duration(),
+    type=DURATION,
     help="Longest run; 0: until all objects are done.  [default: the file's]",
 )
 @harmless("--seed", type=int, default=0, show_default=True, help="Seed of the order of the runs.")
