@@ -294,7 +294,7 @@ class Corrupt(OperationError):
 
 
 def one_line(text: str) -> str:
-    """Return a message of a store, or of a library, as one printable line."""
+    """Return a message of a store, or of a library, as a printable line."""
     if len(text) <= _MOST_CHARACTERS and text.isprintable():
         return text
     start = text[:_MOST_CHARACTERS]

@@ -1,7 +1,7 @@
 """Colours of all drawings of sbench, on a light and on a dark background.
 
 They are distinguishable with each of the three types of colour blindness, have a contrast of at
-least 3 to 1 with the background, and those in the same picture differ in a grey print, or also have
+least 3 to 1 with the background, and those of a picture differ in a grey print, or also have
 different markers. ``tests/unit/reporters/test_palette.py`` checks that.
 """
 

@@ -126,7 +126,7 @@ def _operations_lie_within_their_function(facts: Facts) -> Iterator[str]:
 
 
 def _the_plan_was_done(facts: Facts) -> Iterator[str]:
-    """Check that successful functions did exactly the planned operations."""
+    """Check that functions that are ok did exactly the planned operations."""
     functions = facts.run.functions
     others = is_text(functions["status"], "ok") & ~is_text(functions["deviation"], None)
     if others.any():

@@ -210,7 +210,7 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
     samples
         Samples, starting with the baseline.
     allowed
-        Settings that may differ.
+        Settings that may vary.
 
     Raises
     ------

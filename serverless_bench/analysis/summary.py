@@ -183,7 +183,7 @@ class Summary(Displayed):
         return data | {f"{name}_s": value for name, value in done.items()}
 
     def exit_code(self, contradictions: Sequence[str] = ()) -> int:
-        """Return the exit code of a command that ends with this run; 0 if the run is valid.
+        """Return the exit code of a command that finishes with this run; 0 if the run is valid.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ def _workers(run: Run, good: Mask) -> dict[str, Any]:
 
 
 def _times(run: Run, good: Mask) -> dict[str, Any]:
-    """Return the durations of the run and its operations."""
+    """Return the durations of the run and the operations."""
     time, seen = elapsed(run), shown(run)
 
     def durations_s(begin: str, end: str) -> dict[str, float] | None:

@@ -245,7 +245,7 @@ def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     bounds = span(run)
     if bounds is None or not is_ok.any():
         return names
-    # A function without successful operations is done when it ends.
+    # A function without successful operations is done when it returns.
     idle = np.ones(len(is_ok), dtype=np.bool_)
     idle[run.operations["function"][good]] = False
     last = np.where(idle, run.functions["end_ns"], EARLIEST)
@@ -283,7 +283,7 @@ def missing_functions(
     good
         Mask of successful operations that count, shape ``(operations,)``.
     rates
-        Throughputs of the successful functions.
+        Throughputs of the ok functions.
     whole
         Throughput of the run.
 

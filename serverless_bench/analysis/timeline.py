@@ -317,7 +317,7 @@ class Spans:
 
 
 def function_spans(run: Run) -> Spans:
-    """Return the spans of the successful functions that transferred bytes."""
+    """Return the spans of the ok functions that transferred bytes."""
     good, count = good_operations(run), len(run.functions["index"])
     operations = {name: run.operations[name][good] for name in ("start_ns", "end_ns", "bytes")}
     function = run.operations["function"][good]

@@ -1,4 +1,4 @@
-"""Clients for AWS's control services, with errors in one line.
+"""Clients for AWS's control services, with errors in a line.
 
 None of their requests is measured. Endpoints come from ``AWS_ENDPOINT_URL_<SERVICE>`` if these
 are set, as in botocore: this allows a laptop to stand in for AWS.
@@ -120,7 +120,7 @@ def open_client(
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn errors of botocore inside the block into one line for the user.
+    """Turn errors of botocore inside the block into a line for the user.
 
     Parameters
     ----------

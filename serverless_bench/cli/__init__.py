@@ -1,1 +1,1 @@
-"""Command line: the only package that reads flags, prints, and chooses exit codes."""
+"""Command line: the only package that parses flags, prints, and chooses exit codes."""

@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C ends a command once, with a report, at any point of the code."""
+"""Interrupts: Ctrl-C stops a command once, with a report, at any point of the code."""
 
 import os
 import signal

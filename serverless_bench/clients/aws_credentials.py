@@ -33,7 +33,7 @@ from serverless_bench.process.parent_keys import ask_parent, has_parent
 
 _CLI_CACHE: Final = "~/.aws/cli/cache"
 _REGIONS: Final = ["AWS_REGION", "AWS_DEFAULT_REGION"]
-"""The AWS CLI also reads the first variable; botocore does not."""
+"""The AWS CLI also uses the first variable; botocore does not."""
 
 _lock: Final = threading.RLock()
 _credentials_by_environment: dict[tuple[tuple[str, str], ...], Credentials] = {}
@@ -111,7 +111,7 @@ def _ask(prompt: str) -> str:
     """Prompt the user for an MFA code, while progress displays on the terminal pause."""
     try:
         with around_prompts(), catch_warnings():
-            # Without a terminal, getpass only warns and then reads from standard input.
+            # Without a terminal, getpass only warns and then uses standard input.
             simplefilter("error", getpass.GetPassWarning)
             return getpass.getpass(prompt)
     except (EOFError, getpass.GetPassWarning) as exc:

@@ -137,7 +137,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
             raise BadResponse("the store ignored the range", status=crt_request.status)
 
     def close(self) -> None:
-        """Release the client: the runtime stops its threads after the last request."""
+        """Release the client: the runtime stops the threads after the last request."""
         del self._client
 
     def _open(self) -> None:

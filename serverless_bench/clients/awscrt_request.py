@@ -1,4 +1,4 @@
-"""One request of the AWS Common Runtime: its callbacks, and waiting for its end."""
+"""A request of the AWS Common Runtime: its callbacks, and waiting for its end."""
 
 import threading
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _TICK_S: Final = 0.25
 
 
 class CrtRequest:
-    """State of one request, reported by the threads of the runtime and read by the caller.
+    """State of a request, reported by the threads of the runtime and read by the caller.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class CrtRequest:
         error_body: bytes | None,
         **_: object,
     ) -> None:
-        """Handle the end of the request, successful or not."""
+        """Handle the end of the request, in success and in failure."""
         if error is not None and status_code and error_headers is not None:
             self.refused = True
             self.text = error_body or b""

@@ -101,7 +101,7 @@ class ClientInfo:
 
 
 class Source(Protocol):
-    """The body of one request: a range of one object's keystream."""
+    """The body of a request: a range of an object's keystream."""
 
     @property
     def size(self) -> int:
@@ -112,7 +112,7 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
-    """Takes the body of one response, verifies it and keeps nothing."""
+    """Takes the body of a response, verifies it and keeps nothing."""
 
     def write_at(self, offset: int, data: memoryview) -> None:
         """Take ``data``, located at ``offset`` of the body; each byte is passed exactly once."""
@@ -205,7 +205,7 @@ class Client(Protocol):
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        """Write one part, numbered from 1, and return its entity tag."""
+        """Write a part, numbered from 1, and return its entity tag."""
 
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
@@ -216,7 +216,7 @@ class Client(Protocol):
         """Abort an upload and discard its parts."""
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """Return the size of one object in bytes."""
+        """Return the size of an object in bytes."""
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to 1,000 keys after ``after``, and whether the listing continues."""

@@ -253,7 +253,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         return response
 
     def _body(self, source: Source, exchange: Exchange) -> io.BufferedReader:
-        # botocore reads the body for checksums and the signature first.
+        # botocore hashes the body for checksums and the signature first.
         HERE.connection = None
         # Buffered, because urllib3 reads 16 KiB at a time.
         return io.BufferedReader(
@@ -261,7 +261,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         )
 
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
-        """Send one request for the bucket, and report its response."""
+        """Send a request for the bucket, and report its response."""
         HERE.exchange = exchange
         with self._translated(exchange):
             response = request(Bucket=self._bucket, **parameters)

@@ -119,7 +119,7 @@ class LibraryClient(Generic[K]):
 def translating(
     raised: tuple[type[Exception], ...], error_of: Callable[[str], OperationError]
 ) -> Iterator[None]:
-    """Replace an exception of a library by the error for its text."""
+    """Replace an exception of a library by the error for the text."""
     try:
         yield
     except raised as exc:

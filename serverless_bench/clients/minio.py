@@ -1,6 +1,6 @@
 """minio-py as most applications use it, but without retries.
 
-The library reads the body of a request into memory and hashes it there: SHA-256 for the signature
+The library loads the body of a request into memory and hashes it there: SHA-256 for the signature
 over http, MD5 for Content-MD5 over https; ``payload_signing`` chooses. It accepts a urllib3 pool
 from the caller: the pool used here follows no redirects and counts bytes as they are sent. An
 object is written in one request, like a part of the function body; with ``part_mb``, ``put_object``
@@ -141,7 +141,7 @@ class MinioClient(LibraryClient[MinioOptions]):
             return self._minio.stat_object(self._bucket, key).size or 0
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """List one page; a full page counts as truncated, although it may be the last."""
+        """List a page; a full page counts as truncated, although it may be the last."""
         with self._translated(exchange):
             listed = self._minio.list_objects(
                 self._bucket, prefix, recursive=True, start_after=after or None

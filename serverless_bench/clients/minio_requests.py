@@ -87,7 +87,7 @@ class CountedPool(urllib3.PoolManager):
         redirect: bool = True,  # noqa: FBT001, FBT002 - the library's
         **settings: Any,  # noqa: ANN401 - urllib3's
     ) -> urllib3.BaseHTTPResponse:
-        """Send one request, and report it to the exchange of this thread."""
+        """Send a request, and report it to the exchange of this thread."""
         exchange = HERE.exchange
         body = settings.get("body")
         if body and exchange is not None and method == "PUT":

@@ -184,7 +184,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
                 matching = [entry for entry in page if entry["path"].startswith(prefix)]
                 entries += [entry for entry in matching if entry["path"] > behind]
                 is_past = matching[-1:] != page[-1:] and page[-1]["path"] > prefix
-                # Another page is another request; the last key with the prefix ends the listing.
+                # Another page is another request; the last key with the prefix closes the listing.
                 if len(entries) >= PAGE or len(page) < PAGE or is_past:
                     break
         return entries[:PAGE], len(entries) >= PAGE

@@ -47,7 +47,7 @@ class CloudControl(ObstoreClient):
             raise BadRequest(str(exc), status=_CHANGED) from exc
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
-        """Return the first bytes of an object, its version identifier, and its extent."""
+        """Return the first bytes of an object, the version identifier, and the extent."""
         try:
             with self._translated(key):
                 response = obstore.get(self._reader, key, options={"range": (0, length)})
@@ -115,7 +115,7 @@ class CloudControl(ObstoreClient):
         return self._requests.list_uploads(prefix, after, exchange)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """Abort one of these uploads."""
+        """Abort an upload."""
         self._requests.abort_multipart(key, upload_id, exchange)
 
     def close(self) -> None:

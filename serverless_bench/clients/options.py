@@ -43,7 +43,7 @@ def option(default: T, about: str, *, least: float | None = None, s3_only: bool 
     default
         Value if the user does not set the option; None for the default of the library.
     about
-        Description of the option, in one line.
+        Description of the option, in a line.
     least
         Smallest valid number.
     s3_only

@@ -83,7 +83,7 @@ class S3HttpClient(LibraryClient[K]):
         headers: Mapping[str, str] = NO_HEADERS,
         body: Source | bytes = b"",
     ) -> S3Response:
-        """Send one request, an operation of ``METHODS``, and return its response.
+        """Send a request, an operation of ``METHODS``, and return its response.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class S3HttpClient(LibraryClient[K]):
     def _list(
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[ET.Element, list[str], bool]:
-        """Return a page of a listing, its keys, and whether the listing continues."""
+        """Return a page of a listing, the keys, and whether the listing continues."""
         wanted = {"list-type": "2", "encoding-type": "url", "prefix": prefix}
         if not is_directory_bucket(self._bucket):
             wanted["start-after"] = after

@@ -1,6 +1,6 @@
 """s3dlio: a Rust library on AWS's SDK for Rust, designed for data sets of machine learning.
 
-It reads all settings from environment variables, once per process, at its first request: a process
+It takes all settings from environment variables, once per process, at its first request: a process
 can have a single endpoint, region and set of options, and cannot be redirected. Importing it starts
 threads, so it is imported when a client is opened, and no client may be opened before a fork.
 
@@ -69,7 +69,7 @@ _settings: tuple[int, Mapping[str, str]] | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3dlioOptions:
-    """The options of s3dlio, and the variables that it reads."""
+    """The options of s3dlio, and the variables that it uses."""
 
     payload_signing: Literal["sha256", "unsigned"] = option(
         "sha256", "what stands for the body in the signature: its hash, over http and https"
@@ -221,7 +221,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         return f"s3://{self._bucket}/{key}"
 
     def _variables(self) -> dict[str, str]:
-        """Return the environment variables that the library reads."""
+        """Return the environment variables that the library uses."""
         if self._virtual and AWS_HOST not in self._endpoint_url:
             raise UsageError(
                 "s3dlio puts the bucket into the path at every endpoint but AWS's own",

@@ -173,13 +173,13 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         self._client.copy_object(self._bucket, name, self._bucket, key)
 
     def close(self) -> None:
-        """Release the client: the runtime stops its threads when the object is deleted."""
+        """Release the client: the runtime stops the threads when the object is deleted."""
         self._listings.clear()
         del self._client
 
     def _open(self) -> None:
         self._listings: dict[tuple[str, str], ListObjectStream] = {}
-        # The runtime reads the certificates only once.
+        # The runtime loads the certificates only once.
         bundle = ca_bundle()
         with _translated(), environment({"SSL_CERT_FILE": str(bundle)} if bundle else {}):
             self._client = MountpointS3Client(

@@ -38,7 +38,7 @@ _SO_NWRITE: Final = 0x1024
 
 
 class SendQueue:
-    """The bytes of one connection that wait to be acknowledged.
+    """The bytes of a connection that wait to be acknowledged.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class _Here(threading.local):
     """Connection over which a body is sent; None before the upload starts."""
     exchange: Exchange | None = None
     whole = True
-    """Whether the body of one request is complete: its last byte then is the last of all."""
+    """Whether the body of a request is complete: its last byte then is the last of all."""
     response: Any = None
     """Last ``BaseHTTPResponse`` of this thread, if the pool keeps it."""
 

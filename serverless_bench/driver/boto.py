@@ -97,7 +97,7 @@ def configured_endpoint() -> str | None:
 
 @contextmanager
 def explained(target: Target) -> Iterator[None]:
-    """Turn errors of botocore into one line for the user."""
+    """Turn errors of botocore into a line for the user."""
     where = f"bucket {target.bucket!r}"
     try:
         yield

@@ -95,7 +95,7 @@ class BucketClient(WireClient):
     def list_sizes(
         self, prefix: str, after: str, exchange: Exchange
     ) -> tuple[list[str], list[int], bool]:
-        """Return one page of keys, the sizes of their objects, and whether more pages follow."""
+        """Return a page of keys, the sizes of their objects, and whether more pages follow."""
         listed, keys, has_more = self._list(prefix, after, exchange)
         sizes = [whole_number(text) for text in texts(listed, "Size")]
         return keys, [size for size in sizes if size is not None], has_more
@@ -103,13 +103,13 @@ class BucketClient(WireClient):
     def list_versions(
         self, prefix: str, after: ObjectVersion | None, exchange: Exchange
     ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
-        """Return one page of versions, and the version after which the next page starts."""
+        """Return a page of versions, and the version after which the next page starts."""
         query = versions_query(prefix, after)
         response = self._send("ListObjectVersions", "", exchange, query=query)
         return read_versions(response.text, prefix)
 
     def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
-        """Delete one version or delete marker permanently."""
+        """Delete a version or delete marker permanently."""
         self._send("DeleteObject", version.key, exchange, query=version.query)
 
 
@@ -268,7 +268,7 @@ class Bucket(ObjectIO):
         return Head.of(*self._run("get", call))
 
     def delete_version(self, version: ObjectVersion) -> None:
-        """Delete one version or delete marker permanently."""
+        """Delete a version or delete marker permanently."""
         with suppress(NotFound):
             self._run("delete", partial(self._client.delete_version, version))
 
@@ -297,7 +297,7 @@ def open_bucket(target: Target, requests: Counter[str] | None = None) -> Iterato
 
 @contextmanager
 def explained(target: Target) -> Iterator[None]:
-    """Turn errors of a bucket's requests into one line for the user."""
+    """Turn errors of a bucket's requests into a line for the user."""
     where = f"bucket {target.bucket_name!r}"
     try:
         yield

@@ -20,7 +20,7 @@ from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import format_count, format_moments, format_seconds
 
 Line = tuple[str, str]
-"""A line of text and its style: ``bad``, ``warning``, or empty."""
+"""A line of text and a style: ``bad``, ``warning``, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

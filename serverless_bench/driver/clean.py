@@ -93,12 +93,12 @@ def clean(
     give_back: bool = True,
     on_message: Callable[[str], object] = lambda _: None,
 ) -> Cleaned:
-    """Delete the objects of a run and no others.
+    """Delete the objects of a run and nothing else.
 
     Only keys of the run and their open multipart uploads are deleted, and only if the run wrote
     the current data. Claims and records are deleted when no late delivery can start any more: for
     a run on AWS Lambda this can take a minute. The run directory records the start of the
-    deletion, and no other command can use it until the deletion ends.
+    deletion, and no other command can use it until the deletion is complete.
 
     Parameters
     ----------

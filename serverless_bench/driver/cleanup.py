@@ -1,4 +1,4 @@
-"""Delete the objects of a run and no others.
+"""Delete the objects of a run and nothing else.
 
 Three conditions must hold before an object is deleted: its key is one of the run's, according to
 ``run_keys``, or is derived from the run like the keys of claims and records; it is below the run's
@@ -60,7 +60,7 @@ _GATE: Final = b"+"
 """Content of the objects of a gate; see ``gate``."""
 
 _End = Literal["deleted", "kept", "absent", "foreign", "failed"]
-"""Result for one key."""
+"""Result for a key."""
 
 
 @dataclass(slots=True, kw_only=True)

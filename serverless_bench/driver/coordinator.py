@@ -135,7 +135,7 @@ class Coordinator:
         batch = range(first, min(first + job.concurrency, job.number))
         expected = max(1, -(-round(len(batch) * (job.gate or 0.0) * 1000) // 1000))
         began_ns = self._clock.now_ns()
-        # A later batch starts when the previous batch ends, without a limit of time.
+        # A later batch starts after the previous batch, without a limit of time.
         deadline_ns = None if first else self._deadline_ns()
         announced = 0
         while announced < expected and (deadline_ns is None or self._clock.now_ns() < deadline_ns):

@@ -78,7 +78,7 @@ class JobPlan(Printed):
     expected
         Expected usage of the functions; None if the transferred bytes cannot be predicted.
     at_most
-        Usage of one function that runs until its deadline.
+        Usage of a function that runs until its deadline.
     prices
         Prices of requests, functions and transfer.
 

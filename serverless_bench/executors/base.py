@@ -129,7 +129,7 @@ class RunProgress:
         return board
 
     def stop(self) -> bool:
-        """Stop functions that have a duration, each after its current operation.
+        """Stop functions that have a duration, each after the current operation.
 
         Returns
         -------

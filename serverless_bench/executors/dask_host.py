@@ -64,7 +64,7 @@ _SETTINGS: Final = {
 
 
 def main() -> None:
-    """Serve one driver."""
+    """Serve a driver."""
     driver = Driver()
     threading.Thread(target=_end_late, args=(driver,), daemon=True).start()
     # The driver summarizes Dask's long messages in a line.
@@ -231,7 +231,7 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
     """Yield a client of the existing cluster, or of one that stops at the end of the block."""
     scratch = tempfile.mkdtemp(prefix="sbench-dask-")
     dask.config.set({**_SETTINGS, "temporary-directory": scratch})
-    # Dask reads its configuration at import.
+    # Dask loads its configuration at import.
     from distributed import Client  # noqa: PLC0415
     from distributed.security import Security  # noqa: PLC0415
 

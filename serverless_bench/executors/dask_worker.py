@@ -76,7 +76,7 @@ def _answer(event: str, rehearsal: str) -> str:
         if parent is None or not parent.take():
             parent = _parents[rehearsal] = _Parent(rehearsal)
             parent.take()
-    # The function stops at its deadline and writes its record, but a library may hang.
+    # The function stops at the deadline and writes the record, but a library may hang.
     deadline_s = json.loads(event).get("deadline", _PROBE_S)
     limit_s = min(float(deadline_s), _MOST_S) + RECORD_S + GRACE_S
     try:

@@ -1,4 +1,4 @@
-"""Run functions with Lithops, on the backend in its configuration.
+"""Run functions with Lithops, on the configured backend.
 
 Lithops runs in a separate process (``lithops_host``): its threads, alarms, exit hooks and 80 MiB of
 imports stay out of the driver, and when the driver dies, the host stops Lithops' local processes.

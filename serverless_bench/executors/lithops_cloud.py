@@ -33,7 +33,7 @@ _SECRET: Final = re.compile(
     # A URL with a password.
     r"|://[^/\s]*:[^/\s]*@"
 )
-"""Matches a setting and its value, written as ``name=value``."""
+"""Matches a setting and the value, written as ``name=value``."""
 _EVENT_AGE_S: Final = (60, 21600)
 """Limits of MaximumEventAgeInSeconds (Lambda developer guide)."""
 _SETTLE_S: Final = 5.0

@@ -38,7 +38,7 @@ _POLL_S: Final = 0.1
 
 
 def main() -> None:
-    """Run one job."""
+    """Run a job."""
     driver = Driver()
     try:
         order = driver.receive()

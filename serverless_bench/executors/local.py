@@ -121,7 +121,7 @@ class _WorkerPool:
         self._selector.close()
 
     def run(self, timeout_s: float) -> Iterator[Outcome]:
-        """Yield one outcome per invocation."""
+        """Yield an outcome for each invocation."""
         self._progress.begin(self._board)
         for slot in range(self._size):
             self._fork(slot)

@@ -19,9 +19,9 @@ def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) ->
     run
         A saved run, or its directory.
     out
-        File to write, compressed if its name ends in ``.zst``; or a file that is open for bytes.
+        File to write, compressed if its name ends in .zst; or a file that is open for bytes.
     format
-        ``warp`` for the op-log that ``warp analyze`` reads, ``csv`` or ``parquet`` for the
+        ``warp`` for the op-log for ``warp analyze``, ``csv`` or ``parquet`` for the
         table of operations, ``pywren`` for the pickle of (start, stop, MB/s).
 
     Raises

@@ -77,7 +77,7 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     job: dict[_Name, _Word | _Count | _Number | None]
     machine: dict[_Name, _Word | _Count | _Number | None]
     versions: dict[_Name, _Word]
-    """Versions under test, which may differ between runs."""
+    """Versions under test, which may vary between runs."""
     bytes: _Count | None
     """Bytes transferred; None if they depend on the duration."""
     figures: Annotated[dict[_Name, _Figure], msgspec.Meta(min_length=1)]
@@ -104,7 +104,7 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
     run
         A valid, completed run.
     machine
-        Name of the machine, if others have the same system and number of processors.
+        Name of the machine, if another has the same system and number of processors.
     label
         See the field.
 

@@ -270,7 +270,7 @@ def _overview_row(item: Series) -> tuple[str, ...]:
 
 
 def details(item: Series, style: str) -> list[str]:
-    """Return the metrics of a key, and its runs."""
+    """Return the metrics of a key, and the runs."""
     last = item.runs[-1]
     about = {**last.job, **last.machine}
     description = ", ".join(f"{name} {value}" for name, value in about.items() if value is not None)

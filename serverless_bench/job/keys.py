@@ -69,7 +69,7 @@ def object_key(  # noqa: PLR0913 - a key depends on all of them
     compressibility: float = 1.0,
     duplication: float = 1.0,
 ) -> str:
-    """Return the key of the ``number``-th object that one launch of an invocation writes.
+    """Return the key of the ``number``-th object that a launch of an invocation writes.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ def functions_for(keys: int, *, objects: int, split: int) -> int:
     keys
         Objects in the list.
     objects
-        Objects that one function takes.
+        Objects that a function takes.
     split
         Functions that share each object.
     """

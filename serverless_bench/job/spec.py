@@ -82,7 +82,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     transfer
         Parts, retries and verification of each object's transfer.
     objects
-        Objects that one invocation transfers, one after the other.
+        Objects that an invocation transfers, one after the other.
     size
         Size of a new object; None for workloads that create none, or if ``load`` has sizes.
     read_times
@@ -277,7 +277,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
 
     @property
     def gate_poll_s(self) -> float:
-        """Interval at which one function polls the gate."""
+        """Interval at which a function polls the gate."""
         return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
     @property
@@ -316,7 +316,7 @@ class DescribedJob(JobSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationSpec(Work):
-    """All values that one function call needs, below 4 KB as JSON.
+    """All values that a function call needs, below 4 KB as JSON.
 
     The target has one of the job's endpoints, the seed is unrelated to those of other invocations,
     and the rate of the load is this function's part. There are no credentials: a worker gets them

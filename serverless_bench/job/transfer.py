@@ -57,7 +57,7 @@ class Transfer:
     block_size
         Bytes generated, transferred and compared at a time.
     verify
-        Amount of the bytes read to compare with the bytes written: full, sample or none.
+        Amount of the bytes read to check against the bytes written: full, sample or none.
     retries
         Further attempts after a transient failure; 0 for none.
     timeout

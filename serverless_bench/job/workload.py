@@ -135,7 +135,7 @@ class Workload:
         load
             Load of the job.
         done
-            Kinds and sizes of the successful operations.
+            Kinds and sizes of the operations that are ok.
         """
         return Counter()
 

@@ -34,7 +34,7 @@ class Ceiling:
     """Rate of the complete run, as ``Summary.whole_bytes_per_s``."""
 
     def sentence(self, whole_bytes_per_s: float | None) -> str:
-        """Return one line for the report of a run."""
+        """Return a line for the report of a run."""
         text = (
             f"harness ceiling: {format_rate(self.bytes_per_s)}"
             " (this machine and client against a store that keeps nothing)"

@@ -1,4 +1,4 @@
-"""Support for commands that host a server until they are stopped, or a user's command ends."""
+"""Support for commands that host a server until they are stopped, or a user's command exits."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ async def until_end(
     stop: asyncio.Event,
     check: Callable[[], None] = lambda: None,
 ) -> int:
-    """Run a command until it ends or ``stop`` is set; return the exit code.
+    """Run a command until it exits or ``stop`` is set; return the exit code.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ async def until_end(
     variables
         Variables to add to the environment.
     stop
-        Event that ends the command.
+        Event that stops the command.
     check
-        Called periodically; an exception from it ends the command, too.
+        Called periodically; an exception from it stops the command, too.
 
     Raises
     ------

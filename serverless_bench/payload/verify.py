@@ -108,7 +108,7 @@ class RangeSink:
     length
         Bytes that should arrive; None if unknown.
     verify
-        Amount to compare.
+        Amount to verify.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class OwnListener(socket.socket):
         return listener
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection from this user, and its address.
+        """Return the next connection from this user, and the address.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """Files of the current folder that the user has declared trustworthy, as in direnv.
 
-A file is identified by its path and the digest of its text: other files, and the same file after a
+A file is identified by path and digest: other files, and the same file after a
 change, are not trusted. The text is stored too, except values whose names suggest a secret, so that
 the user can see the changes later.
 """
@@ -86,7 +86,7 @@ def forget(path: Path) -> bool:
 
 @contextmanager
 def _changing() -> Iterator[Trusted]:
-    """Yield the list, and store it when the block ends; a lock excludes other processes."""
+    """Yield the list, and store it after the block; a lock excludes other processes."""
     folder = _folder()
     try:
         with (own_directory(folder) / f"{_LIST}.lock").open("w") as lock:

@@ -67,7 +67,7 @@ def told(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
 
 
 def format_metric(metric: str, value: float) -> str:
-    """Return a metric's value with its unit."""
+    """Return a metric's value with the unit."""
     field = metric.partition(".")[0]
     if field.endswith("bytes_per_s"):
         return format_rate(value)

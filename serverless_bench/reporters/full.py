@@ -9,5 +9,5 @@ from serverless_bench.reporters.terminal import write
 
 
 def report(summary: Summary, out: TextIO) -> None:
-    """Write the counts, every table, and everything that went wrong."""
+    """Write the totals, every table, and everything that went wrong."""
     write(summary, out, rows(summary), sections(summary), problems(summary))

@@ -26,12 +26,12 @@ def write(
     tables: Iterable[Section],
     remarks: Iterable[str],
 ) -> None:
-    """Write the counts, the fields, the tables and the remarks of a report.
+    """Write the totals, the fields, the tables and the remarks of a report.
 
     Parameters
     ----------
     summary
-        The reduced run, for its counts and its colour.
+        The reduced run, for the totals and the colour.
     out
         A terminal or a file; the lines of a file are not wrapped.
     fields

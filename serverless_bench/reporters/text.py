@@ -23,13 +23,13 @@ _PROBLEMS: Final = 3
 
 
 def report(summary: Summary, out: TextIO) -> None:
-    """Write the counts, the main figures, the first problems, and the command for the rest."""
+    """Write the totals, the main figures, the first problems, and the command for the rest."""
     write(summary, out, _rows(summary), (), _problems(summary))
     print(f" more: sbench report {for_terminal(summary.name)} --full", file=out)
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each row between the counts and the problems."""
+    """Yield name and value of each row between the totals and the problems."""
     yield "throughput", "; ".join(_throughput(summary))
     yield "bytes", "; ".join(_bytes(summary))
     kinds = [row for row in summary.latencies.by_kind if row.size_class is None]

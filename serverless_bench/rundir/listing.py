@@ -17,7 +17,7 @@ _LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:
-    """A run, or a series of runs, in its own directory."""
+    """A run, or a series of runs, in a directory."""
 
     name: str
     """Name in commands: the path relative to the directory of runs."""

@@ -36,7 +36,7 @@ class Plan:
         self._keys = keys
 
     def deviation(self, index: int, launch: int, record: Columns, *, overdue: bool) -> str | None:
-        """Return the difference between a successful function and the plan; None if it has none.
+        """Return the difference between an ok function and the plan; None if it has none.
 
         Parameters
         ----------

@@ -182,7 +182,7 @@ class RecordReader:
         self._seen(row["collected_ns"] or 0)
 
     def _deviation(self, row: Mapping[str, Any], tables: Mapping[str, Columns]) -> str | None:
-        """Return how a successful function differs from the plan; None if unknown or not at all."""
+        """Return how an ok function differs from the plan; None if unknown or not at all."""
         if self._plan is None or row["lost"] or row["error"] or row["duplicate"]:
             return None
         overdue = bool(tables["overdue"]["count"])

@@ -64,7 +64,7 @@ class Run:
     functions: Table
     """One row per planned invocation, and one per additional line about it, with ``status``
     (ok, failed or lost; duplicate or superseded for additional lines), ``error`` (reason),
-    ``deviation`` (difference between a successful function and its plan), the timestamps of
+    ``deviation`` (difference between an ok function and its plan), the timestamps of
     driver and worker, and the worker's resource usage."""
     operations: Table
     attempts: Table

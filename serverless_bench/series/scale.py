@@ -39,7 +39,7 @@ METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 PARAMETERS: Final = ("per_function", "cap", "contention", "coherency", "knee")
 """Parameters of the laws, in the order of a report."""
 _VARIES: Final = frozenset({"number", "concurrency", "bytes"})
-"""Settings that differ between concurrency levels."""
+"""Settings that vary between concurrency levels."""
 _COME_TO_AN_END: Final = frozenset({INCOMPLETE, CORRUPT, WITHHELD})
 """Exit codes of runs that completed but are not valid for their concurrency level."""
 OnScaleRun = Callable[[str, MeasuredRun], object]

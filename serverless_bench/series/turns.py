@@ -178,7 +178,7 @@ def run_command(series: JobSeries, command: Sequence[str], folder: Path) -> Meas
     UsageError
         If it cannot be started, fails without a run, or does not create exactly one run.
     CutOff
-        If its run failed.
+        If the run failed.
     """
     before = _runs(folder)
     try:

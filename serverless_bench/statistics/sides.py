@@ -1,6 +1,6 @@
 """Decide whether sets of runs are faster than a baseline. Pure: numbers in, verdicts out.
 
-The unit of replication is the run: the functions of a run share its time, its quota and its
+The unit of replication is the run: the functions of a run share the time, the quota and the
 partition, so a thousand of them are a single piece of evidence. All computations use logarithms,
 because relevant differences are ratios.
 """

@@ -88,7 +88,7 @@ def make_cells(
     Parameters
     ----------
     experiment, scale
-        The experiment and its scale.
+        Experiment and scale.
     design
         A design of ``DESIGNS``; empty for the design in the file.
     only

@@ -84,7 +84,7 @@ def judge(
     Parameters
     ----------
     experiment, scale
-        The experiment and its scale.
+        Experiment and scale.
     observed
         All cells with runs.
     one_factor

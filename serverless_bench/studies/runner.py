@@ -339,7 +339,7 @@ class _Runner:
 
 
 def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
-    """Return a run, or a problem; an interrupt, or a limit of cost, ends the experiment."""
+    """Return a run, or a problem; an interrupt, or a limit of cost, stops the experiment."""
     try:
         return run_one()
     except SbenchError as exc:

@@ -143,7 +143,7 @@ class FunctionContext:
         self._perform(OperationKind.PUT, key)
 
     def get(self, key: str, offset: int = 0, length: int | None = None) -> bytearray:
-        """Read an object or a range of it, compare it, and return it.
+        """Read an object or a range of it, verify it, and return it.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class FunctionContext:
         return self._read(key, offset, length, keep_data=True).data or bytearray()
 
     def check(self, key: str, offset: int = 0, length: int | None = None) -> None:
-        """Read and compare as ``get`` does, without keeping the bytes in memory."""
+        """Read and verify as ``get`` does, without keeping the bytes in memory."""
         self._read(key, offset, length, keep_data=False)
 
     def head(self, key: str) -> int:
@@ -222,7 +222,7 @@ class FunctionContext:
         """Compare the bytes that this thread's last block read with those that were written.
 
         Call it outside the block to keep the comparison out of the block's time. All bytes passed
-        are counted, so compare each byte once.
+        are counted, so verify each byte once.
 
         Parameters
         ----------

@@ -64,7 +64,7 @@ _SAMPLE_NS: Final = NS_PER_S // 4
 
 
 def _counter(index: int) -> property:
-    """Return a property that reads one word of ``BoardTotals``."""
+    """Return a property for a word of ``BoardTotals``."""
     return property(lambda totals: totals.words[index])
 
 

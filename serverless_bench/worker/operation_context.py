@@ -88,7 +88,7 @@ class OperationContext:
 # Not frozen: for operations of 100 us, a frozen class would add half a percent.
 @dataclass(slots=True)
 class OperationResult:
-    """The result of a successful operation."""
+    """The result of an operation without an error."""
 
     count: int = 1
     """Number of keys concerned."""

@@ -76,7 +76,7 @@ def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
         try:
             attempt()
         except SbenchError as exc:
-            # The first failure ends the probe.
+            # The first failure stops the probe.
             refused = f"{description}: {last_failure(exc)}"
             break
     return {

@@ -97,7 +97,7 @@ def unpack(code: str | None) -> Callable[[FunctionContext], object]:
 
 
 def explain(exc: BaseException) -> str:
-    """Return one line about the exception raised by the user's function, with its location."""
+    """Return a line about the exception raised by the user's function, with its location."""
     if isinstance(exc, DeadlineExceeded):
         return "deadline: stopped before the function had finished"
     text = " ".join(plain(f"{type(exc).__name__}: {exc}").split())

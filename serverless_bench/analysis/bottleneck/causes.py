@@ -165,7 +165,7 @@ def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
     Parameters
     ----------
     run, good
-        See ``bottleneck``, which counts the causes.
+        See ``bottleneck``, which adds up the causes.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Cost of a run: predicted (``forecast``), during the run, and after it (``bill``).
 
-These modules compute with values that are passed in; only ``prices`` reads a file::
+These modules compute with values that are passed in; only ``prices`` opens a file::
 
     prices      dollars per unit, from a dated file         Prices
                 billed quantities and their price           BilledUsage, Dollars

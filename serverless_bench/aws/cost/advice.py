@@ -35,7 +35,7 @@ class Trap:
 
 
 def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
-    """Yield possible problems of one phase and their solutions."""
+    """Yield possible problems of a phase and their solutions."""
     if expected.waves > 1:
         yield (
             f"quota: {load.functions} functions do not fit into {load.quota} at once; this will be"

@@ -87,7 +87,7 @@ class Bill:
         return transfer_text(self.cross_region_bytes or 0, self.internet_bytes or 0)
 
     def origin(self) -> str:
-        """Return day and region of the prices, and the regions of the run if they are others."""
+        """Return day and region of the prices, and the regions of the run if they are different."""
         return origin(self.as_of, self.region, self.run_regions or ())
 
 
@@ -154,7 +154,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
 def outcome_usage(
     outcome: Outcome, job: JobSpec, *, memory_mib: int, architecture: str
 ) -> BilledUsage:
-    """Return what one outcome adds to the bill.
+    """Return what an outcome adds to the bill.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def _lost(run: Run) -> int:
     functions = run.functions
     there, silent = functions["start_ns"] != ABSENT, functions["never_began"] != 1
     launch = functions["index"], functions["launch"]
-    # A record may come after its launch was given up.
+    # A record may come after the launch was given up.
     came = {*zip(*(column[there].tolist() for column in launch), strict=True)}
     given_up = zip(*(column[~there & silent].tolist() for column in launch), strict=True)
     return sum(1 for one in given_up if one not in came)

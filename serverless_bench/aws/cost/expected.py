@@ -59,9 +59,9 @@ class Expected:
     """What a job is expected to do."""
 
     function_s: float
-    """Billed time of one function."""
+    """Billed time of a function."""
     operations: float
-    """Of one function, on objects or arrays; what it prepares and the warm-up included."""
+    """Of a function, on objects or arrays; what it prepares and the warm-up included."""
     bytes: int
     """That all functions move."""
     usage: BilledUsage
@@ -113,7 +113,7 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
 
 
 def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
-    """Return what one function uses at most, if it runs until its deadline.
+    """Return what a function uses at most, if it runs until its deadline.
 
     Its requests are those that are planned; where time ends them, as many as fit into it, at
     ``LEAST_REQUEST_S`` each. Retries of what had no answer are not in it, but the bytes that
@@ -239,7 +239,7 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
 
 
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
-    """Return what one operation of the mix comes to on average."""
+    """Return what an operation of the mix comes to on average."""
     mix = job.declared.kinds(job.load)
     total = sum(mix.values())
     found = _FunctionWork()
@@ -274,7 +274,7 @@ def _is_unknown(job: JobSpec) -> bool:
 
 
 def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
-    """Return how many requests one function makes at most."""
+    """Return how many requests a function makes at most."""
     workload = job.declared
     if workload.uses_store and _is_unknown(job):
         return _in_time(job, job.deadline, puts=1.0)
@@ -298,7 +298,7 @@ def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
 def _bytes_at_most(
     job: JobSpec, setting: CostConditions, work: _FunctionWork, seconds: float
 ) -> tuple[float, float]:
-    """Return how many bytes one function sends and receives at most.
+    """Return how many bytes a function sends and receives at most.
 
     Each attempt of a planned request moves a whole object or part; all of them together no more
     than the network of a function carries, if the account's quota were raised as far as it goes.
@@ -317,7 +317,7 @@ def _bytes_at_most(
 
 
 def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> float:
-    """Return how many bytes one request moves at most; infinity if nobody knows the size."""
+    """Return how many bytes a request moves at most; infinity if nobody knows the size."""
     workload = job.declared
     if workload.most_bytes is not None:
         return workload.most_bytes

@@ -82,7 +82,7 @@ LOG_BYTES: Final = 700
 """Per invocation, assumed: the lines START, END and REPORT."""
 
 LIMIT_PER_S: Final = {OperationKind.PUT: 3500, OperationKind.GET: 5500}
-"""Limit of one partition (Amazon S3 user guide, "Best practices design patterns")."""
+"""Limit of a partition (Amazon S3 user guide, "Best practices design patterns")."""
 WARN_PER_S: Final = {OperationKind.PUT: 2500, OperationKind.GET: 4000}
 _PART_STEP: Final = 8 * MIB
 
@@ -175,12 +175,12 @@ class PlannedLoad:
 
     @property
     def parts(self) -> int:
-        """Number of requests that transfer the bytes of one object."""
+        """Number of requests that transfer the bytes of an object."""
         return -(-self.object_bytes // self.part_bytes)
 
     @property
     def requests(self) -> int:
-        """Number of requests for one object; a multipart upload is also created and completed."""
+        """Number of requests for an object; a multipart upload is also created and completed."""
         return self.parts + 2 * (self.kind is OperationKind.PUT and self.parts > 1)
 
     @property

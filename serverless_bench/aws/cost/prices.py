@@ -90,7 +90,7 @@ def own_table(region: str) -> Path:
 
 
 def origin(as_of: str, region: str, run_regions: Sequence[str]) -> str:
-    """Return day and region of prices, and the regions of a run if they are others."""
+    """Return day and region of prices, and the regions of a run if they are different."""
     return f"of {as_of}, {region}{_elsewhere(region, run_regions)}"
 
 

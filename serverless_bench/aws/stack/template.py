@@ -22,7 +22,7 @@ DEFAULT_MEMORY: Final = (1769,)
 DEFAULT_ARCHITECTURES: Final = ("arm64",)
 """20 % cheaper per second than x86_64."""
 MARK: Final = "# sbench aws stack"
-"""First words of a template, followed by its flags."""
+"""First words of a template, before the flags."""
 MOST_FUNCTIONS: Final = 30
 """Number of ARNs that fit into the driver's policy of at most 6,144 characters (AWS IAM user
 guide, "IAM and AWS STS quotas").

@@ -61,7 +61,7 @@ class Patient:
 
 
 def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings of a check, and turn an error that ends it into a finding."""
+    """Yield the findings of a check, and turn an error that stops it into a finding."""
     try:
         yield from check
     except SbenchError as exc:
@@ -195,7 +195,7 @@ def quota(patient: Patient) -> Finding:
 
 
 def network_quota(patient: Patient) -> Finding:
-    """Report the network quota of one function; without permission, report the default."""
+    """Report the network quota of a function; without permission, report the default."""
     text = f"{BASE_MBPS:g} Mbps for each function ({SOURCE})"
     try:
         mbps = read_network_quota(region=patient.region)

@@ -333,7 +333,7 @@ def _setups(
 
 
 def _network_mbps(given: float | None, stack: Stack | None) -> float:
-    """Return the network quota of one function."""
+    """Return the network quota of a function."""
     if given is None and stack is not None:
         with suppress(ExecutorError):
             given = read_network_quota(region=stack.region)

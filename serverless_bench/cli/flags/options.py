@@ -53,7 +53,7 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """Number that a function of ``units`` reads from text.
+    """Number that a function of ``units`` parses.
 
     Parameters
     ----------

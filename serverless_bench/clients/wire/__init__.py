@@ -153,7 +153,7 @@ class WireClient(S3HttpClient[WireOptions]):
         body: Source | bytes = b"",
         sink: Sink | None = None,
     ) -> S3Response:
-        """Send one request; the connection is kept if its response was read completely."""
+        """Send a request; the connection is kept if its response was read completely."""
         signing = self._signing(operation, exchange)
         idle = self._idle
         connection = self._connect(exchange, idle)

@@ -125,7 +125,7 @@ class WireConnection:
     def send_request(
         self, method: str, head: bytes, body: Source | bytes, exchange: Exchange
     ) -> Response:
-        """Send a request and return the head of its response.
+        """Send a request and return the head of the response.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ _REMOTE_STATES: Final = {"running": "launched"}
 
 
 def log_line(look: Look) -> str:
-    """Return the state of a run in one line for a log."""
+    """Return the state of a run in a line for a log."""
     parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}"]
     parts += [f"{rate.kind} {rate_text(rate)}" for rate in look.rates]
     if look.latencies:

@@ -94,11 +94,11 @@ class LaunchingHost:
             raise
 
     def close(self) -> None:
-        """Stop the host if it still runs, and wait for its exit."""
+        """Stop the host if it still runs, and wait for the exit."""
         # Unsent data does not matter if the host has died.
         with suppress(BrokenPipeError):
             self._stdin.close()
-        # It reads until the host has exited.
+        # It runs until the host has exited.
         self._reader.join()
         self._stdout.close()
         self._process.wait()

@@ -1,4 +1,4 @@
-"""Interface for launching invocations, with its rate limit and the state of each attempt."""
+"""Interface for launching invocations, with a rate limit and the state of each attempt."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Records are found by listing the control prefix, starting at the first index in flight. An attempt
 that has not started in time is revoked by claiming it; an attempt that started and went silent is
-lost after its time limit.
+lost after the time limit.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence

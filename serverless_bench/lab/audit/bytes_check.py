@@ -107,7 +107,7 @@ def _attempt(function: ReportedFunction, attempt: Row, request: StoreRequest) ->
 
 
 def check_bytes(run: ReportedRun, requests: RunRequests, matches: Matches) -> Discrepancies:
-    """Yield operations with bytes that differ from those of the store."""
+    """Yield operations with bytes other than those of the store."""
     if run.exact:
         for position, function in enumerate(run.functions):
             for op in function.operations:

@@ -246,5 +246,5 @@ def is_for(operation: Row, attempt: Row, seen: StoreRequest) -> bool:
 
 
 def requests_of(pairs: Sequence[tuple[Row, StoreRequest]]) -> list[StoreRequest]:
-    """Return the requests of successful attempts."""
+    """Return the requests of attempts that are ok."""
     return [request for attempt, request in pairs if attempt["error"] is None]

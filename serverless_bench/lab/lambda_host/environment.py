@@ -70,7 +70,7 @@ class Environment:
     """Name of the log stream."""
     log: Path
     kill: Callable[[int], None]
-    """Function that ends the process with a number, and all processes started by it."""
+    """Function that kills the process with a number, and all processes started by it."""
     init_s: float
     pid: int = 0
     exited: asyncio.Future[int] = field(init=False)

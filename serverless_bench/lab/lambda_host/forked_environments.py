@@ -4,7 +4,7 @@ It runs as a script, because the function's code has to be on ``sys.path``. It i
 ``process.fork_server`` from this package, and removes it again before it imports the function's
 code, which may contain a different version of this package.
 
-``awslambdaric``'s native client reads the address of the Runtime API when it is
+``awslambdaric``'s native client takes the address of the Runtime API when it is
 imported, so it is imported after the fork.
 """
 

@@ -31,7 +31,7 @@ class EnvironmentLimits:
         self._groups = {controller: _group(controller) for controller in wanted}
 
     def describe(self) -> str:
-        """Return one line about the limits in effect."""
+        """Return a line about the limits in effect."""
         fallbacks = {"memory": "by RLIMIT_DATA", "cpu": "not here (no cgroup)"}
         descriptions = dict.fromkeys(fallbacks, "not limited")
         for controller, group in self._groups.items():

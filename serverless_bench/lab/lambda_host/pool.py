@@ -127,7 +127,7 @@ class ForkClient:
         for started in self._starts.values():
             started.set_exception(not_started(f"its parent has ended, see {self._log}"))
         self._starts.clear()
-        # The kernel ends the processes with their parent.
+        # The kernel kills the processes with their parent.
         for ended in self._exits.values():
             ended.set_result(-9)
         self._exits.clear()

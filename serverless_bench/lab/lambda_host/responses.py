@@ -12,7 +12,7 @@ from serverless_bench.lab.lambda_host.environment import InvokeRequest, InvokeRe
 from serverless_bench.lab.lambda_host.functions import LATEST
 
 Answer = Callable[[web.Request, dict[str, Any]], Mapping[str, Any] | None]
-"""Handler of an operation, given a request and its JSON object; None means no content."""
+"""Handler of an operation, given a request and the JSON object; None means no content."""
 
 
 class ApiError(Exception):

@@ -202,7 +202,7 @@ class LocalStack:
     Parameters
     ----------
     process, port
-        Its process and port.
+        Process and port.
     log
         File for its output.
     """

@@ -1,7 +1,7 @@
 """Table of objects: keys, the origin of the bytes, and open uploads.
 
 A key that declares its size takes as much memory as its text, about 100 bytes, and a dictionary
-entry. A part does not declare its position: parts may differ in size and arrive in any order.
+entry. A part does not declare its position: parts may have any size and arrive in any order.
 The bytes themselves identify it, so each part is compared with the keystream on arrival, and
 its position is compared with its neighbours when the upload is completed.
 """

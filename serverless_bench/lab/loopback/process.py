@@ -1,4 +1,4 @@
-"""A loopback store in a separate process that ends with the parent."""
+"""A loopback store in a separate process that stops with the parent."""
 
 import os
 import subprocess

@@ -105,7 +105,7 @@ def _specs() -> Mapping[str, Any]:
 
 
 def embedded(data: object) -> Html:
-    """Return data as JSON that ends no element, whatever is in it."""
+    """Return data as JSON that closes no element, whatever is in it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 

@@ -66,7 +66,7 @@ def _attribute(name: str, value: str | int | bool | None) -> str:  # noqa: FBT00
 
 
 Part = tuple[str, Content]
-"""A part of a page: its heading and its content."""
+"""A part of a page: heading and content."""
 
 
 def document(

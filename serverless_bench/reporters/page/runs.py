@@ -94,7 +94,7 @@ def _words(document_json: Mapping[str, Any], metric: str) -> dict[str, str]:
 
 
 def _runs(comparison: RunComparison) -> Chart:
-    """Return the value of every run, and the median of its side."""
+    """Return the value of every run, and the median of the side."""
     sides = [(side.label, side.metric(comparison.metric)) for side in comparison.sides]
     rows: list[Row] = [
         {"side": label, "value": value, "shown": format_metric(comparison.metric, value)}

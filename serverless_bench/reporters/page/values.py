@@ -1,4 +1,4 @@
-"""Values on a page, each with its JSON value and its definition."""
+"""Values on a page, each with JSON value and definition."""
 
 import json
 import re

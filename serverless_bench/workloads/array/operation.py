@@ -87,7 +87,7 @@ class ArrayPerformer(Performer):
         return DONE
 
     def compare(self, context: OperationContext) -> None:
-        """Compare the data read, byte by byte, and release the array.
+        """Verify the data read, byte by byte, and release the array.
 
         Raises
         ------

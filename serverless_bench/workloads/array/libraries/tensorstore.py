@@ -50,7 +50,7 @@ class TensorStore:
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
         options = parse_options(TensorStoreOptions, array)
         _begin(options.http_threads)
-        import tensorstore  # noqa: PLC0415 - it reads the environment
+        import tensorstore  # noqa: PLC0415 - it uses the environment
 
         self._library = tensorstore
         self._array = array
@@ -104,7 +104,7 @@ class TensorStore:
 
 
 def _begin(http_threads: int | None) -> None:
-    """Set the environment variables that TensorStore reads, once per process.
+    """Set the environment variables that TensorStore uses, once per process.
 
     Raises
     ------
