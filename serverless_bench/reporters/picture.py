@@ -1,6 +1,6 @@
-"""Pictures of runs, of the same charts as their pages, and the files that hold them.
+"""Pictures of runs with the same charts as their pages, and their files.
 
-Colours are the ones of the PyWren article of 2016: writes green, reads blue.
+The colours are those of the PyWren article of 2016: writes green, reads blue.
 """
 
 import json
@@ -35,48 +35,48 @@ from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run
 
 _WIDTH: Final = 900
-"""Width of the axes of a panel, in units that a PNG has ``_SCALE`` pixels of."""
+"""Width of the axes of a panel, in units of ``_SCALE`` pixels in a PNG."""
 _NARROW: Final = 290
 """Width of the right panel of two."""
 _BETWEEN: Final = 80
-"""From the axes of a panel to those of the panel beside it."""
+"""Distance between the axes of adjacent panels."""
 _SCALE: Final = 1.2
 _LINE: Final = 110
-"""Letters in a line of the title above all panels."""
+"""Maximum number of characters in a line of the title."""
 _LETTER: Final = 5.5
-"""Mean width of a letter of the text below a title."""
+"""Mean width of a character of the subtitle."""
 _COMPARABLE: Final = 10
-"""Runs whose highest throughputs differ by less than so many times share their scale."""
+"""Runs share a scale if the ratio of their highest throughputs is below this."""
 _LONGEST: Final = 20
-"""Characters of a name."""
+"""Maximum number of characters of a name."""
 _SHADES: Final = (0.0, -0.45, 0.3, -0.7, 0.55)
-"""Towards black below 0, towards white above, for the runs of one workload."""
+"""Shades for runs of the same workload: below 0 towards black, above 0 towards white."""
 _APART: Final[Spec] = {
     "resolve": {
         "scale": dict.fromkeys(("color", "shape", "strokeOpacity", "strokeWidth"), "independent")
     }
 }
-"""Panels beside or below each other have colours and legends of their own."""
+"""Each panel has its own colours and legends."""
 _FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
-"""The first font comes with the library: pictures look alike on every machine."""
+"""The first font comes with the library, so pictures look the same on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, which a notebook shows and ``save`` writes."""
+    """A picture, for a notebook or for a file."""
 
     spec: Spec = field(repr=False)
-    """Vega-Lite's specification, data included."""
+    """Specification of Vega-Lite, including the data."""
 
     def save(self, path: Path | str) -> None:
-        """Write the picture as PNG, SVG or PDF, as the name of the file says.
+        """Write the picture as PNG, SVG or PDF, according to the suffix of the file.
 
-        It takes the place of another file; a link is not followed.
+        An existing file is replaced; links are not followed.
 
         Raises
         ------
         ArchiveError
-            If the name says something else, or the file cannot be written.
+            If the suffix is unknown, or the file cannot be written.
         """
         path = Path(path)
         form = path.suffix.removeprefix(".").lower() or "png"
@@ -104,10 +104,10 @@ class Picture:
 def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Picture:
     """Return a picture with a row of two panels per run, and their throughput below.
 
-    Each run has a time axis of its own: a write and its read may differ tenfold. Throughputs
-    share a scale, unless that would flatten one of them.
+    Each run has its own time axis, because a read may be ten times faster than its write.
+    Throughputs share a scale, unless that would flatten one of them.
 
-    Runs of several kinds or sizes, and of an open loop, have their latencies there, too.
+    Runs with several kinds or sizes, or with an open loop, also have panels with latencies.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
     latency
         Whether to draw the latencies of all runs.
     title
-        Text above all panels; a simulated run adds that it is one.
+        Text above all panels; simulated runs are marked in it.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
                 panels.append(panel(rates, label, _NARROW))
             series = one.timeline
             top = max(tops) if alike else top_of(series)
-            # Other tools do not say how an operation went on.
+            # Imported runs have no progress of operations.
             is_even = run.job.executor == "imported"
             assumed = " (assumed even within each operation)" if is_even else ""
             throughput = throughput_chart(series, color, top, assumed=assumed)
@@ -151,7 +151,7 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
 
 
 def column(panels: Sequence[Spec], title: str) -> Picture:
-    """Return panels below each other, and a title above all of them if there is one."""
+    """Return panels in a column, with an optional title above them."""
     look = {**config(), "font": _FONT, "background": LIGHT.surface, "concat": {"spacing": 26}}
     look["legend"] = {**look["legend"], "columns": 0}
     look["axisX"] = {"tickCount": 8}
@@ -164,14 +164,14 @@ def column(panels: Sequence[Spec], title: str) -> Picture:
 
 
 def panel(chart: Chart, label: str, width: int = _WIDTH) -> Spec:
-    """Return a chart as a part of a picture, where nobody zooms it.
+    """Return a chart as a panel of a picture, without zooming.
 
     Parameters
     ----------
     chart
         The chart.
     label
-        Whose it is.
+        Name of the run.
     width
         Width of its axes.
     """
@@ -192,7 +192,7 @@ def panel(chart: Chart, label: str, width: int = _WIDTH) -> Spec:
 
 
 def _packed(png: bytes) -> bytes:
-    """Return a PNG compressed for size, a third of what the library writes for speed."""
+    """Return a PNG with stronger compression: a third of the size that the library writes."""
     chunks, at = list[tuple[bytes, bytes]](), 8
     while at < len(png):
         end = at + 8 + int.from_bytes(png[at : at + 4])
@@ -208,13 +208,13 @@ def _packed(png: bytes) -> bytes:
 
 
 def _latencies(run: Run) -> Latencies:
-    """Return how long the operations of a run took, its clocks corrected."""
+    """Return the duration of a run's operations, with corrected clocks."""
     run = aligned(run, worker_offsets(run))
     return latencies(run, good_operations(run))
 
 
 def _styles(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Return the name and the colour of each run: those of one workload differ in both."""
+    """Return the name and the colour of each run, distinct within a workload."""
     of_workload = Counter(run.job.workload for run in runs)
     seen, styles = Counter[str](), list[tuple[str, str]]()
     for run, name in zip(runs, _short_names(runs), strict=True):
@@ -229,13 +229,13 @@ def _styles(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _shortened(name: str) -> str:
-    """Return a name whose middle is left out if it is long: its ends are what differs."""
+    """Return a name without its middle if it is long, because names differ at their ends."""
     half = _LONGEST // 2
     return name if len(name) <= _LONGEST else f"{name[:half]}\u2026{name[1 - half :]}"
 
 
 def _short_names(runs: Sequence[Run]) -> list[str]:
-    """Return the ends of the runs' paths, as long as they must be to differ, also shortened."""
+    """Return the shortest ends of the runs' paths that are distinct, even when shortened."""
     parts = [run.path.absolute().parts for run in runs]
     for length in range(1, max(map(len, parts), default=1) + 1):
         names = ["/".join(one[-length:]) for one in parts]

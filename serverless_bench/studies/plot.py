@@ -1,4 +1,4 @@
-"""An experiment's picture: measured cells on the left, published rows on the right."""
+"""Picture of an experiment: measured cells on the left, published rows on the right."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,39 +19,39 @@ from serverless_bench.studies.report import Report
 from serverless_bench.studies.table import title_of
 
 _WIDTH: Final = 720
-"""Width of the axes of all panels together, beside their legend."""
+"""Total width of the axes of all panels, without the legend."""
 _BESIDE: Final = 560
-"""The same where bars have labels."""
+"""The same for bars with labels."""
 _HEIGHT: Final = 330
 _BAR: Final = 24
-"""Height for each bar."""
+"""Height of a bar."""
 _OWN_SCALE: Final = "(a scale of its own)"
 _CROWDED: Final = 8
-"""More words than these below an axis are turned."""
+"""With more words than this, the labels of an axis are rotated."""
 _MARGIN: Final = 1.4
-"""Above and below what is drawn, where ratios are heights."""
+"""Factor above and below the values on a logarithmic axis."""
 _COMPARABLE: Final = 10
-"""Panels whose largest values differ by less than so many times share their scale."""
+"""Panels share a scale if the ratio of their largest values is below this."""
 
 Within = tuple[float, float, float]
-"""A figure, and the ends of its range."""
+"""A figure, and the bounds of its range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One cell, or one published row."""
+    """A cell, or a published row."""
 
     label: str
-    """Whose, among all of the picture."""
+    """Label of the cell, distinct within the picture."""
     series: str
     x: Value | None
     within: Within
     doubted: bool = False
-    """Whether any figure of a published row contradicts others; such are drawn hollow."""
+    """Whether a figure of a published row contradicts others; such points are hollow."""
 
 
 def save_plot(report: Report, path: Path) -> None:
-    """Draw an experiment as its file says, and save the picture.
+    """Draw an experiment according to its file, and save the picture.
 
     Raises
     ------
@@ -64,10 +64,10 @@ def save_plot(report: Report, path: Path) -> None:
 
 
 def picture(report: Report) -> Picture:
-    """Return the picture of an experiment, as it was published or one bar or point for each cell.
+    """Return the picture of an experiment, in the published form or with a bar or point per cell.
 
-    Lines need several values of x at this scale; without them there are bars. What is drawn as
-    published needs the runs, not only their figures.
+    Lines need several values of x at this scale; otherwise there are bars. The published form
+    needs the runs, not only their figures.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def picture(report: Report) -> Picture:
 
 
 class _CellPlot:
-    """What is drawn of a report, and how it is told apart."""
+    """The picture of a report: its points and their distinction."""
 
     def __init__(self, report: Report, plot: Plot) -> None:
         self.report = report
@@ -97,10 +97,10 @@ class _CellPlot:
         cells = [one.observed.cell for one, _ in shown]
         self.lines = plot.kind != "bars" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
         if self.lines:
-            # Controls may be nowhere on it.
+            # Control cells may have no value of x.
             shown = [(one, found) for one, found in shown if plot.x in one.observed.cell.at]
             cells = [one.observed.cell for one, _ in shown]
-        # Lines have all published rows that are on the axis x; bars those beside their cells.
+        # Lines show all published rows with a value of x; bars only those with a measured cell.
         doubts = contradictions(self.experiment)
         rows: list[tuple[Mapping[str, Value], Cell | None, PublishedRow]] = [
             (one.observed.cell.at, one.observed.cell, one.row) for one, _ in shown if one.row
@@ -115,7 +115,7 @@ class _CellPlot:
         points = [cell.at for cell in cells] + [at for at, *_ in published if self.lines]
         names = [axis.name for axis in self.experiment.axes]
         self.told_apart = [n for n in names if len({str(at.get(n)) for at in points}) > 1]
-        # Axes that a colour stands for: of a line, all that differ but x.
+        # Axes shown by colour: for lines, all axes that vary, except x.
         self.series = [
             n for n in self.told_apart if (n != plot.x if self.lines else n == plot.series)
         ]
@@ -153,7 +153,7 @@ class _CellPlot:
     def _panel(
         self, points: Sequence[Point], domain: Spec, *, first: bool, parts: Mapping[str, Spec]
     ) -> Spec:
-        """Return a panel of lines, or of a bar beside each label."""
+        """Return a panel of lines, or of bars with labels."""
         title = title_of(self.experiment.metric(self.plot.y))
         rows = [
             {**asdict(point), **dict(zip(("value", "low", "high"), point.within, strict=True))}
@@ -201,7 +201,7 @@ class _CellPlot:
         return Point(for_terminal(label), series, at.get(self.plot.x), within, doubted)
 
     def _label(self, cell: Cell) -> str:
-        """Return what tells a cell from all others of the picture."""
+        """Return the label that distinguishes a cell within the picture."""
         names = self.told_apart
         if self.report.plan.one_factor and not cell.name:
             scale = self.report.plan.scale
@@ -213,10 +213,10 @@ class _CellPlot:
 
 
 def _domains(panels: Sequence[Sequence[Point]], *, ratios: bool) -> tuple[list[Spec], bool]:
-    """Return the scale of each panel, and whether all panels have the same.
+    """Return the scale of each panel, and whether all panels share it.
 
-    They share a scale from 0 if their values are comparable; on a scale of ratios, equal ratios
-    are equally high.
+    They share a scale from 0 if their values are comparable; on a logarithmic scale, equal ratios
+    have equal heights.
     """
     if ratios:
         ends = [end for points in panels for point in points for end in point.within if end > 0]

@@ -1,4 +1,4 @@
-"""Pictures of an experiment's runs in the form in which their figures were published."""
+"""Pictures of an experiment's runs in the form of the publication."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,17 +17,17 @@ from serverless_bench.studies.plot_series import looks_of, series_encodings
 from serverless_bench.studies.report import Report
 
 SHAPED_STORE: Final = ", on a shaped store"
-"""Mark of a panel whose store was told how to behave."""
+"""Mark of a panel whose store has a configured behaviour."""
 _WIDTH: Final = 700
-"""Width of the axes of all panels together, beside their legend."""
+"""Total width of the axes of all panels, without the legend."""
 _HALF: Final = (25, 50, 75)
-"""Percentiles at each place: ends of the band, and the line in it."""
+"""Percentiles: bounds of the band, and the line in it."""
 
 
 def runs_as_plotted(report: Report, plot: Plot) -> Picture | None:
-    """Return the panels of ``sbench plot``, of the run in the middle of each cell.
+    """Return the panels of ``sbench plot`` for the median run of each cell.
 
-    None if no run is there.
+    None without runs.
     """
     paths = list[Path]()
     for cell in report.observed:
@@ -41,9 +41,9 @@ def runs_as_plotted(report: Report, plot: Plot) -> Picture | None:
 
 
 def rates_of_operations(report: Report, plot: Plot) -> Picture | None:
-    """Return the rates of operations by bytes written, and by their number where arrays grow.
+    """Return the rates of operations by bytes written, and by number for growing arrays.
 
-    None if no run is there.
+    None without runs.
     """
     lines, published = dict[str, Floats](), list[Row]()
     unit = report.experiment.metric(plot.y).unit
@@ -117,7 +117,7 @@ def _operations(cell: CellRuns) -> Floats:
 
 
 def _halves(x: Floats, y: Floats) -> list[Row]:
-    """Return the median of the values at each place, and the ends of their middle half."""
+    """Return the median of the values at each place, and their quartiles."""
     return [
         {"x": place, **dict(zip(("low", "value", "high"), middle, strict=True))}
         for place in np.unique(x).tolist()

@@ -1,4 +1,4 @@
-"""Colours and marks of series, the same in all panels of an experiment's picture."""
+"""Colours and marks of series in the panels of an experiment's picture."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ _SHAPES: Final = (
     *("circle", "square", "diamond", "triangle-up", "triangle-down"),
     *("cross", "triangle-left", "triangle-right", "wedge"),
 )
-"""More than there are colours, so that no two of 72 series are drawn alike."""
+"""More shapes than colours, so that up to 72 series are distinct."""
 
 
 class SeriesStyle(NamedTuple):
@@ -23,7 +23,7 @@ class SeriesStyle(NamedTuple):
 
 
 def looks_of(names: Iterable[str]) -> dict[str, SeriesStyle]:
-    """Return how each series looks: a workload as everywhere, others in the palette's order."""
+    """Return the look of each series: workloads have their colour, other series use the palette."""
     return {
         name: SeriesStyle(
             LIGHT.hues[
@@ -41,7 +41,7 @@ def series_encodings(looks: dict[str, SeriesStyle], title: str) -> dict[str, Spe
     Parameters
     ----------
     looks
-        Of each series.
+        Look of each series.
     title
         Lines above the legend.
     """

@@ -1,10 +1,10 @@
-"""What a run that ran on AWS Lambda will be billed, from its records. Pure.
+"""Compute the bill of a run on AWS Lambda from its records. Pure.
 
 AWS bills each invocation from the start of its handler to its return, rounded up to a
-millisecond, and a cold one's initialisation as well (AWS Lambda pricing; the latter since
-2025-08-01). A record has the time between its claim and its own writing, and how long the
-imports took; ``CONTROL_S`` stands for the two requests around it. ``requests`` says which
-requests there were. Functions that were asked before the run are billed like all others.
+millisecond, and the initialisation of a cold environment (AWS Lambda pricing; the latter since
+2025-08-01). A record has the time between its claim and its own writing, and the time of the
+imports; ``CONTROL_S`` is added for the two requests before and after. ``requests`` counts the
+requests. Probes of the functions before the run are billed like all invocations.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_one_of, is_tex
 from serverless_bench.units import GIB, NS_PER_S
 
 CONTROL_S: Final = 0.1
-"""Of an invocation, for its claim and its record: two puts of some 40 ms (Skyrise, EDBT
+"""Time of an invocation for its claim and its record: two puts of about 40 ms (Skyrise, EDBT
 2025, section 4.3.3, median put of 1 KiB)."""
 _NS_PER_MS: Final = 1_000_000
 _MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
@@ -45,7 +45,7 @@ _REMOVING: Final = frozenset({"delete", "delete_many"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """Bill of a run, without storage, next to what it was expected to be.
+    """Bill of a run, without storage, and the estimate made from the job.
 
     analysis/figures.toml defines each figure.
     """
@@ -75,15 +75,15 @@ class Bill:
 
     @property
     def storage_per_month(self) -> float:
-        """What the objects cost in a month if they are forgotten."""
+        """Cost of the objects per month until they are deleted."""
         return self.storage_per_h * HOURS_PER_MONTH
 
     def money(self, amount: float) -> str:
-        """Return an amount in the currency of the bill as a reader sees it."""
+        """Format an amount in the currency of the bill."""
         return format_money(amount, self.currency)
 
     def transferred(self) -> str:
-        """Return how much left a region or AWS; empty if nothing did."""
+        """Describe the bytes that left a region or AWS; empty if there are none."""
         return transfer_text(self.cross_region_bytes or 0, self.internet_bytes or 0)
 
     def origin(self) -> str:
@@ -92,17 +92,17 @@ class Bill:
 
 
 def bill(run: Run, prices: Prices | None = None) -> Bill | None:
-    """Return the bill of a run; None if nobody knows prices for its functions, or its objects.
+    """Return the bill of a run; None without prices for its functions or its objects.
 
-    Functions without a memory size ran on machines that are not in the bill: there is one only of
-    their requests, and only if these went to AWS.
+    Functions without a memory size ran on machines that AWS does not bill: the bill then has only
+    their requests, if these went to AWS.
 
     Parameters
     ----------
     run
         A saved run.
     prices
-        None takes those that come with sbench.
+        Prices to use; None for those that come with sbench.
     """
     began = run.functions["start_ns"] != ABSENT
     there = began & (run.functions["memory_mib"] != ABSENT)
@@ -154,19 +154,19 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
 def outcome_usage(
     outcome: Outcome, job: JobSpec, *, memory_mib: int, architecture: str
 ) -> BilledUsage:
-    """Return what an outcome adds to the bill.
+    """Return the billed usage of an outcome.
 
     Parameters
     ----------
     outcome
-        As the executor yields it. One without a record counts as if it had run from its
-        submission until it was given up, unless it is certain that it never began.
+        Outcome from the executor. Without a record, the invocation counts as running from its
+        submission until it was given up, unless it certainly never began.
     job
-        That the outcome is of.
+        Job of the outcome.
     memory_mib
-        For functions that do not say what they have.
+        Memory of functions that do not report it.
     architecture
-        As in ``PlannedLoad``.
+        Same as in ``PlannedLoad``.
     """
     result, controlled = outcome.result, job.control is not None
     if isinstance(result, Lost):
@@ -174,7 +174,7 @@ def outcome_usage(
         spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
         billed_s = 0.0 if result.never_began else max(0, spent_ns) / NS_PER_S
         setting = CostConditions(memory_mib=memory_mib, architecture=architecture)
-        # Whatever it moved until then is billed, too.
+        # Its transfers until then are billed, too.
         most = at_most(replace(job, deadline=billed_s), setting) if billed_s else BilledUsage()
         return BilledUsage(
             architecture=architecture,
@@ -197,13 +197,13 @@ def outcome_usage(
 
 
 def _requests_usage(job: JobSpec, requests: Requests, *, leave: bool) -> BilledUsage:
-    """Return the usage of requests and their bytes, which may ``leave`` a region or AWS."""
+    """Return the usage of requests and of their bytes, which ``leave`` the functions' region."""
     sent, received = requests.sent * leave, requests.received * leave
     return BilledUsage(**placed(job, sent=sent, received=received), **requests.billed())
 
 
 def billed_ns(run: Run, there: Mask) -> Ints:
-    """Return the billed time of each invocation that left a record, a whole number of ms."""
+    """Return the billed time of each invocation with a record, in whole milliseconds."""
     functions = run.functions
     spent = functions["end_ns"][there] - functions["start_ns"][there]
     imports = np.maximum(functions["import_ns"][there], 0)
@@ -225,8 +225,8 @@ def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
 
 
 def _on_top(run: Run, there: Mask, requests: Requests, prices: Prices) -> dict[str, float]:
-    """Return what comes on top of the total if bytes took a dearer way than is known."""
-    # Whether a VPC has a gateway endpoint, which is free, or a NAT gateway does not show.
+    """Return the additional cost if the bytes took a more expensive route than assumed."""
+    # It is unknown whether a VPC has a gateway endpoint, which is free, or a NAT gateway.
     in_vpc = there.any() and any(one.get("in_vpc") for one in run.probed)
     moved = requests.sent + requests.received
     found = {
@@ -237,7 +237,7 @@ def _on_top(run: Run, there: Mask, requests: Requests, prices: Prices) -> dict[s
 
 
 def _as_billed(usage: BilledUsage, there: Mask) -> BilledUsage:
-    """Return a usage without functions, if none of the run was on AWS Lambda."""
+    """Return the usage without functions, if none of them ran on AWS Lambda."""
     return usage if there.any() else replace(usage, gb_s=0.0, invocations=0, log_bytes=0)
 
 
@@ -256,7 +256,7 @@ def _setting(run: Run, there: Mask, architecture: str) -> CostConditions:
 
 
 def _lost(run: Run) -> int:
-    """Return how many invocations were made, or may have been, and left no record."""
+    """Return the number of invocations that ran, or may have run, without leaving a record."""
     functions = run.functions
     there, silent = functions["start_ns"] != ABSENT, functions["never_began"] != 1
     launch = functions["index"], functions["launch"]
@@ -267,7 +267,7 @@ def _lost(run: Run) -> int:
 
 
 def _lost_at_most(run: Run, there: Mask, setting: CostConditions, prices: Prices) -> float:
-    """Return what a function without a record costs at most."""
+    """Return the maximum cost of a function without a record."""
     memory = int(run.functions["memory_mib"].max(where=there, initial=0)) or setting.memory_mib
     usage = at_most(run.job, replace(setting, memory_mib=memory))
     return price(_as_billed(usage, there), prices).total
@@ -279,7 +279,7 @@ def _storage_per_h(run: Run, prices: Prices) -> float:
 
 
 def _kept(run: Run) -> dict[str, int]:
-    """Return the objects that are there in the end, and their sizes."""
+    """Return the objects that exist after the run, with their sizes."""
     operations, kept = run.operations, dict[str, int]()
     rows = np.flatnonzero(is_text(operations["error"], None))
     rows = rows[np.argsort(operations["end_ns"][rows], kind="stable")]
@@ -293,13 +293,13 @@ def _kept(run: Run) -> dict[str, int]:
 
 
 def _kept_at_most(run: Run) -> int:
-    """Return the same, if the keys are not at hand, in bytes."""
+    """Return the maximum number of bytes that exist after the run, without using the keys."""
     operations, job = run.operations, run.job
     made = is_text(operations["error"], None) & (operations["size"] != ABSENT)
     made &= is_one_of(operations["kind"], _MAKING)
     if not made.any():
         return 0
-    # With a duration or a warm-up an object is written again and again, and stays once.
+    # With a duration or a warm-up, an object is written repeatedly but exists once.
     places = len(np.unique(operations["function"][made])) * job.objects
     if job.load.is_drawn:
         places *= 4  # new ones, and a copy of each

@@ -1,9 +1,8 @@
-"""What a whole job is expected to use, whatever its workload, and what a function can use at most.
+"""Expected usage of a job with any workload, and the most that a function can use.
 
-``forecast`` knows how long bytes take; here are the operations that a job makes of them:
-sizes that are drawn count with their mean, the operations of a mix by their weights, an array
-by its chunks. What a function of the user's own does, nobody knows: it has no expectation,
-only a bound.
+``forecast`` predicts the time of transfers; this module derives the operations of a job: random
+sizes count with their mean, the operations of a mix with their weights, an array with its chunks.
+The operations of a user's function are unknown: it has no expectation, only a bound.
 """
 
 import math
@@ -33,17 +32,17 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
-"""What a request takes at least: decides how many a function can make in a time. Assumed."""
+"""Minimum duration of a request, which bounds the requests of a function in a time. Assumed."""
 RECORD_S: Final = 5.0
-"""What a function takes beyond its deadline at most, for its record (``delivery.RECORD_S``)."""
+"""Maximum time after the deadline for saving the record (``delivery.RECORD_S``)."""
 PROBE_S: Final = 20.0
-"""How long a function may take to answer the probe (``aws_lambda_probe.ANSWER_S``)."""
+"""Maximum time for a response to the probe (``aws_lambda_probe.ANSWER_S``)."""
 _PROBES: Final = 20
-"""HEADs of the driver, for the store's clock (``coordinator``)."""
+"""HEAD requests of the driver to read the store's clock (``coordinator``)."""
 _LOOK_EVERY_S: Final = 0.2
 _GATE_SLACK_S: Final = 5.0
 _IN_ARRAYS: Final = 8
-"""Requests that array libraries have in flight at once, assumed."""
+"""Concurrent requests of an array library, assumed."""
 _PAGE: Final = 1000
 _FREE: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
 _LIKE: Final[Mapping[OperationKind, OperationKind]] = {
@@ -56,38 +55,38 @@ _LIKE: Final[Mapping[OperationKind, OperationKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a job is expected to do."""
+    """Expected result of a job."""
 
     function_s: float
     """Billed time of a function."""
     operations: float
-    """Of a function, on objects or arrays; what it prepares and the warm-up included."""
+    """Operations of a function on objects or arrays, including preparations and warm-up."""
     bytes: int
-    """That all functions move."""
+    """Bytes transferred by all functions."""
     usage: BilledUsage
-    """Of the whole job, without keeping what it writes."""
+    """Usage of the whole job, without storing the objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FunctionWork:
-    """What one function does, without its gate and its record."""
+    """Work of a function, without the gate and the record."""
 
     seconds: float = 0.0
     operations: float = 0.0
     bytes: float = 0.0
     uploaded: float = 0.0
-    """Of ``bytes``; the others were read."""
+    """Part of ``bytes``; the rest was read."""
     puts: float = 0.0
     gets: float = 0.0
 
     def plus(self, other: "_FunctionWork", times: float) -> "_FunctionWork":
-        """Return this work, and other work so many times."""
+        """Return the sum of this work and ``times`` times the other work."""
         names = (field.name for field in fields(self))
         return _FunctionWork(**{n: getattr(self, n) + times * getattr(other, n) for n in names})
 
 
 def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
-    """Return what to expect of a job; None if nobody can know what it moves."""
+    """Return the expected usage of a job; None if its transfers are unknown."""
     work = _work(job, setting)
     if work is None:
         return None
@@ -97,7 +96,7 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     polls = lists = 0.0
     gated = job.gate is not None
     if gated:
-        # Those that came first wait for all the others, at most until the timeout.
+        # The first functions wait for all others, at most until the timeout.
         waited_s = min(job.gate_timeout, (last - first) / 2 + _LOOK_EVERY_S)
         function_s += waited_s
         polls = 1 + waited_s / job.gate_poll_s
@@ -113,11 +112,11 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
 
 
 def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
-    """Return what a function uses at most, if it runs until its deadline.
+    """Return the maximum usage of a function that runs until its deadline.
 
-    Its requests are those that are planned; where time ends them, as many as fit into it, at
-    ``LEAST_REQUEST_S`` each. Retries of what had no answer are not in it, but the bytes that
-    they move are.
+    The requests are the planned requests; with a duration, as many as fit into it with
+    ``LEAST_REQUEST_S`` each. Retries of requests without a response are excluded, but their bytes
+    are included.
     """
     seconds = job.deadline + OVERHEAD_S + RECORD_S * (job.control is not None)
     if setting.timeout_s is not None:
@@ -132,7 +131,7 @@ def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
 
 
 def probe_at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
-    """Return what asking the deployed functions uses at most, before anything is launched."""
+    """Return the maximum usage of the probes, which precede all launches."""
     asked = len(job.function) if job.probe else 0
     seconds = min(PROBE_S, setting.timeout_s or PROBE_S)
     return _usage(
@@ -181,7 +180,7 @@ def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
         waits_s = heads * REQUEST_S[OperationKind.GET] / load.threads
         work = replace(work, gets=work.gets + heads, seconds=work.seconds + waits_s)
     if job.duration is not None:
-        # An open loop may have little to do, and goes on all the same.
+        # An open loop may have little work, but lasts its duration.
         work = replace(work, seconds=max(work.seconds, job.duration))
     return work
 
@@ -200,7 +199,7 @@ def _of_load(load: PlannedLoad) -> _FunctionWork:
 
 
 def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
-    """Return an array as its objects; in files it costs no request."""
+    """Return the load of an array in objects; in files it needs no requests."""
     workload = job.declared
     kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
     pieces, size = workload.pieces(job.load) or (1, 1)
@@ -221,7 +220,7 @@ def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
 
 
 def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
-    """Return the prepared objects, and the operations of the mix by their weights."""
+    """Return the work for preparations and for the operations of a mix, by their weights."""
     each = _mean_of_mix(job, setting, size)
     made = _of_load(one_load(job, setting, OperationKind.PUT, size))
     seconds, threads = job.duration, job.load.threads
@@ -239,7 +238,7 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
 
 
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
-    """Return what an operation of the mix comes to on average."""
+    """Return the mean work of an operation of the mix."""
     mix = job.declared.kinds(job.load)
     total = sum(mix.values())
     found = _FunctionWork()
@@ -267,14 +266,14 @@ def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionW
 
 
 def _is_unknown(job: JobSpec) -> bool:
-    """Tell whether nobody knows how many requests the operations of a job are."""
+    """Return whether the number of requests of a job's operations is unknown."""
     kinds = job.declared.kinds(job.load)
-    # How often writes are refused is what those find out that contend.
+    # The number of rejected writes is a result of a contended job.
     return not kinds or not kinds.keys().isdisjoint(CONTENDED)
 
 
 def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
-    """Return how many requests a function makes at most."""
+    """Return the maximum number of requests of a function."""
     workload = job.declared
     if workload.uses_store and _is_unknown(job):
         return _in_time(job, job.deadline, puts=1.0)
@@ -298,10 +297,10 @@ def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
 def _bytes_at_most(
     job: JobSpec, setting: CostConditions, work: _FunctionWork, seconds: float
 ) -> tuple[float, float]:
-    """Return how many bytes a function sends and receives at most.
+    """Return the maximum number of bytes that a function sends and receives.
 
-    Each attempt of a planned request moves a whole object or part; all of them together no more
-    than the network of a function carries, if the account's quota were raised as far as it goes.
+    Each attempt of a planned request transfers a full object or part; the sum is limited by the
+    network of a function with the highest quota that an account can get.
     """
     carried = BURST_BYTES + seconds * function_network(setting.memory_mib, quota_mbps=MOST_MBPS)
     workload = job.declared
@@ -317,7 +316,7 @@ def _bytes_at_most(
 
 
 def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> float:
-    """Return how many bytes a request moves at most; infinity if nobody knows the size."""
+    """Return the maximum number of bytes of a request; infinity if the size is unknown."""
     workload = job.declared
     if workload.most_bytes is not None:
         return workload.most_bytes
@@ -329,14 +328,14 @@ def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> 
 
 
 def _planned(job: JobSpec, setting: CostConditions, due: int | None = None) -> _FunctionWork:
-    """Return the work of a function without its duration: one round, or what is ``due``."""
+    """Return the work of a function without its duration: a round, or ``due`` operations."""
     job = replace(job, duration=None)
     is_drawn = job.load.is_drawn
     if due is not None and is_drawn:
         job = replace(job, load=replace(job.load, operations=due))
     once = _work(job, setting)
     if once is None:
-        # A read of objects of unknown size: each whole.
+        # A read of objects of unknown size reads each object in one request.
         once = _FunctionWork(gets=job.objects * job.read_times * (1 + job.warm_up))
     if due is None or is_drawn:
         return once
@@ -345,7 +344,7 @@ def _planned(job: JobSpec, setting: CostConditions, due: int | None = None) -> _
 
 
 def _in_time(job: JobSpec, seconds: float, *, puts: float) -> _FunctionWork:
-    """Return the requests that fit into a time, if ``puts`` of them are of the PUT class."""
+    """Return the requests that fit into a time; ``puts`` is the fraction in the PUT class."""
     streams = job.load.threads * job.transfer.connections
     if job.load.library is not None:
         streams = _IN_ARRAYS

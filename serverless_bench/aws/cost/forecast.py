@@ -149,7 +149,7 @@ class PlannedLoad:
     express: bool = False
     """Whether the objects are in S3 Express One Zone."""
     asks_kms: bool = False
-    """As in ``Target``."""
+    """Same as in ``Target``."""
     route: Route = Route.NONE
     cross_region: bool = False
 

@@ -45,46 +45,46 @@ _USAGE: Final[Mapping[str, Mapping[str, str]]] = {
         "network.endpoint_hour": "VpcEndpoint-Hours",
     },
     "AWSDataTransfer": {
-        # One for each other region: the price to most of them counts.
+        # There is a product for each destination; the most frequent price is used.
         "network.cross_region_gb": "[A-Z0-9]+-AWS-Out-Bytes",
         "network.internet_gb": "DataTransfer-Out-Bytes",
     },
 }
 """Usage types by service and by figure of a price file, as regular expressions."""
 _FILTERS: Final = {"AmazonEC2": {"productFamily": "NAT Gateway"}}
-"""For a service with a hundred thousand products in each region."""
+"""Filters for a service with about a hundred thousand products in each region."""
 _PLACE: Final = {"AWSDataTransfer": "fromRegionCode"}
-"""Attributes that say the region of a product; of other services ``regionCode`` does."""
+"""Attribute with the region of a product, if it is not ``regionCode``."""
 _MOST_BYTES: Final = 64 << 20
-"""Of an offer file: those of one region have a few megabytes, but for AmazonEC2."""
+"""Maximum size of an offer file; except for AmazonEC2, a region has a few megabytes."""
 
 _Product = tuple[str, str, Mapping[str, Any], Mapping[str, Any]]
 """A product of a price list: its service, the day of the list, attributes, and terms on demand."""
 
 
 def regional_prices(region: str, offers: Sequence[Path] = ()) -> tuple[str, list[str]]:
-    """Return what AWS charges in a region.
+    """Return the prices of AWS in a region.
 
     Parameters
     ----------
     region
-        Where.
+        Region of AWS.
     offers
-        Offer files of services; without any the account is asked (``pricing:GetProducts``).
+        Offer files of services; if empty, the prices come from ``pricing:GetProducts``.
 
     Returns
     -------
     str, list of str
-        The text of a price file, and the figures in it that the price list does not have: they
-        are those of us-east-1.
+        The text of a price file, and the names of the prices that the price list lacks: they are
+        those of us-east-1.
 
     Raises
     ------
     UsageError
-        If AWS bills the region in another currency than dollars, a file is no offer of AWS's,
-        or prices of Lambda or S3 are missing.
+        If AWS bills the region in a currency other than dollars, a file is not an offer file, or
+        prices of Lambda or S3 are missing.
     ExecutorError
-        If AWS does not answer, or does not allow it.
+        If AWS does not respond, or denies the request.
     """
     _check_currency(region, currency_of(region) or "USD")
     amounts: dict[str, list[float]] = defaultdict(list)
@@ -122,7 +122,7 @@ def regional_prices(region: str, offers: Sequence[Path] = ()) -> tuple[str, list
 
 
 def _figures(region: str, service: str, attributes: Mapping[str, Any]) -> list[str]:
-    """Return the figure that the price of a product is, if it is one and of the region."""
+    """Return the names of the prices that a product defines in the region."""
     prefix = f"([A-Z]+[0-9]*-|{re.escape(region)}-)?"
     return [
         name
@@ -133,7 +133,7 @@ def _figures(region: str, service: str, attributes: Mapping[str, Any]) -> list[s
 
 
 def _first_tier(region: str, terms: Mapping[str, Any]) -> list[float]:
-    """Return the price of the first tier that is not free; none if there is no such tier."""
+    """Return the price of the first tier that is not free; empty if there is none."""
     tiers = list[tuple[float, float]]()
     for term in terms.values():
         for tier in term["priceDimensions"].values():

@@ -1,4 +1,4 @@
-"""Dollars per unit, from a dated file that the user may replace, and what a usage comes to."""
+"""Prices per unit, from a dated file that the user may replace, and the cost of a usage."""
 
 import math
 import os
@@ -21,19 +21,19 @@ DEFAULT_REGION: Final = "us-east-1"
 _FILE: Final = "aws-{}.toml"
 _REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]+")
 _MOST: Final = 64
-"""Characters of such a text: a day, a region, three letters."""
+"""Maximum number of characters of a text: a day, a region, a currency."""
 HOURS_PER_MONTH: Final = 730.0
-"""AWS bills S3 by byte-hours; its calculator takes 730 hours for a month."""
+"""AWS bills S3 by byte-hours; its calculator assumes 730 hours per month."""
 _FORMS: Final = ((100, ",.0f"), (1, ".2f"), (0.01, ".3f"), (5e-7, ".6f"))
-"""How an amount of at least so much is written."""
+"""Minimum amount and format of its number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What one of each costs; field ``SECTION_NAME`` is ``NAME`` of ``[SECTION]`` in the file."""
+    """Prices per unit; field ``SECTION_NAME`` is ``NAME`` of ``[SECTION]`` in the file."""
 
     as_of: str
-    """When the figures were looked up, as in ``2026-10-02``."""
+    """Date of the prices, such as ``2026-10-02``."""
     region: str
     currency: str
     lambda_arm64_gb_s: float
@@ -49,7 +49,7 @@ class Prices:
     express_get: float
     express_storage_gb_month: float
     express_upload_gb: float
-    """Per 2**30 bytes that are written to S3 Express One Zone."""
+    """Per 2**30 bytes written to S3 Express One Zone."""
     express_retrieval_gb: float
     kms_request: float
     logs_ingest_gb: float
@@ -60,22 +60,22 @@ class Prices:
     network_cross_region_gb: float
     network_internet_gb: float
     given: bool = False
-    """Whether the user named the file, whose prices then count for whatever store."""
+    """Whether the user named the file; its prices then apply to any store."""
 
     def gb_s(self, architecture: str) -> float:
-        """Return what a GB-second costs on ``arm64`` or ``x86_64``."""
+        """Return the price of a GB-second on ``arm64`` or ``x86_64``."""
         return self.lambda_arm64_gb_s if architecture == "arm64" else self.lambda_x86_64_gb_s
 
     def money(self, amount: float) -> str:
-        """Return an amount in the currency of the prices, as a reader sees it."""
+        """Format an amount in the currency of the prices."""
         return format_money(amount, self.currency)
 
 
 def prices_for(job: JobSpec, given: Prices | None = None) -> Prices | None:
-    """Return the prices given, or those of the job's region, or those that come with sbench.
+    """Return the given prices, or those of the job's region, or those that come with sbench.
 
-    None if nobody has named a file, and the job has objects or records on another cloud, or is
-    billed in another currency than dollars.
+    None if the user named no file and the job has objects or records on another cloud, or AWS
+    bills the job in a currency other than dollars.
     """
     if not (given and given.given) and (not is_on_s3(job) or other_currency(job)):
         return None
@@ -85,7 +85,7 @@ def prices_for(job: JobSpec, given: Prices | None = None) -> Prices | None:
 
 
 def own_table(region: str) -> Path:
-    """Return where the user's own prices of a region are, if ``sbench aws prices`` has run."""
+    """Return the path of the user's prices of a region, which ``sbench aws prices`` writes."""
     return config_folder() / _FILE.format(region)
 
 
@@ -95,7 +95,7 @@ def origin(as_of: str, region: str, run_regions: Sequence[str]) -> str:
 
 
 def price_note(prices: Prices, job: JobSpec) -> str:
-    """Return a note for an amount whose prices are of another region than the job; else empty."""
+    """Return a note if the prices are for a region other than the job's; else empty."""
     elsewhere = _elsewhere(prices.region, regions(job))
     return f" (prices of {prices.region}{elsewhere})" if elsewhere else ""
 
@@ -105,18 +105,18 @@ def _elsewhere(region: str, run_regions: Sequence[str]) -> str:
 
 
 def is_on_s3(job: JobSpec) -> bool:
-    """Tell whether all that a job writes is in stores that speak S3's protocol."""
+    """Return whether all objects and records of a job are in stores with the S3 protocol."""
     targets = (job.target, job.control or job.target)
     return all(target.protocol is StoreProtocol.S3 for target in targets)
 
 
 def needed_prices(job: JobSpec, given: Prices | str | Path | None) -> Prices:
-    """Return the prices of a job whose cost is asked for, or those of a file.
+    """Return the prices for the cost of a job: the given prices, a file, or the default.
 
     Raises
     ------
     UsageError
-        If nobody has them, or the file is none.
+        If there are no prices for the job, or the file is invalid.
     """
     if isinstance(given, str | Path):
         given = load_prices(Path(given))
@@ -152,18 +152,18 @@ def price_text(path: Path | None = None) -> str:
 
 
 def load_prices(path: Path | None = None) -> Prices:
-    """Return the prices in a file, or those that come with sbench.
+    """Load prices from a file, or those that come with sbench.
 
     Parameters
     ----------
     path
-        A TOML file like ``aws-us-east-1.toml`` beside this module, with every figure; or a
-        region, for the user's own prices of it.
+        A TOML file with all prices, like ``aws-us-east-1.toml`` in this directory; or a region,
+        for the user's prices of that region.
 
     Raises
     ------
     UsageError
-        If the file cannot be read, is no TOML, or lacks a figure.
+        If the file cannot be read, is not TOML, or lacks a price.
     """
     file = _file_of(path)
     name = _FILE.format(DEFAULT_REGION) if file is None else str(file)
@@ -180,7 +180,7 @@ def load_prices(path: Path | None = None) -> Prices:
 
 
 def _file_of(path: Path | None) -> Path | None:
-    """Return the file that is meant, which a region may stand for; None for sbench's own."""
+    """Return the file for a path or a region; None for the prices that come with sbench."""
     if path is None or not _REGION.fullmatch(str(path)):
         return path
     own = own_table(str(path))
@@ -188,7 +188,7 @@ def _file_of(path: Path | None) -> Path | None:
 
 
 def _text(name: str, data: Mapping[str, Any], key: str) -> str:
-    # TOML has dates of its own.
+    # A date in TOML is not a string.
     value = data.get(key)
     if value is None or isinstance(value, Mapping):
         raise _bad(name, f"does not say {key}")
@@ -226,9 +226,9 @@ class BilledUsage:
 
     architecture: str = "x86_64"
     express: bool = False
-    """Whether the objects are in S3 Express One Zone; claims and records never are."""
+    """Whether the objects are in S3 Express One Zone; claims and records are always in S3."""
     foreign: bool = False
-    """Whether the objects are in a store that AWS does not bill: its requests and its room have
+    """Whether the objects are in a store that AWS does not bill: its requests and its storage have
     a price only in a file that the user names."""
     foreign_control: bool = False
     """Whether claims and records are in such a store."""
@@ -240,24 +240,24 @@ class BilledUsage:
     gets: int = 0
     """Data requests of the GET class."""
     asks_kms: bool = False
-    """Whether S3 asks KMS for a key at each of these, as it does without a bucket key."""
+    """Whether each of these needs a KMS request, as without a bucket key."""
     control_puts: int = 0
     control_gets: int = 0
-    """Claims, records and what the driver lists and fetches."""
+    """Requests for claims and records, including those of the driver."""
     uploaded_bytes: int = 0
     retrieved_bytes: int = 0
-    """Of objects; they cost nothing unless these are in S3 Express One Zone."""
+    """Bytes of objects, which are free except in S3 Express One Zone."""
     storage_byte_h: float = 0.0
-    """Bytes times the hours for which they are kept."""
+    """Bytes times hours of storage."""
     log_bytes: int = 0
     nat_bytes: int = 0
     endpoint_bytes: int = 0
     route_h: float = 0.0
-    """Hours for which a NAT gateway or an interface endpoint stands, if there are such bytes."""
+    """Hours of a NAT gateway or an interface endpoint, if it has traffic."""
     cross_region_bytes: int = 0
-    """That move from one region of AWS to another, either way."""
+    """Bytes transferred between regions of AWS, in either direction."""
     internet_bytes: int = 0
-    """That leave AWS."""
+    """Bytes that leave AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,8 +273,8 @@ class Dollars:
     storage: float = 0.0
     logs: float = 0.0
     network: float = 0.0
-    """NAT, interface endpoint, what leaves a region or AWS, and what S3 Express One Zone takes for
-    each byte; nothing without those."""
+    """NAT, interface endpoint, bytes that leave a region or AWS, and the prices per byte of S3
+    Express One Zone."""
 
     @property
     def total(self) -> float:
@@ -283,7 +283,7 @@ class Dollars:
 
 
 def price(usage: BilledUsage, prices: Prices) -> Dollars:
-    """Return what a usage costs."""
+    """Return the cost of a usage."""
     per_put, per_get = prices.s3_put, prices.s3_get
     per_gb_month, transferred = prices.s3_storage_gb_month, 0.0
     if usage.express:

@@ -332,4 +332,4 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "put": _put,
     "upload_part": _upload_part,
 }
-"""By the words of ``S3Request.operation``."""
+"""Handlers by the values of ``S3Request.operation``."""

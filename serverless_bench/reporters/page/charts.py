@@ -1,7 +1,7 @@
-"""Pictures, as the data that Vega-Lite draws.
+"""Charts as specifications of Vega-Lite.
 
-A page has each drawn already, for readers without scripts; with scripts it draws it again, so that
-it can be zoomed and asked.
+A page contains each chart as SVG for readers without scripts; with scripts it draws the chart
+again, so that readers can zoom in and see values.
 """
 
 import json
@@ -23,37 +23,37 @@ Row = Mapping[str, object]
 Spec = dict[str, Any]
 
 _WIDTH: Final = 900
-"""Of a picture without scripts, in its own units: it is as wide as the page."""
+"""Width of a chart without scripts, in units of its view box; it fills the page."""
 HEIGHT: Final = 200
-"""Height of charts of functions, which a picture has beside each other."""
+"""Height of the charts of functions, which a picture shows side by side."""
 COUNTS: Final[Spec] = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, ',')"}
-"""An axis of things of which there are no halves."""
+"""An axis of counts: no labels at fractions."""
 _UNITS: Final = ((1e10, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (0.0, 1e3, "kB/s"))
-"""Units of rates: from so many bytes per second on, bytes per second, name."""
+"""Units of rates: minimum rate, bytes per second of the unit, name."""
 _SIZE: Final = re.compile(r' width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """One picture."""
+    """A chart with its description."""
 
     title: str
     says: str
-    """What is drawn, in a sentence or two: also for those who do not see it."""
+    """Description in a sentence or two, also for readers who cannot see the chart."""
     spec: Spec
     height: int = 160
     end_s: float | None = None
-    """Of its time axis, which begins at 0; None of a chart without one."""
+    """End of the time axis, which begins at 0; None without a time axis."""
 
 
 def figure(chart: Chart) -> Html:
-    """Return a picture with its caption: drawn, and described for who can draw it."""
+    """Return a chart as SVG with a caption, and with its specification for scripts."""
     spec = {**chart.spec, "config": config(), "height": chart.height, "background": None}
     if chart.end_s is not None:
         ends = {"t0": 0, "t1": chart.end_s}
         spec["params"] = [{"name": name, "value": value} for name, value in ends.items()]
     drawn = vl_convert.vegalite_to_svg({**spec, "width": _WIDTH}, allowed_base_urls=[])
-    # Its size is that of the page; the view box stays.
+    # The chart takes the width of the page, so only the view box is kept.
     picture = Html(_SIZE.sub("", drawn, count=1))
     spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
     return tag(
@@ -67,22 +67,22 @@ def figure(chart: Chart) -> Html:
 
 
 def drawing(name: str, rows: Sequence[Row], **parts: object) -> Spec:
-    """Return the specification that ``charts.json`` has by a name.
+    """Return a specification of ``charts.json``.
 
     Parameters
     ----------
     name
-        In that file.
+        Name in that file.
     rows
-        Data of the picture.
+        Data of the chart.
     parts
-        Stand for ``$NAME`` in it.
+        Values for ``$NAME`` in it.
     """
     return {"data": values(rows), **filled(name, **parts)}
 
 
 def filled(name: str, **parts: object) -> Spec:
-    """Return a part of ``charts.json``, with ``parts`` for what stands there as ``$NAME``."""
+    """Return a part of ``charts.json`` with its ``$NAME`` replaced by ``parts``."""
 
     def fill(part: object) -> object:
         if isinstance(part, dict):
@@ -105,35 +105,35 @@ def _specs() -> Mapping[str, Any]:
 
 
 def embedded(data: object) -> Html:
-    """Return data as JSON that closes no element, whatever is in it."""
+    """Return data as JSON that cannot close an HTML element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def config() -> Spec:
-    """Return how all charts look."""
+    """Return the style of all charts."""
     return filled("config", soft=palette.color("soft"), grid=palette.color("line"))
 
 
 def unit_for(bytes_per_s: float) -> tuple[float, str]:
-    """Return the unit for rates of up to so much: bytes per second, and its name."""
+    """Return the unit for rates up to a maximum: bytes per second, and the name."""
     return next((by, name) for least, by, name in _UNITS if bytes_per_s >= least)
 
 
 def values(rows: Sequence[Row]) -> Spec:
-    """Return rows as the data of a chart: numbers with six digits, texts without control."""
+    """Return rows as data: numbers with six digits, texts without control characters."""
     return {"values": [{name: _short(value) for name, value in row.items()} for row in rows]}
 
 
 def colors(named: Mapping[str, str], symbol: str = "square") -> Spec:
-    """Return the encoding of the field ``what`` by colour, with a legend of such symbols."""
+    """Return the encoding of the field ``what`` by colour, with a legend of these symbols."""
     scale = {"domain": list(map(for_terminal, named)), "range": list(named.values())}
     legend = {"title": None, "symbolType": symbol}
     return {"field": "what", "type": "nominal", "scale": scale, "legend": legend}
 
 
 def number(field: str, title: str | None = None, **more: object) -> Spec:
-    """Return the encoding of a field that is a number."""
+    """Return the encoding of a numeric field."""
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 

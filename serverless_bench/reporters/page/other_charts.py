@@ -1,4 +1,4 @@
-"""Pictures of a run that have no time axis: distributions, requests, clocks."""
+"""Charts of a run without a time axis: distributions, requests, clocks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -25,18 +25,18 @@ from serverless_bench.rundir.tables import Floats
 from serverless_bench.units import format_count
 
 _FEW: Final = 20
-"""Fewer functions than this are dots: bars of so few say less."""
+"""Fewer functions than this are shown as dots instead of bars."""
 _BINS: Final = 40
-"""Bars of a histogram of rates, at most."""
+"""Maximum number of bars in a histogram of rates."""
 _PER_OCTAVE: Final = 4
-"""Bins of a drawn histogram of latencies between two powers of two."""
+"""Bins between two powers of two in a histogram of latencies."""
 
 
 def rate_chart(rates: Floats, color: str) -> Chart | None:
-    """Return how the functions' bytes per second are distributed; None if none moved a byte.
+    """Return the distribution of the functions' throughput; None if no byte was transferred.
 
-    Few functions are a dot each, in the order of their rates. Rates begin at 0, so that functions
-    that are nearly alike look alike.
+    A few functions are shown as dots in the order of their rates. The axis begins at 0, so that
+    small differences look small.
     """
     if not len(rates):
         return None
@@ -46,7 +46,7 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
     x = number("rate", unit, scale={"domain": [0, 1.05 * float(shown[-1])], "nice": False})
     rows: list[Row] = [{"rate": rate, "n": n} for n, rate in enumerate(shown.tolist(), 1)]
     if len(rates) >= _FEW:
-        # Equal rates have one bin, which needs a width to be seen.
+        # Equal rates share a bin, which needs a width to be visible.
         near = 0.005 * float(shown[-1])
         edges = np.linspace(shown[0] - near, shown[-1] + near, min(_BINS, len(rates) // 2) + 1)
         counts = np.histogram(shown, edges)[0].tolist()
@@ -76,7 +76,7 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
             x=x,
             line=palette.color("text"),
             halo=palette.color("background"),
-            # The dashes are seen on bars, and hide no dot.
+            # Dashes are visible on bars and hide no dot.
             halo_width=0 if len(rates) < _FEW else 4,
         ),
         height=HEIGHT,
@@ -84,7 +84,7 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
 
 
 def latency_distribution(found: Latencies) -> Chart | None:
-    """Return how long operations took, by kind; None without operations."""
+    """Return the distribution of durations by kind; None without operations."""
     whole = [row for row in found.by_kind if row.size_class is None]
     named = {
         row.kind: times.histogram
@@ -116,7 +116,7 @@ def _bins(histogram: Histogram) -> Iterator[dict[str, float]]:
 
 
 def status_chart(counts: Mapping[str, int]) -> Chart:
-    """Return how many requests had which status."""
+    """Return the number of requests by status."""
     rows: list[Row] = [{"status": status, "n": count} for status, count in counts.items()]
     good, failed = palette.color("blue"), palette.color("failed")
     return Chart(
@@ -128,7 +128,7 @@ def status_chart(counts: Mapping[str, int]) -> Chart:
 
 
 def clock_chart(found: ActivityOverTime) -> Chart | None:
-    """Return where each worker's clock may be; None without evidence."""
+    """Return the interval of each worker's clock offset; None without evidence."""
     if not found.clocks_of:
         return None
     rows = [
