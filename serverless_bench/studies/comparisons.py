@@ -241,7 +241,7 @@ class Decision(StrEnum):
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
-    TOLD_APART = "the method tells them apart (shaped store)"
+    TOLD_APART = "the method distinguishes them (shaped store)"
     """Replaces both if a store has a configured behaviour: the claim itself is not tested."""
     ALIKE = "the method finds no difference (shaped store)"
     NOT_IDENTIFIABLE = "not identifiable"

@@ -43,7 +43,7 @@ _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
 """Verdicts that confirm a claim; other verdicts reject it."""
 LAWS: Final = {"flat": "same", "in proportion": "proportional"}
 """Laws that a line may follow, with the test of each value against the first."""
-STORE_BOUND: Final = "bounded by the store in all cells, which varies more than they differ"
+STORE_BOUND: Final = "bounded by the store in all cells, which vary less than the store"
 """Reason for an undecided comparison that additional runs would not decide."""
 _UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
 
@@ -377,7 +377,7 @@ def _of_segment(
         return replace(judgement, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED)
     why = STORE_BOUND if comparison.cells.store_bound else "too much spread"
     if alone <= ALPHA:
-        why = f"alone p would be {alone:.2g}, and it is one of {judgement.among} comparisons"
+        why = f"p alone would be {alone:.2g}, but there are {judgement.among} comparisons"
     if verdict is Verdict.NOT_ENOUGH_RUNS:
         why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
     return replace(judgement, why=why, power=power_for(experiment, comparison, judgement.among))
@@ -403,7 +403,7 @@ def _of_law(
     ]
     law = holding[0] if len(holding) == 1 else "neither" if len(refuted) == len(laws) else ""
     if not law:
-        why = "too much spread, or too few values, to tell one law from another"
+        why = "too much spread, or too few values, to distinguish the laws"
         bound = all(pair.cells.store_bound for pairs in laws.values() for pair in pairs)
         return replace(draft, why=STORE_BOUND if bound else why)
     confirmed = law == hypothesis.expect

@@ -245,7 +245,7 @@ def _once(what: str, names_there: Iterable[object]) -> None:
     for name, count in Counter(names_there).items():
         if count > 1:
             raise UsageError(
-                f"{what}: {name!r} is there twice", hint="give each entry a different name"
+                f"{what}: {name!r} is defined twice", hint="give each entry a different name"
             )
 
 

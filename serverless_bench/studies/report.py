@@ -117,9 +117,9 @@ def tell(report: Report, write: Writer) -> None:
     if report.shaped_store:
         shaped = sum(row.observed.cell.shaped_store for row in report.rows)
         write.line(
-            f"shaped store: {shaped} of {len(report.rows)} cells have a store here that was told"
-            " how late, slow or broken to be; what is told apart there says that the method works,"
-            " and nothing of the stores that were published"
+            f"shaped store: {shaped} of {len(report.rows)} cells use a store with a"
+            " configured behaviour; differences between them show that the method works, and say"
+            " nothing about the published stores"
         )
     write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
@@ -129,7 +129,7 @@ def tell(report: Report, write: Writer) -> None:
         write.table(rest)
     if report.verdicts.effects:
         metric = report.verdicts.effects[0].metric
-        write.title(f"what each change does to {metric} by itself, the largest first")
+        write.title(f"effect of each change alone on {metric}, largest first")
         for effect in report.verdicts.effects:
             write.line(_effect(effect), deep=1)
     if report.verdicts.judged:

@@ -40,29 +40,29 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
         yield (
             f"quota: {load.functions} functions do not fit into {load.quota} at once; this will be"
             f" {expected.waves} waves. Ask AWS for {load.functions} (Service Quotas, Lambda,"
-            " concurrent executions) or take --number down"
+            " concurrent executions) or lower --number"
         )
     yield from _partition(load, expected)
     if expected.memory_needed_mib > load.memory_mib:
         yield (
             f"memory: a function needs about {expected.memory_needed_mib} MB and has"
-            f" {load.memory_mib}; raise --memory, or take --connections or --block-size down"
+            f" {load.memory_mib}; raise --memory, or lower --connections or --block-size"
         )
     if expected.function_s > MAX_FUNCTION_S:
         yield (
-            f"time: a function would need {expected.function_s:.0f} s and AWS ends it after"
-            f" {MAX_FUNCTION_S}; move less in each, or give it more memory"
+            f"time: a function would need {expected.function_s:.0f} s, but AWS stops it after"
+            f" {MAX_FUNCTION_S}; transfer less per function, or use more memory"
         )
     if load.network_mbps > BASE_MBPS and load.memory_mib <= RAISED_FROM_MIB:
         yield (
-            f"network: a raised quota gives nothing up to {RAISED_FROM_MIB} MB of memory, and a"
+            f"network: a higher quota has no effect up to {RAISED_FROM_MIB} MB of memory, and a"
             f" function has {load.memory_mib}; raise --memory"
         )
     if load.route is not Route.NONE:
         yield (
             "VPC: 256 functions in one got 18 MiB/s each instead of 77.6 (Skyrise, EDBT 2025),"
-            " and a raised network quota does not count there; these figures are too good, and a"
-            " gateway endpoint would at least be free"
+            " and a higher network quota does not apply there; these figures are too optimistic."
+            " A gateway endpoint is free"
         )
 
 
@@ -79,9 +79,9 @@ def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     pieces = "parts" if load.kind is OperationKind.PUT else "ranges"
     unit = f"{part:g} MiB {pieces}" if load.parts > 1 else "whole objects"
     text = (
-        f"S3: {unit} make {expected.requests_per_s:,.0f} {load.kind.upper()}/s{rate_of_all}; one"
-        f" partition, which is what a new bucket has, takes {LIMIT_PER_S[load.kind]:,}, and"
-        " answers 503 above"
+        f"S3: {unit} make {expected.requests_per_s:,.0f} {load.kind.upper()}/s{rate_of_all}; a"
+        f" partition, and a new bucket has only one, supports {LIMIT_PER_S[load.kind]:,} and"
+        " returns 503 above"
     )
     if load.object_bytes > expected.part_bytes:
         text += f". --part-size {expected.part_bytes // MIB}MiB stays below {warn:,}"
@@ -125,7 +125,7 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         Trap(
             name="forgotten",
             amount=price(month, prices).storage,
-            text="a month if the objects are forgotten",
+            text="a month until the objects are deleted",
         ),
         Trap(
             name="async_retries",

@@ -99,7 +99,7 @@ def regional_prices(region: str, offers: Sequence[Path] = ()) -> tuple[str, list
                 days.append(day)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as exc:
         raise UsageError(
-            f"this is not a price list of AWS's: {type(exc).__name__}: {exc}",
+            f"not a price list of AWS: {type(exc).__name__}: {exc}",
             hint="--file names offer files, index.json of a service and a region",
         ) from exc
     lines = [f"as_of = {json.dumps(max(days))}", f'region = "{region}"', 'currency = "USD"']

@@ -191,10 +191,10 @@ def _text(name: str, data: Mapping[str, Any], key: str) -> str:
     # A date in TOML is not a string.
     value = data.get(key)
     if value is None or isinstance(value, Mapping):
-        raise _bad(name, f"does not say {key}")
+        raise _bad(name, f"has no {key}")
     text = str(value)
     if not text.isprintable() or len(text) > _MOST:
-        raise _bad(name, f"says {key} in more than {_MOST} printable characters")
+        raise _bad(name, f"has a {key} that is not a text of at most {_MOST} printable characters")
     return text
 
 
@@ -207,7 +207,7 @@ def _figure(name: str, data: Mapping[str, Any], field: str) -> float:
     if value is None:
         raise _bad(name, f"has no price {section}.{key}")
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _bad(name, f"has a price {section}.{key} that is no number")
+        raise _bad(name, f"has a price {section}.{key} that is not a number")
     if not (math.isfinite(value) and value >= 0):
         raise _bad(name, f"has a price {section}.{key} of {value}")
     return float(value)

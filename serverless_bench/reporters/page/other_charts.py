@@ -140,7 +140,7 @@ def clock_chart(found: ActivityOverTime) -> Chart | None:
     return Chart(
         title="Workers' clocks against the driver's, ms",
         says=f"Each bar is the interval in which a worker's clock lies, of {len(rows)} of"
-        f" {format_count(found.clocks_of, 'function')}; the line is what its instants were"
-        " corrected by.",
+        f" {format_count(found.clocks_of, 'function')}; the line is the correction of its"
+        " timestamps.",
         spec=drawing("clocks", rows, interval=interval, line=line, functions=x),
     )

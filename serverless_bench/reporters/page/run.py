@@ -41,7 +41,7 @@ _ATTEMPTS: Final = {
     "throttled_peak_per_s": "throttled in the worst second",
     "retried_bytes": "wasted (retried)",
     "new_connections": "opened a connection",
-    "read_amplification": "bytes brought per byte read",
+    "read_amplification": "bytes transferred per byte read",
 }
 _TILES: Final = {
     "whole_bytes_per_s": "whole throughput",

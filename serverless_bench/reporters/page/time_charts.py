@@ -92,8 +92,8 @@ def throughput_chart(series: Timeline, color: str, top: float, *, assumed: str =
     ]
     return Chart(
         title=f"Throughput, {unit}",
-        says=f"Bytes that moved in each {step}{assumed}. The grey band is where the line would be"
-        " if all clocks were as wrong as their evidence allows.",
+        says=f"Bytes transferred in each {step}{assumed}. The grey band is the range of the line"
+        " within the uncertainty of the clocks.",
         spec=drawing(
             "throughput",
             # The last step has a width, too.
@@ -215,8 +215,8 @@ def bounded_chart(found: ActivityOverTime) -> Chart:
     end_s = length_s(found.timeline)
     return Chart(
         title="What bounded the functions at work",
-        says=f"Functions that ran, by what bounded each of them over its whole time; {every}"
-        " that succeeded and moved bytes, of many functions an evenly spaced sample.",
+        says=f"Running functions, by what bounded each over its whole time; {every} that"
+        " succeeded and transferred bytes, or of many functions an evenly spaced sample.",
         spec=_stacked(named, found.timeline.segment_ns, tints),
         height=130,
         end_s=end_s,
@@ -242,8 +242,8 @@ def function_map(found: ActivityOverTime) -> Chart:
         each = f"Each of the {groups} rows is a group of functions"
     return Chart(
         title="Functions against time",
-        says=f"{each}, in the order in which they began; the colour is how fast one of them moved"
-        " bytes then. A row that goes on after the others is a straggler; steps are waves.",
+        says=f"{each}, in the order in which they began; the colour is a function's throughput. A"
+        " row that lasts longer than the others is a straggler; steps are waves.",
         spec=drawing("functions", rows, time=_steps(_X)),
         height=300,
         end_s=length_s(found.timeline),

@@ -349,11 +349,11 @@ def test_a_price_file_of_the_user(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         ("[logs]", "[blogs]", "no price logs.ingest_gb"),
-        ("price = 0.50", 'price = "much"', "no number"),
-        ("price = 0.50", "price = true", "no number"),
+        ("price = 0.50", 'price = "much"', "not a number"),
+        ("price = 0.50", "price = true", "not a number"),
         ("price = 0.50", "price = -1", "of -1"),
         ("price = 0.50", "price = nan", "is nan, which is not a number"),
-        ('currency = "USD"', "", "does not say currency"),
+        ('currency = "USD"', "", "has no currency"),
         ("[s3]", "[s3", "is not TOML"),
     ],
 )

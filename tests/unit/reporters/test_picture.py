@@ -166,7 +166,7 @@ def test_long_names_that_differ_in_the_middle_are_numbered(tmp_path: Path) -> No
 @pytest.mark.parametrize(("span_s", "steps"), [(0.3, "10 ms"), (9, "50 ms"), (3000, "20 s")])
 def test_steps_suit_the_length_of_the_run(tmp_path: Path, span_s: float, steps: str) -> None:
     run = saved(tmp_path / "r", [outcome(record(0, [operation(end_ns=round(span_s * S))]))])
-    assert says(alone(run, "throughput")).startswith(f"Bytes that moved in each {steps}. ")
+    assert says(alone(run, "throughput")).startswith(f"Bytes transferred in each {steps}. ")
 
 
 def test_throttled_attempts_have_a_panel_by_prefix(tmp_path: Path) -> None:

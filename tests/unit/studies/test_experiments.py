@@ -194,7 +194,7 @@ def test_small_experiments_are_jobs() -> None:
     [
         ("bogus = 1", "contains unknown field 'bogus'"),
         ("[prepare]\nbogus = 1", "no setting 'bogus'"),
-        ("[[axes]]\nname = 'threads'\nvalues = [1]", "'threads' is there twice"),
+        ("[[axes]]\nname = 'threads'\nvalues = [1]", "'threads' is defined twice"),
         ("[[axes]]\nname = 'colour'\nvalues = ['red']", "'red' is not a level"),
         ("[[axes]]\nname = 'objects'", "has no values for small"),
         ("[[metrics]]\nname = 'x'", "missing required field 'of'"),

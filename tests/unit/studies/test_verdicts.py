@@ -25,7 +25,7 @@ from tests.unit.studies.test_pictures import drawn_up
 
 ROUNDS = 8
 OF_SHAPED_STORES = {
-    "the method tells them apart (shaped store)",
+    "the method distinguishes them (shaped store)",
     "the method finds no difference (shaped store)",
     "not identifiable",
 }
@@ -114,7 +114,7 @@ def test_a_claim_about_express_is_one_about_the_method() -> None:
         experiment=load_experiment("express-latency"), scale="small", repeats=ROUNDS, processors=64
     )
     text = as_text(measured(plan, causes={"answers": 1}))
-    says = "Express is as fast as Standard. the method tells them apart (shaped store) 4x"
+    says = "Express is as fast as Standard. the method distinguishes them (shaped store) 4x"
     assert says in text
 
 
