@@ -28,12 +28,10 @@ class RunReporter(Protocol):
 REPORTERS: Final = Registry[Reporter](
     "reporters",
     {
-        "csv": "serverless_bench.reporters.csv:report",
         "full": "serverless_bench.reporters.full:report",
         "html": "serverless_bench.reporters.html:report",
         "json": "serverless_bench.reporters.json:report",
         "markdown": "serverless_bench.reporters.markdown:report",
-        "operations": "serverless_bench.reporters.operations:report",
         "text": "serverless_bench.reporters.text:report",
     },
 )

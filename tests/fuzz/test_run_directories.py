@@ -32,7 +32,6 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "report": ("report", "run"),
     "report json": ("report", "run", "--format", "json"),
     "report markdown": ("report", "run", "--format", "markdown"),
-    "report csv": ("report", "run", "--format", "csv"),
     "check": ("check", "run"),
     "check json": ("check", "run", "--format", "json"),
     "plot": ("plot", "run"),

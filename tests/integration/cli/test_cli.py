@@ -132,7 +132,7 @@ def test_report_plot_and_clean_work_on_the_directory(sbench: Sbench, embedded: S
     sbench("read", "--key-file", "k", "--name", "r")
     report = sbench("report", "sbench-runs/w", "--format", "json")
     assert (report.code, report.json["ok"]) == (0, 2)
-    for style in ("text", "csv", "markdown"):
+    for style in ("text", "full", "markdown"):
         assert sbench("report", "sbench-runs/r", "--format", style).code == 0
     plotted = sbench("plot", "sbench-runs/w", "sbench-runs/r", "--output", "both.svg")
     assert plotted.code == 0, plotted.err

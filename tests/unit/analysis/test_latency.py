@@ -1,6 +1,5 @@
 """Percentiles are those of the raw records, whatever they are put together by."""
 
-import csv
 import io
 import json
 from collections.abc import Sequence
@@ -277,7 +276,7 @@ def heads(path: Path, kinds: Sequence[OperationKind] = (OperationKind.HEAD,)) ->
     return saved(path, [outcome(one)], of=mixed_job(1))
 
 
-@pytest.mark.parametrize("name", ["full", "json", "csv", "markdown", "operations"])
+@pytest.mark.parametrize("name", ["full", "json", "markdown"])
 def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
     summary = summarize(heads(tmp_path / "run", [OperationKind.HEAD, OperationKind.DELETE]))
     assert summary.withheld == ()
@@ -285,7 +284,7 @@ def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
     assert summary.span_s == 6
     assert of(summary.latencies, "head").operations_per_s == 0.5
     assert of(summary.latencies, "head").bytes_per_s is None
-    assert "head" in report(name, summary) or name == "csv"
+    assert "head" in report(name, summary)
 
 
 def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
@@ -389,17 +388,6 @@ def test_what_libraries_used(tmp_path: Path) -> None:
     assert silent.memory_ratio is None
     assert silent.threads_peak is silent.rss_peak_bytes is None
     assert report("full", summarize(saved(tmp_path / "text", [outcome(nobody)])))
-
-
-def test_the_operations_reporter_is_a_table(tmp_path: Path) -> None:
-    summary = summarize(mixed(tmp_path / "run"))
-    rows = list(csv.DictReader(io.StringIO(report("operations", summary))))
-    assert len(rows) == len(summary.latencies.by_kind)
-    (row,) = [r for r in rows if (r["kind"], r["size_class"]) == ("get", "")]
-    latency = of(summary.latencies, "get").latency
-    assert latency is not None
-    assert float(row["latency_s.p99.9"]) == latency.percentiles_s["p99.9"]
-    assert row["response_s.p50"] == ""
 
 
 def test_a_plain_run_has_no_further_tables(tmp_path: Path) -> None:

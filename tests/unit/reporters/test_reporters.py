@@ -1,4 +1,3 @@
-import csv
 import io
 import json
 from dataclasses import replace
@@ -93,14 +92,6 @@ def test_json_has_what_was_promised(healthy: Summary) -> None:
         " retried_bytes cpu_s_per_gib max_rss_bytes"
     )
     assert set(promised.split()) <= set(json.loads(report("json", healthy)))
-
-
-def test_csv_has_the_numbers_of_json(healthy: Summary) -> None:
-    (row,) = csv.DictReader(io.StringIO(report("csv", healthy)))
-    data = json.loads(report("json", healthy))
-    assert float(row["whole_bytes_per_s"]) == data["whole_bytes_per_s"]
-    assert float(row["ack_s.p50"]) == data["ack_s"]["p50"]
-    assert row["ttfb_s.p50"] == ""
 
 
 def test_peak_steady_and_whole_stand_together(healthy: Summary) -> None:
