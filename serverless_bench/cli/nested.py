@@ -24,30 +24,11 @@ from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.settings.schema import located
 
 if TYPE_CHECKING:
-    from serverless_bench.driver.outlook import JobPlan
     from serverless_bench.job.spec import JobSpec
 
 _WORKLOADS: Final = {open_workload(name).command or name: name for name in WORKLOADS}
 """Names of workloads by the command that runs them."""
 COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in _WORKLOADS)
-_ABOUT_COMMAND: Final = frozenset(
-    {
-        "arch",
-        "format",
-        "memory",
-        "model",
-        "network_quota",
-        "prices",
-        "quota",
-        "region",
-        "runs",
-        "show_prices",
-        "simulate",
-        "stack",
-        "words",
-    }
-)
-"""Flags of ``plan`` that apply to the command after it."""
 _OWN: Final = frozenset({"format", "from", "name", "pickle", "run-dir", "trust"})
 """Flags of these commands that ``sbench run`` sets."""
 _SIZES: Final = frozenset({"mb", "size", "sizes"})
@@ -259,46 +240,6 @@ def _flags(
     if own.keys() & _SIZES:
         common = {flag: value for flag, value in common.items() if flag not in _SIZES}
     return flags_of(command, {**common, **own, **given})
-
-
-def check_flags(words: Sequence[str]) -> None:
-    """Check that flags of a command follow the name of the command.
-
-    Raises
-    ------
-    UsageError
-        If a flag before the command would have no effect.
-    """
-    context = click.get_current_context()
-    for parameter in context.command.params if words else ():
-        source = context.get_parameter_source(parameter.name or "")
-        if parameter.name not in _ABOUT_COMMAND and source is ParameterSource.COMMANDLINE:
-            flag = parameter.opts[-1]
-            raise UsageError(
-                f"{flag} has no effect before {words[0]}",
-                hint=f"give {flag} after {words[0]}, if {words[0]} has it",
-            )
-
-
-def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401 - see plan
-    """Return the usage and cost of a command if its functions ran on AWS Lambda.
-
-    Parameters
-    ----------
-    words
-        Command and flags, without ``sbench``.
-    how
-        Arguments of ``driver.outlook.plan``.
-
-    Raises
-    ------
-    UsageError
-        If the command is unknown, or a flag is invalid.
-    """
-    from serverless_bench.driver.outlook import plan
-
-    prepared = prepare_command(words)
-    return plan(job_of(prepared), prepared.keys, **how)
 
 
 def job_of(prepared: Prepared) -> "JobSpec":

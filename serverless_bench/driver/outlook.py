@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.analysis.display import Printed
-from serverless_bench.aws.cost.expected import Expected, at_most, expected
-from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB, CostConditions
+from serverless_bench.aws.cost.advice import warnings
+from serverless_bench.aws.cost.expected import Expected, at_most, expected, mean_bytes
+from serverless_bench.aws.cost.forecast import (
+    DEFAULT_QUOTA,
+    VCPU_MIB,
+    CostConditions,
+    Forecast,
+    forecast,
+    load_of,
+)
 from serverless_bench.aws.cost.places import is_foreign, regions
 from serverless_bench.aws.cost.prices import (
     BilledUsage,
@@ -81,6 +89,10 @@ class JobPlan(Printed):
         Usage of a function that runs until its deadline.
     prices
         Prices of requests, functions and transfer.
+    forecast
+        Launch, duration and requests per second of a write or a read; None for other workloads.
+    warnings
+        What the job would meet on AWS, such as a limit, and what to do about it.
 
     Examples
     --------
@@ -95,6 +107,8 @@ class JobPlan(Printed):
     expected: Expected | None
     at_most: BilledUsage
     prices: Prices
+    forecast: Forecast | None
+    warnings: Sequence[str]
 
     @property
     def dollars(self) -> Dollars | None:
@@ -118,6 +132,7 @@ class JobPlan(Printed):
             "at_once": job.concurrency,
             "idle_threads": job.idle_threads,
             "expected": used,
+            "forecast": None if self.forecast is None else asdict(self.forecast),
             "total": None if dollars is None else dollars.total,
             "at_most": {
                 "usage_each": asdict(self.at_most),
@@ -129,6 +144,7 @@ class JobPlan(Printed):
             "prices_as_of": self.prices.as_of,
             "prices_region": self.prices.region,
             "regions": regions(job),
+            "warnings": list(self.warnings),
         }
 
     def rows(self) -> Iterator[tuple[str, str]]:
@@ -152,6 +168,11 @@ class JobPlan(Printed):
             yield "expected", f"{self.prices.money(dollars.total)}: {costs_by_part}"
             if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
                 yield "transfer", moved
+        if self.forecast is not None:
+            waves = f", in {self.forecast.waves} waves" if self.forecast.waves > 1 else ""
+            launch = f"the last function starts after {format_seconds(self.forecast.launch_s)}"
+            yield "the job takes", f"{format_seconds(self.forecast.run_s)}{waves}; {launch}"
+            yield "the store gets", f"{self.forecast.requests_per_s:,.0f} requests/s with bytes"
         cost_each = price(self.at_most, self.prices).total
         limit = f"that runs until its --deadline of {job.deadline:g} s"
         together = f"{self.prices.money(job.concurrency * cost_each)} for all that are out at once"
@@ -162,11 +183,13 @@ class JobPlan(Printed):
 
     def __str__(self) -> str:
         keys = () if self.outlook is None else self.outlook.keys
+        warned = (("warning", text) for text in self.warnings)
         rows = [("job", self.job.workload), *self.rows(), *(("key like", key) for key in keys)]
+        rows += warned
         return "\n".join(f"{title:<20} {text}" for title, text in rows)
 
 
-def plan(
+def plan(  # noqa: PLR0913 - the flags of the command
     job: JobSpec,
     keys: Sequence[str] = (),
     *,
@@ -174,6 +197,8 @@ def plan(
     architecture: str = "arm64",
     quota: int = DEFAULT_QUOTA,
     network_mbps: float = BASE_MBPS,
+    round_trip_s: float = 0.0,
+    in_vpc: bool = False,
     prices: str | Path | None = None,
 ) -> JobPlan:
     """Predict operations and cost of a job on AWS Lambda without starting it.
@@ -192,6 +217,10 @@ def plan(
         Functions that may run at once.
     network_mbps
         The account's quota for the network of a function, in 10**6 bits per second.
+    round_trip_s
+        Time from the driver to Lambda and back, which limits the launch.
+    in_vpc
+        Whether the functions are in a VPC.
     prices
         A price file (docs/cost.md); None takes the prices that come with sbench.
 
@@ -219,13 +248,20 @@ def plan(
         object_bytes=mean_declared(keys),
         quota=quota,
         network_mbps=network_mbps,
+        round_trip_s=round_trip_s,
+        in_vpc=in_vpc,
     )
+    size = mean_bytes(lambda_job, conditions)
+    load = None if size is None else load_of(lambda_job, conditions, size)
+    foreseen = None if load is None else forecast(load)
     return JobPlan(
         job=lambda_job,
         prices=needed_prices(job, prices),
         outlook=None if job.declared.runs_code else outlook(job, keys),
         expected=expected(lambda_job, conditions),
         at_most=at_most(lambda_job, conditions),
+        forecast=foreseen,
+        warnings=() if load is None or foreseen is None else tuple(warnings(load, foreseen)),
     )
 
 

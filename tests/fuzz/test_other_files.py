@@ -321,7 +321,7 @@ def test_plans_of_experiments(sbench: Nursery, files: tuple[bytes, bytes]) -> No
 @fuzzed
 @given(spoiled(price_text(), toml_file))
 def test_prices(sbench: Nursery, data: bytes) -> None:
-    answers(sbench, {"prices.toml": data}, "plan", "--prices", "prices.toml")
+    answers(sbench, {"prices.toml": data}, "plan", "--prices", "prices.toml", "write")
 
 
 @fuzzed
@@ -373,7 +373,7 @@ def test_histories(sbench: Nursery, files: Mapping[str, bytes], arguments: tuple
         ("f", ("run", "f", "--dry-run")),
         ("f", ("convert", "f")),
         ("f", ("import", "f")),
-        ("f", ("plan", "--prices", "f")),
+        ("f", ("plan", "--prices", "f", "write")),
         ("f", ("plan", "--show-prices", "--prices", "f")),
         ("f", ("ab", "f", "f")),
         ("f", ("read", "--key-file", "f", "--bucket", "b")),

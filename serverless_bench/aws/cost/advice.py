@@ -1,7 +1,6 @@
-"""Warnings about a plan, and alternatives with a higher cost."""
+"""Warnings about a plan."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from typing import Final
 
 from serverless_bench.aws.cost.forecast import (
@@ -9,29 +8,13 @@ from serverless_bench.aws.cost.forecast import (
     WARN_PER_S,
     Forecast,
     PlannedLoad,
-    Route,
-    forecast,
 )
-from serverless_bench.aws.cost.prices import HOURS_PER_MONTH, BilledUsage, Prices, price
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.units import GIB, MIB
+from serverless_bench.units import MIB
 
 MAX_FUNCTION_S: Final = 900
 """AWS Lambda quotas: timeout of a function."""
-_ASYNC_ATTEMPTS: Final = 3
-_SMALL_PART: Final = 8 * MIB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trap:
-    """A cause of additional cost."""
-
-    name: str
-    amount: float
-    """Additional cost beyond the plan."""
-    text: str
-    """Text that starts with ``if`` or names a period."""
 
 
 def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
@@ -58,11 +41,11 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
             f"network: a higher quota has no effect up to {RAISED_FROM_MIB} MB of memory, and a"
             f" function has {load.memory_mib}; raise --memory"
         )
-    if load.route is not Route.NONE:
+    if load.in_vpc:
         yield (
             "VPC: 256 functions in one got 18 MiB/s each instead of 77.6 (Skyrise, EDBT 2025),"
             " and a higher network quota does not apply there; these figures are too optimistic."
-            " A gateway endpoint is free"
+            " Without a gateway endpoint NAT is billed for every byte"
         )
 
 
@@ -86,95 +69,3 @@ def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     if load.object_bytes > expected.part_bytes:
         text += f". --part-size {expected.part_bytes // MIB}MiB stays below {warn:,}"
     yield text
-
-
-def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
-    """Return possible additional costs of the phases in ``loads`` together."""
-    total = sum(load.total_bytes for load in loads)
-    written = sum(load.total_bytes for load in loads if load.kind is OperationKind.PUT)
-    read, gib = total - written, total / GIB
-    kept = sum(
-        load.functions * load.objects * load.object_bytes
-        for load in loads
-        if load.kind is OperationKind.PUT
-    )
-    month = BilledUsage(express=loads[0].express, storage_byte_h=kept * HOURS_PER_MONTH)
-    compute = sum(price(forecast(load).usage, prices).compute for load in loads)
-    runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
-    candidates = [
-        *_small_parts(loads, prices),
-        *_routes(loads, prices),
-        Trap(
-            name="cross_region",
-            amount=0.0 if loads[0].cross_region else gib * prices.network_cross_region_gb,
-            text="if the bucket is in another region",
-        ),
-        Trap(
-            name="internet",
-            amount=max(read, written) / GIB * prices.network_internet_gb,
-            text="if what is read leaves AWS, or what is written goes to a store outside",
-        ),
-        Trap(
-            name="express",
-            amount=0.0
-            if loads[0].express
-            else written / GIB * prices.express_upload_gb
-            + read / GIB * prices.express_retrieval_gb,
-            text="transfer fees if the bucket is S3 Express One Zone",
-        ),
-        Trap(
-            name="forgotten",
-            amount=price(month, prices).storage,
-            text="a month until the objects are deleted",
-        ),
-        Trap(
-            name="async_retries",
-            amount=compute * (_ASYNC_ATTEMPTS - 1),
-            text="if every function fails and AWS runs its event again, twice",
-        ),
-        Trap(
-            name="runaway",
-            amount=runaway * prices.gb_s(loads[0].architecture) - compute,
-            text=f"if every function runs into its timeout of {MAX_FUNCTION_S} s",
-        ),
-    ]
-    return [trap for trap in candidates if trap.amount > 0]
-
-
-def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]:
-    """Yield the additional cost of boto3's default part size, if it is smaller."""
-    amount, words = 0.0, []
-    for load in loads:
-        small = replace(load, transfer=replace(load.transfer, part_size=_SMALL_PART))
-        if small.requests <= load.requests:
-            continue
-        now, then = (price(forecast(planned).usage, prices) for planned in (load, small))
-        amount += then.puts + then.gets - now.puts - now.gets
-        # Rate of the functions if the quota allowed all of them to run at the same time.
-        per_s = forecast(replace(small, quota=load.functions)).requests_per_s
-        words.append(f"{per_s:,.0f} of {LIMIT_PER_S[load.kind]:,} {load.kind.upper()}/s")
-    if words:
-        yield Trap(
-            name="small_parts",
-            amount=amount,
-            text="if parts and ranges were 8 MiB, boto3's default"
-            f" ({', '.join(words)} with all functions at once)",
-        )
-
-
-def _routes(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]:
-    """Yield the additional cost of other routes to S3."""
-    free = _network(loads, Route.NONE, prices)
-    for route, text in (
-        (Route.NAT, "if the functions sit in a VPC behind NAT"),
-        (
-            Route.ENDPOINT,
-            "if they reach S3 through an interface endpoint (a gateway endpoint is free)",
-        ),
-    ):
-        yield Trap(name=route.value, amount=_network(loads, route, prices) - free, text=text)
-
-
-def _network(loads: Sequence[PlannedLoad], route: Route, prices: Prices) -> float:
-    usages = (forecast(replace(load, route=route)).usage for load in loads)
-    return sum(price(usage, prices).network for usage in usages)

@@ -1,4 +1,4 @@
-"""Predict duration and billed usage of a planned job.
+"""Predict duration and requests of a planned job.
 
 Network
 -------
@@ -37,7 +37,6 @@ account's quota and by the rate at which a distant driver can send events.
 
 import math
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final
 
 from serverless_bench.aws.cost.prices import BilledUsage
@@ -87,17 +86,6 @@ WARN_PER_S: Final = {OperationKind.PUT: 2500, OperationKind.GET: 4000}
 _PART_STEP: Final = 8 * MIB
 
 
-class Route(StrEnum):
-    """Network path of functions to the store."""
-
-    NONE = "none"
-    """No VPC."""
-    GATEWAY = "gateway"
-    """In a VPC, through its free gateway endpoint."""
-    NAT = "nat"
-    ENDPOINT = "endpoint"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostConditions:
     """Parameters of a prediction besides the job."""
@@ -112,6 +100,8 @@ class CostConditions:
     timeout_s: float | None = None
     """Time limit of a function on the platform; None if unknown."""
     network_mbps: float = BASE_MBPS
+    round_trip_s: float = 0.0
+    in_vpc: bool = False
     """Same as in ``PlannedLoad``."""
 
 
@@ -130,10 +120,7 @@ class PlannedLoad:
     client: str = _THIN
     threads: int = 1
     """Concurrent operations in a function."""
-    bytes_per_s: float | None = None
-    """Rate of a function, if it is known better than by the model."""
     memory_mib: int = VCPU_MIB
-    architecture: str = "x86_64"
     quota: int = 1000
     """Limit of concurrent functions."""
     network_mbps: float = BASE_MBPS
@@ -142,16 +129,10 @@ class PlannedLoad:
     """Number of Lambda functions that share the invocations."""
     round_trip_s: float = 0.0
     """Round trip from the driver to Lambda's API."""
-    control: bool = True
-    """Whether functions store claims and records in a bucket."""
-    keep_h: float = 0.0
-    """Hours of storage for written objects."""
     express: bool = False
     """Whether the objects are in S3 Express One Zone."""
-    asks_kms: bool = False
-    """Same as in ``Target``."""
-    route: Route = Route.NONE
-    cross_region: bool = False
+    in_vpc: bool = False
+    """Whether the functions are in a VPC, where a higher network quota does not apply."""
 
     @property
     def operations(self) -> int:
@@ -186,8 +167,7 @@ class PlannedLoad:
     @property
     def sustained_bytes_per_s(self) -> float:
         """Network rate of a function after the burst."""
-        in_vpc = self.route is not Route.NONE
-        return function_network(self.memory_mib, quota_mbps=self.network_mbps, in_vpc=in_vpc)
+        return function_network(self.memory_mib, quota_mbps=self.network_mbps, in_vpc=self.in_vpc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,14 +188,11 @@ class Forecast:
     """Time between the start of the first function and the end of the last."""
     requests_per_s: float
     """Rate of requests with bytes at the highest concurrency."""
-    burst_per_s: float
-    """The same rate while all buckets are full."""
     part_bytes: int
     """Smallest part or range, in steps of 8 MiB, that keeps ``requests_per_s`` below the warning.
     """
     memory_needed_mib: int
     """Memory of a function: the base, and two blocks per connection."""
-    usage: BilledUsage
 
 
 def load_of(job: JobSpec, setting: CostConditions, object_bytes: int) -> PlannedLoad | None:
@@ -255,18 +232,17 @@ def one_load(
         client=job.target.client,
         threads=job.load.threads,
         memory_mib=setting.memory_mib,
-        architecture=setting.architecture,
         quota=setting.quota or job.concurrency,
         network_mbps=setting.network_mbps,
         names=max(1, len(job.function)),
-        control=job.control is not None,
+        round_trip_s=setting.round_trip_s,
         express=is_directory_bucket(job.target.bucket),
-        asks_kms=job.target.asks_kms,
+        in_vpc=setting.in_vpc,
     )
 
 
 def functions_usage(
-    of: CostConditions | PlannedLoad, count: int, function_s: float, *, control: bool
+    of: CostConditions, count: int, function_s: float, *, control: bool
 ) -> BilledUsage:
     """Return the usage of functions without their operations on objects."""
     controlled = count * control
@@ -283,25 +259,20 @@ def functions_usage(
 def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) -> float:
     """Return the operations of a function in a time; for an open loop, at most its share."""
     most = moved_bytes(load, seconds) / load.object_bytes
-    if load.bytes_per_s is None:
-        each_s = REQUEST_S[load.kind] + load.object_bytes / line_rate(load) * load.threads
-        most = min(most, seconds * load.threads / each_s)
+    each_s = REQUEST_S[load.kind] + load.object_bytes / line_rate(load) * load.threads
+    most = min(most, seconds * load.threads / each_s)
     return most if rate_per_s is None else min(most, rate_per_s * seconds / load.functions)
 
 
 def busy_s(load: PlannedLoad) -> float:
     """Return the time of a cold function for all operations, including waiting."""
     moving_s = transfer_s(load, load.function_bytes)
-    if load.bytes_per_s is not None:
-        return moving_s
     waiting_s = load.operations * REQUEST_S[load.kind] / load.threads
     return max(moving_s, load.function_bytes / line_rate(load) + waiting_s)
 
 
 def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
     """Return the time of a cold function for ``size_bytes``; see the top of this file."""
-    if load.bytes_per_s is not None:
-        return size_bytes / load.bytes_per_s
     rate, sustained = line_rate(load), load.sustained_bytes_per_s
     if rate <= sustained or size_bytes * (1 - sustained / rate) <= BURST_BYTES:
         return size_bytes / rate
@@ -315,8 +286,6 @@ def moved_bytes(load: PlannedLoad, seconds: float) -> int:
 
 def line_rate(load: PlannedLoad) -> float:
     """Return the bytes per second of a function with a full bucket."""
-    if load.bytes_per_s is not None:
-        return load.bytes_per_s
     return min(
         LINE_BYTES_PER_S[load.kind],
         load.threads * load.transfer.connections * CONNECTION_BYTES_PER_S,
@@ -346,10 +315,8 @@ def forecast(load: PlannedLoad) -> Forecast:
         launch_s=last - first,
         run_s=run_s,
         requests_per_s=per_s,
-        burst_per_s=at_once * line_rate(load) / load.part_bytes,
         part_bytes=_calm_part(load, at_once * load.operations / moving_s),
         memory_needed_mib=_BASE_MIB.get(load.client, _OTHER_BASE_MIB) + math.ceil(blocks / MIB),
-        usage=_usage(load, function_s, run_s),
     )
 
 
@@ -384,23 +351,3 @@ def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
         tokens, now = tokens + wait * per_s - 1, at + wait
         starts.append(now)
     return starts[0], starts[-1]
-
-
-def _usage(load: PlannedLoad, function_s: float, run_s: float) -> BilledUsage:
-    count, is_put = load.functions, load.kind is OperationKind.PUT
-    requests = count * load.operations * load.requests
-    total = load.total_bytes
-    return replace(
-        functions_usage(load, count, function_s, control=load.control),
-        puts=requests if is_put else 0,
-        gets=0 if is_put else requests,
-        express=load.express,
-        asks_kms=load.asks_kms,
-        uploaded_bytes=total if is_put else 0,
-        retrieved_bytes=0 if is_put else total,
-        storage_byte_h=load.keep_h * count * load.objects * load.object_bytes if is_put else 0.0,
-        nat_bytes=total if load.route is Route.NAT else 0,
-        endpoint_bytes=total if load.route is Route.ENDPOINT else 0,
-        route_h=math.ceil(run_s / 3600),
-        cross_region_bytes=total if load.cross_region else 0,
-    )

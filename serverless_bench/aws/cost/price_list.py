@@ -39,11 +39,7 @@ _USAGE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "awskms": {"kms.request": "KMS-Requests"},
     "AmazonCloudWatch": {"logs.ingest_gb": "DataProcessing-Bytes"},
-    "AmazonEC2": {"network.nat_gb": "NatGateway-Bytes", "network.nat_hour": "NatGateway-Hours"},
-    "AmazonVPC": {
-        "network.endpoint_gb": "VpcEndpoint-Bytes",
-        "network.endpoint_hour": "VpcEndpoint-Hours",
-    },
+    "AmazonEC2": {"network.nat_gb": "NatGateway-Bytes"},
     "AWSDataTransfer": {
         # There is a product for each destination; the most frequent price is used.
         "network.cross_region_gb": "[A-Z0-9]+-AWS-Out-Bytes",

@@ -54,9 +54,6 @@ class Prices:
     kms_request: float
     logs_ingest_gb: float
     network_nat_gb: float
-    network_nat_hour: float
-    network_endpoint_gb: float
-    network_endpoint_hour: float
     network_cross_region_gb: float
     network_internet_gb: float
     given: bool = False
@@ -250,10 +247,6 @@ class BilledUsage:
     storage_byte_h: float = 0.0
     """Bytes times hours of storage."""
     log_bytes: int = 0
-    nat_bytes: int = 0
-    endpoint_bytes: int = 0
-    route_h: float = 0.0
-    """Hours of a NAT gateway or an interface endpoint, if it has traffic."""
     cross_region_bytes: int = 0
     """Bytes transferred between regions of AWS, in either direction."""
     internet_bytes: int = 0
@@ -273,8 +266,7 @@ class Dollars:
     storage: float = 0.0
     logs: float = 0.0
     network: float = 0.0
-    """NAT, interface endpoint, bytes that leave a region or AWS, and the prices per byte of S3
-    Express One Zone."""
+    """Bytes that leave a region or AWS, and the prices per byte of S3 Express One Zone."""
 
     @property
     def total(self) -> float:
@@ -312,14 +304,7 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
 
 def _network(usage: BilledUsage, prices: Prices) -> float:
     cost = usage.cross_region_bytes / GIB * prices.network_cross_region_gb
-    cost += usage.internet_bytes / GIB * prices.network_internet_gb
-    for moved, per_gb, per_hour in (
-        (usage.nat_bytes, prices.network_nat_gb, prices.network_nat_hour),
-        (usage.endpoint_bytes, prices.network_endpoint_gb, prices.network_endpoint_hour),
-    ):
-        if moved:
-            cost += moved / GIB * per_gb + usage.route_h * per_hour
-    return cost
+    return cost + usage.internet_bytes / GIB * prices.network_internet_gb
 
 
 def transfer_text(cross_region_bytes: int, internet_bytes: int) -> str:

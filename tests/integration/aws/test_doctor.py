@@ -258,13 +258,13 @@ def test_a_plan_asks_the_stack(sbench: Sbench, cloud: Cloud) -> None:
         FunctionName="planned-worker", ReservedConcurrentExecutions=50
     )
     done = sbench(
-        *("plan", "--number", 100, "--mb", 8, "--stack", "planned", "--format", "json"),
+        *("plan", "--stack", "planned", "--format", "json", "write", "--number", 100, "--mb", 8),
         **cloud.environment,
     )
     assert done.code == 0, done.err
     assert done.json["quota_from"] == "reserved for planned-worker"
-    assert done.json["phases"]["write"]["expected"]["waves"] == 2
-    assert done.json["phases"]["write"]["load"]["architecture"] == "arm64"
+    assert done.json["forecast"]["waves"] == 2
+    assert done.json["expected"]["usage"]["architecture"] == "arm64"
 
 
 def test_a_function_is_asked_itself(sbench: Sbench, cloud: Cloud) -> None:

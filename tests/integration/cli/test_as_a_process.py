@@ -12,7 +12,7 @@ from tests.data import runs
 SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "demo": (("--mb", "0"), 2),
     "aws": (("stack", "--copies", "2"), 0),
-    "plan": (("--number", "20", "--format", "json"), 0),
+    "plan": (("--format", "json", "write", "--number", "20"), 0),
     "doctor": (("--run-seconds", "many"), 2),
     "write": (("--size", "1 apple"), 2),
     "read": (("--number", "4"), 2),

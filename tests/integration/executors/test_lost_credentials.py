@@ -43,7 +43,7 @@ EXPIRED = {**KEYS, "AWS_CREDENTIAL_EXPIRATION": "2026-01-01T00:00:00Z"}
 COMMANDS = {
     "write": ("write", "--bucket", "b"),
     "write to an endpoint": ("write", "--bucket", "b", "--endpoint-url", NOBODY),
-    "plan": ("plan", "--stack", "s"),
+    "plan": ("plan", "--stack", "s", "write"),
     "lambda": (
         *("write", "--executor", "lambda", "--function", "f"),
         *("--bucket", "b", "--endpoint-url", NOBODY),

@@ -195,7 +195,7 @@ def test_a_password_in_an_endpoint_is_refused_and_not_repeated(
     ("name", "words"),
     [
         ("AWS_ENDPOINT_URL_S3", ("write", "--bucket", "bucket")),
-        ("AWS_ENDPOINT_URL", ("plan", "--stack", "mine")),
+        ("AWS_ENDPOINT_URL", ("plan", "--stack", "mine", "write")),
         ("AWS_ENDPOINT_URL_LAMBDA", ("write", "--bucket", "bucket", "--executor", "lambda")),
     ],
 )

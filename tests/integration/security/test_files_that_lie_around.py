@@ -63,7 +63,7 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "store": [("status",), ("start",), ("stop",)],
     "serve": [()],
     "aws": [("stack", "sbench-runs/stack")],
-    "plan": [("--number", "2"), SIMULATED],
+    "plan": [("write", "--number", "2"), SIMULATED],
     "doctor": [("--no-probe",)],
     "worker": [("--control", "s3://mine/control/", "--idle", "0.1")],
     "lambda-host": [()],

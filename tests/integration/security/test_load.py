@@ -156,7 +156,9 @@ def run(here: Apart, store: LoopbackServer) -> Path:
 # Printed by the standard library, by click, and by Rich.
 @pytest.mark.parametrize("command", ["export", "ls", "--help", "plan"])
 def test_output_that_nobody_reads_has_its_exit_code(here: Apart, run: Path, command: str) -> None:
-    flags = {"export": ("w", "--format", "csv"), "plan": ("--number", "20")}.get(command, ())
+    flags = {"export": ("w", "--format", "csv"), "plan": ("write", "--number", "20")}.get(
+        command, ()
+    )
     done = shell(here, '"$@" | true', command, *flags)
     assert (done.code, done.err) == (OUTPUT_UNREAD, "")
 
@@ -166,7 +168,7 @@ def test_output_that_nobody_reads_has_its_exit_code(here: Apart, run: Path, comm
     [
         ("ls", '"$@" > /dev/full'),
         ("export w --format csv", '"$@" > /dev/full'),
-        ("plan --number 20", '"$@" > /dev/full'),
+        ("plan write --number 20", '"$@" > /dev/full'),
         ("resume w", '"$@" > /dev/full'),
         ("export w --format csv", '"$@" --output /dev/full'),
     ],

@@ -22,7 +22,7 @@ from tests.house.members import EVERY_WORKLOAD, uses
         ("80000 is not in the range", "", ("lambda-host", "--port", "80000")),
         ("'20' is not a rate: it has no unit", "20Gbit", ("write", "--link", "20")),
         ("--size 64 has no unit", "--size 64MiB", ("write", "--size", "64")),
-        ("--size 64 has no unit", "--size 64MiB", ("plan", "--size", "64")),
+        ("--size 64 has no unit", "--size 64MiB", ("plan", "write", "--size", "64")),
         ("warp needs a file", "sbench convert FILE", ("convert", "warp")),
         ("cannot read nowhere.yml", "", ("convert", "nowhere.yml")),
         ("cannot convert more than one file at a time", "", ("convert", "a", "b", "c")),
@@ -49,7 +49,7 @@ def test_unknown_names_in_the_users_defaults_are_refused(
     call: Call, tmp_path: Path, settings: str, says: str
 ) -> None:
     (tmp_path / "sbench.toml").write_text(settings)
-    code, _, err = call("write" if "write" in settings else "plan", "--number", "1")
+    code, _, err = call("plan", "write", "--number", "1")
     assert code == 2
     assert says in err
 
@@ -61,7 +61,7 @@ def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) 
         'bucket_name = "b"\npart_size = "8MiB"\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
     )
     (tmp_path / "sbench.toml").write_text(settings)
-    assert call("plan", "--number", "1")[0] == 0
+    assert call("plan", "write", "--number", "1")[0] == 0
 
 
 def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> None:

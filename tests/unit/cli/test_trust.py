@@ -40,9 +40,9 @@ def own(home: Path) -> Path:
 
 def planned(call: Call, *before: str) -> tuple[int, str]:
     """Return how many functions a plan has, and what is said besides."""
-    code, out, err = call(*before, "plan", "--format", "json")
+    code, out, err = call(*before, "plan", "--format", "json", "write")
     assert code == 0, err
-    return json.loads(out)["phases"]["write"]["load"]["functions"], err
+    return json.loads(out)["functions"], err
 
 
 def test_one_line_says_which_file_counts_and_what_of_it_does_not(call: Call, here: Path) -> None:
@@ -60,22 +60,22 @@ def test_a_file_that_the_user_named_counts_as_a_whole_and_alone(
     here.write_text('prices = "none.toml"\n')
     for before, variable in ((["--config", "sbench.toml"], ""), ([], "sbench.toml")):
         monkeypatch.setenv("SBENCH_CONFIG", variable)
-        code, _, err = call(*before, "plan")
+        code, _, err = call(*before, "plan", "write")
         assert (code, "price file none.toml: No such file" in err) == (2, True), err
     monkeypatch.setenv("SBENCH_CONFIG", os.devnull)
     assert planned(call)[1] == ""
     monkeypatch.setenv("SBENCH_CONFIG", "nowhere.toml")
-    assert "--config or SBENCH_CONFIG: file nowhere.toml does not exist" in call("plan")[2]
+    assert "--config or SBENCH_CONFIG: file nowhere.toml does not exist" in call("plan", "write")[2]
 
 
 def test_the_users_own_file_wins_over_one_that_is_not_trusted(
     call: Call, here: Path, own: Path
 ) -> None:
-    own.write_text("max_cost = 5.0\n[plan]\nnumber = 5\n")
-    here.write_text('[plan]\nnumber = 7\nkeep = 2.0\nprices = "none.toml"\n')
+    own.write_text("max_cost = 5.0\n[write]\nnumber = 5\n")
+    here.write_text('[write]\nnumber = 7\ntimeout = 2.0\nprices = "none.toml"\n')
     said = f"note: settings come from {here}{NOT_TRUSTED}, and from {own}\n"
     assert planned(call) == (5, said)
-    here.write_text("[plan]\nnumber = 7\n")
+    here.write_text("[write]\nnumber = 7\n")
     assert call("trust", "--yes")[0] == 0
     assert planned(call) == (7, f"note: settings come from {own}, and from {here}\n")
 
@@ -93,7 +93,7 @@ def test_a_file_counts_as_a_whole_until_it_changes(call: Call, here: Path) -> No
     assert call("trust", "--yes")[:2] == (0, "sbench.toml is trusted until it changes\n")
     assert call("trust") == (0, "sbench.toml is already trusted\n", "")
     assert call("trust", "--list")[1] == f"{here}: unchanged\n"
-    assert "price file none.toml: No such file" in call("plan")[2]
+    assert "price file none.toml: No such file" in call("plan", "write")[2]
     here.write_text('number = 7\nprices = "other.toml"\n')
     changed = "it has changed since it was trusted"
     assert f", but not prices: {changed} (sbench trust)" in planned(call)[1]
