@@ -71,7 +71,7 @@ def test_a_file_that_the_user_named_counts_as_a_whole_and_alone(
 def test_the_users_own_file_wins_over_one_that_is_not_trusted(
     call: Call, here: Path, own: Path
 ) -> None:
-    own.write_text("max_cost = 5.0\n[write]\nnumber = 5\n")
+    own.write_text("retries = 2\n[write]\nnumber = 5\n")
     here.write_text('[write]\nnumber = 7\ntimeout = 2.0\nprices = "none.toml"\n')
     said = f"note: settings come from {here}{NOT_TRUSTED}, and from {own}\n"
     assert planned(call) == (5, said)
