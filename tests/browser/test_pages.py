@@ -24,7 +24,7 @@ from tests.stores.servers import loopback
 
 MOST_BYTES = 5_000_000
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u202e`{{7*7}}"
-NAMES = ("run", "compare", "ls", "scale", "exp")
+NAMES = ("run", "compare", "scale", "exp")
 CHECKS = """() => {
   const wrong = [], name = (one) =>
     (one.ariaLabel || one.textContent || one.labels?.[0]?.textContent || "").trim();
@@ -104,7 +104,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, A
     commands: Mapping[str, tuple[str, ...]] = {
         "run": ("report", "w"),
         "compare": ("compare", "a", "b"),
-        "ls": ("ls",),
         "scale": ("scale", "--report", "s", "--predict", "16"),
         "exp": ("exp", "report", "e"),
     }
@@ -113,8 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, A
         page, found = (sbench(*command, "--format", style) for style in ("html", "json"))
         assert (page.code, page.err) == (found.code, found.err)
         (root / f"{name}.html").write_text(page.out, encoding="utf-8")
-        documents = [json.loads(line) for line in found.out.splitlines()]
-        pages[name] = root / f"{name}.html", documents if name == "ls" else documents[0]
+        pages[name] = root / f"{name}.html", json.loads(found.out)
     return pages
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.flags.options import PAGE, choose_format, harmless, run_dir_option
+from serverless_bench.cli.flags.options import choose_format, harmless, run_dir_option
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
@@ -30,7 +30,7 @@ _ALIGN: Final = "lllrr"
     default=20,
     help="Maximum number of runs; 0 for all.",
 )
-@choose_format("text", "json", PAGE)
+@choose_format("text", "json")
 def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None:
     """List runs, the most recent one first.
 
@@ -51,11 +51,7 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None
             hint="sbench write makes one; see also --run-dir",
         )
     rows = [_row(entry) for entry in islice(runs, limit or None)]
-    if flags["format"] == PAGE:
-        from serverless_bench.reporters.page.runs import series_page
-
-        click.echo(series_page("Runs" if series is None else f"Series {series}", rows), nl=False)
-    elif flags["format"] == "json":
+    if flags["format"] == "json":
         for row in rows:
             say_json(json.dumps(row))
     else:

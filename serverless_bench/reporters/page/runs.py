@@ -1,4 +1,4 @@
-"""Pages of multiple runs: a comparison, a series as listed by `sbench ls`, and `sbench scale`."""
+"""Pages of multiple runs: a comparison, and `sbench scale`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -8,7 +8,6 @@ from serverless_bench.reporters.comparison import format_metric, told
 from serverless_bench.reporters.definitions import terms
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import (
-    COUNTS,
     Chart,
     Row,
     colors,
@@ -21,23 +20,9 @@ from serverless_bench.reporters.page.charts import (
 from serverless_bench.reporters.page.document import Html, document, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, flat, table
 from serverless_bench.statistics.verdict import Verdict
-from serverless_bench.units import format_count, format_rate
+from serverless_bench.units import format_count
 
 _BAD = frozenset({Verdict.SLOWER})
-_SERIES_COLUMNS: Final = {
-    "name": "name",
-    "when": "saved (UTC)",
-    "command": "command",
-    "requested": "functions",
-    "ok": "ok",
-    "bytes": "moved",
-    "whole_bytes_per_s": "whole throughput",
-    "withheld": "withheld",
-    "ended": "ended",
-    "simulated": "simulated with",
-}
-_SERIES_NAMES: Final = 3
-"""Number of columns with text."""
 Curve = Sequence[tuple[float, float]]
 """Numbers of functions, and throughputs predicted by a law."""
 _HUES: Final = ("orange", "purple")
@@ -158,62 +143,6 @@ def _forest(rows: Sequence[Row], threshold: float) -> Chart:
         ),
         height=44 * len(rows),
     )
-
-
-def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page of a series of runs.
-
-    Parameters
-    ----------
-    title
-        Description of the runs.
-    rows
-        Entries of `sbench ls --format json`, most recent first.
-    """
-    figures = Figures(rows, terms(), "series")
-    rated = [row for row in rows if row.get("whole_bytes_per_s")]
-    runs = [row for row in rated if row.get("simulated") is None]
-    rates = [float(row["whole_bytes_per_s"]) for row in runs]
-    text = format_count(len(runs), "run") + " with a headline"
-    if rates:
-        between = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
-        text += f"; whole throughput {between}"
-    if len(rated) > len(runs):
-        text += f"; {format_count(len(rated) - len(runs), 'run')} SIMULATED, not measured"
-    partial = sum(row.get("ok", 0) < row.get("requested", 0) for row in rows)
-    state = f"; {format_count(partial, 'run')} with functions failed or lost" if partial else ""
-    lead = tag("p", text, tag("span", state, class_="bad"), ".", class_="verdict")
-    header = list(_SERIES_COLUMNS.values())
-    cells = figures.rows("", len(rows), _SERIES_COLUMNS)
-    run_table = [table(header, cells, names=_SERIES_NAMES, caption="Runs, the most recent first")]
-    charts = [figure(_over_runs(rated[::-1]))] if len(rated) > 1 else []
-    parts = [("Runs", [*charts, *run_table]), all_figures(figures)]
-    return document(title, lead, parts, figures.definitions())
-
-
-def _over_runs(runs: Sequence[Mapping[str, Any]]) -> Chart:
-    """Return the throughput of each run, in the order in which they were saved."""
-    rows: list[Row] = [
-        {
-            "at": place,
-            "what": _what(row),
-            "name": row["name"],
-            "rate": float(row["whole_bytes_per_s"]) / 1e6,
-        }
-        for place, row in enumerate(runs, 1)
-    ]
-    commands = {_what(row): palette.color_of(_what(row)) for row in runs}
-    return Chart(
-        title="Whole throughput, MB/s",
-        says="Each dot is a run, in the order in which they were saved.",
-        spec=drawing("runs", rows, counts=COUNTS, colors=colors(commands, "circle")),
-        height=200,
-    )
-
-
-def _what(row: Mapping[str, Any]) -> str:
-    """Return the command of a run, and whether it was simulated."""
-    return str(row["command"]) if row.get("simulated") is None else f"{row['command']}, SIMULATED"
 
 
 def scaling_page(

@@ -21,7 +21,6 @@ from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.lab.simulation.model import AWS_LAMBDA
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.reporters.comparison import lines
-from serverless_bench.reporters.page.runs import series_page
 from serverless_bench.reporters.picture import figure
 from serverless_bench.reporters.render import render
 from serverless_bench.rundir.run import Run, load_run
@@ -106,14 +105,6 @@ def test_the_list_of_runs_says_so(run: Run, call: Call) -> None:
     assert "write, simulated" in call("ls", "--run-dir", run.path.parent)[1]
     line = call("ls", "--run-dir", run.path.parent, "--format", "json")[1]
     assert json.loads(line)["simulated"] == "aws-lambda"
-
-
-def test_a_page_of_runs_sums_up_those_that_were_measured() -> None:
-    measured = {"name": "a", "command": "write", "whole_bytes_per_s": 3.7e3}
-    plan = {"name": "b", "command": "write", "whole_bytes_per_s": 40.21e9, "simulated": "m"}
-    _, _, lead = series_page("runs", [plan, measured]).partition('<p class="verdict">')
-    words = "1 run with a headline; whole throughput 3.7 kB/s to 3.7 kB/s"
-    assert lead.partition("<")[0] == f"{words}; 1 run SIMULATED, not measured"
 
 
 def test_a_fit_of_simulated_runs_says_so(tmp_path: Path, call: Call) -> None:
