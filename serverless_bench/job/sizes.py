@@ -8,9 +8,8 @@
     lognormal:1MiB:512KiB:1KiB:10MiB        mean and standard deviation of the size, lowest
                                             and highest; sizes beyond are set to these
     buckets:4KiB=10,64KiB=30,1MiB=60        sizes and their weights
-    listing:FILE                            sizes of a bucket's listing; converted to buckets
 
-``str(parse_sizes(text))`` needs no file, and parses to the same distribution.
+``str(parse_sizes(text))`` parses to the same distribution.
 
 ``lognormal`` follows sai3-bench, which clamps (its ``size_generator.rs``). warp's ``--obj.size MAX
 --obj.randsize`` is ``loguniform:MIN:MAX`` with MIN = MAX / 256, but at least 128 bytes
@@ -21,26 +20,18 @@ evenly from 0.
 import math
 import random
 import re
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Final, cast
 
 from serverless_bench.errors import UsageError
 from serverless_bench.units import parse_size
 
-MAX_BUCKETS: Final = 64
-"""Most buckets made from a listing; they are part of each function's specification."""
-
 _HINT: Final = (
-    "write 64MiB, uniform:1MiB:8MiB, loguniform:4KiB:64MiB, lognormal:MEAN:STD:MIN:MAX, "
-    "buckets:4KiB=10,1MiB=90 or listing:FILE"
+    "write 64MiB, uniform:1MiB:8MiB, loguniform:4KiB:64MiB, lognormal:MEAN:STD:MIN:MAX "
+    "or buckets:4KiB=10,1MiB=90"
 )
-_COLUMNS: Final = {"size", "bytes", "size_bytes", "content_length", "contentlength", "length"}
-_AWS_LS: Final = re.compile(r"\s*\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(\d+) .+")
 _UNITS: Final = (
     *((1 << power * 10, f"{name}iB") for power, name in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))),
     *((10 ** (power * 3), f"{name}B") for power, name in ((4, "T"), (3, "G"), (2, "M"), (1, "k"))),
@@ -172,11 +163,8 @@ def parse_sizes(text: str) -> Sizes:
     Raises
     ------
     UsageError
-        If the text is invalid, or a listing cannot be read.
+        If the text is invalid.
     """
-    kind, colon, rest = text.strip().partition(":")
-    if kind == "listing" and colon:
-        return _from_listing(Path(rest))
     # Cached, because a function parses the text again for each of its objects.
     return _parsed(text.strip())
 
@@ -221,69 +209,6 @@ def _numbers(kind: str, rest: str, form: str) -> list[int]:
             f"the lowest size of {kind}, {size_text(low)}, is above the highest, {size_text(high)}"
         )
     return sizes
-
-
-def _from_listing(path: Path) -> Buckets:
-    """Return the sizes of a listing as at most ``MAX_BUCKETS`` buckets.
-
-    If there are more sizes, they are grouped into ranges of equal ratio, and each group is
-    represented by its mean, which preserves the overall mean.
-    """
-    counts = Counter(_listed(path))
-    if not counts:
-        raise UsageError(f"{path} lists no object of at least one byte")
-    groups: dict[int, list[tuple[int, int]]] = {}
-    low, high = min(counts), max(counts)
-    for rank, (size, count) in enumerate(sorted(counts.items())):
-        place = rank
-        if len(counts) > MAX_BUCKETS:
-            share = math.log(size / low) / math.log(high / low)
-            place = min(MAX_BUCKETS - 1, int(share * MAX_BUCKETS))
-        groups.setdefault(place, []).append((size, count))
-    pairs = []
-    for group in groups.values():
-        weight = sum(count for _, count in group)
-        pairs.append((round(sum(size * count for size, count in group) / weight), float(weight)))
-    return Buckets(tuple(pairs))
-
-
-def _listed(path: Path) -> Iterator[int]:
-    """Yield the sizes in a listing, without objects of 0 bytes."""
-    try:
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"cannot read the listing {path}: {exc}") from exc
-    matches = [match for line in lines if (match := _AWS_LS.fullmatch(line))]
-    texts = (match[1] for match in matches) if matches else _column(path, lines)
-    for text in texts:
-        if text.strip() == "0":
-            continue
-        try:
-            yield parse_size(text)
-        except UsageError as exc:
-            raise UsageError(f"{path}: {exc}", hint=exc.hint) from None
-
-
-def _column(path: Path, lines: list[str]) -> Iterator[str]:
-    import csv  # noqa: PLC0415 - functions do not need it
-
-    rows = csv.reader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",")
-    first = next(rows, [])
-    names = [name.strip().lower() for name in first]
-    at = next((n for n, name in enumerate(names) if name in _COLUMNS), None)
-    if at is None:
-        if len(first) > 1:
-            raise UsageError(
-                f"{path} does not say which column is the size",
-                hint="use a CSV or TSV file with a column named size, "
-                "one size per line, or the output of `aws s3 ls --recursive`",
-            )
-        at = 0
-        yield from first
-    for row in rows:
-        if len(row) <= at:
-            raise UsageError(f"{path}, line {rows.line_num} has no column {at + 1}")
-        yield row[at]
 
 
 def size_text(size: int) -> str:

@@ -200,8 +200,6 @@ def _job(data: Mapping[str, Any]) -> JobSpec:
     if job.load.code is not None:
         raise ValueError("`job.load.code` must be null: code in a run directory is not run")
     if job.load.sizes is not None:
-        if job.load.sizes.startswith("listing:"):
-            raise ValueError("`job.load.sizes` names a file instead of the sizes read from it")
         from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - few jobs have any
 
         parse_sizes(job.load.sizes)

@@ -158,7 +158,7 @@ class JobSettings:
     ] = None
     sizes: Annotated[
         str | None,
-        Meaning(
+        Harmless(
             "Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.",
             own=True,
             read=read_sizes,

@@ -1,5 +1,4 @@
 import random
-from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -7,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.sizes import MAX_BUCKETS, Buckets, parse_sizes
+from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.units import KIB, MIB
 
 TEXTS = [
@@ -24,16 +23,6 @@ TEXTS = [
     "buckets:4KiB=10,64KiB=30,1MiB=60",
     "buckets:1=0.5,3=0",
 ]
-AWS_LS = """\
-                           PRE folder/
-2026-11-21 10:00:00       4096 a.txt
-2026-11-21 10:00:00       4096 b c.txt
-2026-11-21 10:00:00          0 empty
-2026-11-21 10:00:00    1000000 folder/d
-
-Total Objects: 4
-   Total Size: 1008192
-"""
 bounds = st.tuples(st.integers(1, 10**12), st.integers(1, 10**12)).map(sorted)
 
 
@@ -127,59 +116,9 @@ def test_what_warp_draws_on_average() -> None:
         ("buckets:4KiB=nan", "not a size with a weight"),
         ("buckets:4KiB=0", "all 0"),
         ("buckets:4KiB=1e999", "too large"),
-        ("listing:/does/not/exist", "cannot read the listing"),
+        ("listing:/does/not/exist", "is not a distribution"),
     ],
 )
 def test_what_is_no_distribution(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_sizes(text)
-
-
-def listing(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "listing.txt"
-    path.write_text(text)
-    return str(parse_sizes(f"listing:{path}"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "4096\n4096\n1000000\n0\n",
-        "4KiB\n4096\n\n1MB\n",
-        'key,size,etag\na,4096,x\n"b,c",4096,y\nd,1000000,z\n',
-        "Key\tBytes\na\t4096\nb\t1000000\nc\t4096\n",
-        AWS_LS,
-    ],
-)
-def test_a_listing_becomes_buckets(tmp_path: Path, text: str) -> None:
-    assert listing(tmp_path, text) == "buckets:4KiB=2,1MB=1"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "lists no object"),
-        ("0\n", "lists no object"),
-        ("a,b\n1,2\n", "which column"),
-        ("size\n4096\nmuch\n", "'much' is not a size"),
-        ("key,size\na,1\nb\n", "line 3 has no column 2"),
-    ],
-)
-def test_what_is_no_listing(tmp_path: Path, text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        listing(tmp_path, text)
-
-
-@given(st.lists(st.integers(1, 10**10), min_size=1, max_size=400))
-def test_a_long_listing_keeps_its_mean_in_few_buckets(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
-) -> None:
-    path = tmp_path_factory.mktemp("listing") / "sizes"
-    path.write_text("\n".join(map(str, sizes)))
-    buckets = parse_sizes(f"listing:{path}")
-    assert isinstance(buckets, Buckets)
-    assert len(buckets.pairs) <= MAX_BUCKETS
-    assert sum(weight for _, weight in buckets.pairs) == len(sizes)
-    assert buckets.mean() == pytest.approx(fmean(sizes), rel=1e-6, abs=1)
-    assert min(sizes) <= min(size for size, _ in buckets.pairs)
-    assert buckets.maximum() <= max(sizes)

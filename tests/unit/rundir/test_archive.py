@@ -413,7 +413,7 @@ def test_a_key_that_was_cut_inside_of_a_letter_is_nobodys(tmp_path: Path) -> Non
         (("job", "name"), "\r", "`job.name` has characters"),
         (("job", "target"), 5, "`job.target` must be a table"),
         (("job", "load"), {"threads": "4"}, "`job.load.threads` must be a whole number"),
-        (("job", "load"), {"sizes": "listing:/etc/passwd"}, "`job.load.sizes` names a file"),
+        (("job", "load"), {"sizes": "listing:/etc/passwd"}, "'listing:/etc/passwd' is not a dist"),
         (("job", "endpoints"), [5], "`job.endpoints` must be a list of text, got"),
         (("job", "news"), 5, "`job.news` is unknown"),
         (("created_ns",), -1, "`created_ns`: Expected `int` >= 0"),
