@@ -15,6 +15,7 @@ from serverless_bench.aws.cost.forecast import (
     VCPU_MIB,
     CostConditions,
     Forecast,
+    PlannedLoad,
     forecast,
     load_of,
 )
@@ -89,8 +90,9 @@ class JobPlan(Printed):
         Usage of a function that runs until its deadline.
     prices
         Prices of requests, functions and transfer.
-    forecast
-        Launch, duration and requests per second of a write or a read; None for other workloads.
+    load, forecast
+        Of a write or a read: its transfers, and their launch, duration and requests per second;
+        None for other workloads.
     warnings
         What the job would meet on AWS, such as a limit, and what to do about it.
 
@@ -107,6 +109,7 @@ class JobPlan(Printed):
     expected: Expected | None
     at_most: BilledUsage
     prices: Prices
+    load: PlannedLoad | None
     forecast: Forecast | None
     warnings: Sequence[str]
 
@@ -199,7 +202,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
     network_mbps: float = BASE_MBPS,
     round_trip_s: float = 0.0,
     in_vpc: bool = False,
-    prices: str | Path | None = None,
+    prices: Prices | str | Path | None = None,
 ) -> JobPlan:
     """Predict operations and cost of a job on AWS Lambda without starting it.
 
@@ -260,6 +263,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
         outlook=None if job.declared.runs_code else outlook(job, keys),
         expected=expected(lambda_job, conditions),
         at_most=at_most(lambda_job, conditions),
+        load=load,
         forecast=foreseen,
         warnings=() if load is None or foreseen is None else tuple(warnings(load, foreseen)),
     )
