@@ -21,6 +21,7 @@ from serverless_bench.aws.cost.forecast import (
 )
 from serverless_bench.aws.cost.places import is_foreign, regions
 from serverless_bench.aws.cost.prices import (
+    HOURS_PER_MONTH,
     BilledUsage,
     Dollars,
     Prices,
@@ -38,7 +39,7 @@ from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
 from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
-from serverless_bench.units import format_seconds, format_size
+from serverless_bench.units import GIB, format_seconds, format_size
 
 _ENOUGH: Final = 20_000
 """Number of operations to inspect; the remaining functions are extrapolated."""
@@ -123,6 +124,21 @@ class JobPlan(Printed):
         """Cost of the job if all functions run until their deadline."""
         return self.job.number * price(self.at_most, self.prices).total
 
+    @property
+    def on_top(self) -> dict[str, float]:
+        """Possible costs beyond the expected cost, by the condition under which they occur."""
+        if self.expected is None:
+            return {}
+        usage, prices, gib = self.expected.usage, self.prices, self.expected.bytes / GIB
+        month = replace(usage, storage_byte_h=usage.uploaded_bytes * HOURS_PER_MONTH)
+        region = 0.0 if usage.cross_region_bytes else gib * prices.network_cross_region_gb
+        costs = {
+            "a month until the objects are deleted": price(month, prices).storage,
+            "if the bucket is in another region": region,
+            "behind a NAT gateway": gib * prices.network_nat_gb,
+        }
+        return {condition: amount for condition, amount in costs.items() if amount}
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench plan COMMAND``."""
         job, cost_each, dollars = self.job, price(self.at_most, self.prices).total, self.dollars
@@ -137,6 +153,7 @@ class JobPlan(Printed):
             "expected": used,
             "forecast": None if self.forecast is None else asdict(self.forecast),
             "total": None if dollars is None else dollars.total,
+            "on_top": self.on_top,
             "at_most": {
                 "usage_each": asdict(self.at_most),
                 "each": cost_each,
@@ -180,6 +197,9 @@ class JobPlan(Printed):
         limit = f"that runs until its --deadline of {job.deadline:g} s"
         together = f"{self.prices.money(job.concurrency * cost_each)} for all that are out at once"
         yield "at most", f"{self.prices.money(cost_each)} a function {limit}, {together}"
+        if self.on_top:
+            extra = (f"{self.prices.money(amount)} {why}" for why, amount in self.on_top.items())
+            yield "on top", f"up to {', '.join(extra)}"
         yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
         if is_foreign(job) and not self.prices.given:
             yield "not in it", "what the store outside of AWS bills"

@@ -28,7 +28,10 @@ def test_the_seed_job(sbench: Sbench) -> None:
     assert "1800 functions do not fit into 1000 at once; this will be 2 waves" in done.out
     assert "47.6 s, in 2 waves; the last function starts after 23.8 s" in done.out
     assert "of 2026-10-02, us-east-1\n" in done.out
+    assert "up to $80.86 a month until the objects are deleted, $70.31 if" in done.out
     found = plan(sbench)
+    gib = 1800 * 2_097_152_000 / 2**30
+    assert list(found["on_top"].values()) == pytest.approx([gib * 0.023, gib * 0.02, gib * 0.045])
     assert found["total"] == pytest.approx(1.02, rel=0.05)
     assert found["forecast"]["waves"] == 2
 
@@ -53,7 +56,7 @@ def test_a_raised_network_quota_helps_where_there_is_memory(sbench: Sbench) -> N
     assert seconds("--memory", 10240, "--network-quota", 3000) < flat / 2
     assert seconds("--memory", 2048, "--network-quota", 3000) == flat
     found = plan(sbench, "--memory", 1769, "--network-quota", 3000)
-    assert "gives nothing up to 2048 MB" in " ".join(found["warnings"])
+    assert "has no effect up to 2048 MB" in " ".join(found["warnings"])
 
 
 def test_a_driver_far_away_launches_no_faster_than_it_can(sbench: Sbench) -> None:
