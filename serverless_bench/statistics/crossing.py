@@ -113,11 +113,10 @@ def _of_part(allowed: float, trials: Sequence[Trial], rng: np.random.Generator) 
     has_bad = np.cumsum(bad_count) > 0
     good_count = count - bad_count + np.where(has_bad, 0.5, _NEUTRAL / allowed)
     shares = rng.beta(bad_count + 0.5, good_count, size=(_DRAWS, len(levels)))
-    held_levels = [
-        int((isotonic_regression(share, weights=count).x <= allowed).sum()) for share in shares
-    ]
     edges = np.log([levels[0] / 2, *levels, levels[-1] * 2])
-    low, high = edges[held_levels], edges[np.array(held_levels) + 1]
+    # The isotonic regression of a draw is at most ``allowed`` up to where the sum is greatest.
+    held = np.pad(count * (allowed - shares), ((0, 0), (1, 0))).cumsum(axis=1).argmax(axis=1)
+    low, high = edges[held], edges[held + 1]
     return Crossing(
         limits=np.exp(rng.uniform(low, high)),
         dispersion=dispersion,
