@@ -165,13 +165,14 @@ def verdict(
         "schedule": kept_up(one),
         "own_code": sleeps(run, one),
         "retries": is_idle and failing(one) >= half,
-        limit: limit is not None,
-        "rate_limit": is_idle and flowing[0] is not None and flowing[0] >= half,
+        "function_network": limit == "function_network",
+        "rate_limit": limit == "rate_limit"
+        or (is_idle and flowing[0] is not None and flowing[0] >= half),
         "answers": is_idle and flowing[1] is not None and flowing[1] < half,
         "store_or_network": is_idle,
         "unknown": True,
     }
-    return next(name for name, is_so in answers.items() if is_so and name is not None)
+    return next(name for name, is_so in answers.items() if is_so)
 
 
 def sleeps(run: Saved, one: Function) -> bool:
