@@ -6,8 +6,9 @@ resumes, cleans up, and returns its figures.
 
 import random
 import signal
+import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -312,33 +313,66 @@ def killed(rig: Rig, fault: str, *, kills: int = KILLS, seed: int = 1) -> Result
     """The driver is killed with -9 at random moments and resumed."""
     draw = random.Random(seed)
     delays_s = [draw.uniform(0, 1.5) for _ in range(kills)]
+    moments = {
+        f"kill-{seed}-{number}": partial(_after, delay_s) for number, delay_s in enumerate(delays_s)
+    }
+    return _all_killed(rig, fault, moments)
+
+
+def killed_in_each_phase(rig: Rig) -> Result:
+    """Kill and resume the driver once in each phase: fewer kills than at random, and none alike."""
+    moments: Mapping[str, Moment] = {
+        "launching": lambda _: True,
+        "running": lambda trial: any("/claims/" in key for key in trial.objects()),
+        "delivered": lambda trial: any("/records/" in key for key in trial.objects()),
+        "collecting": lambda trial: trial.received() > 0,
+    }
+    waits = {name: partial(_until_or_end, moment) for name, moment in moments.items()}
+    return _all_killed(rig, "driver killed with -9, in each phase", waits)
+
+
+Driver = subprocess.Popen[bytes]
+Moment = Callable[[Trial], bool]
+
+
+def _after(delay_s: float, _: Trial, __: Driver) -> None:
+    threading.Event().wait(delay_s)
+
+
+def _until_or_end(moment: Moment, trial: Trial, driver: Driver) -> None:
+    until(lambda: moment(trial) or driver.poll() is not None)
+    assert driver.poll() is None, "the driver was through before it could be killed"
+
+
+def _all_killed(
+    rig: Rig, fault: str, moments: Mapping[str, Callable[[Trial, Driver], None]]
+) -> Result:
     with ThreadPoolExecutor(rig.at_once) as threads:
         attempts = [
-            threads.submit(_killed_once, rig, f"kill-{seed}-{number}", delay_s)
-            for number, delay_s in enumerate(delays_s)
+            threads.submit(_killed_once, rig, name, moment) for name, moment in moments.items()
         ]
         results = [done.result() for done in attempts]
-    recovered = sum(result.recovered for result in results)
     return Result(
         fault=fault,
         executor=rig.executor,
-        outcome=f"{kills} of {kills} runs complete after resume",
-        recovered=recovered,
+        outcome=f"{len(results)} of {len(results)} runs complete after resume",
+        recovered=sum(result.recovered for result in results),
         requested=sum(result.requested for result in results),
         detect_s=max(result.detect_s or 0 for result in results),
         orphans=sum(result.orphans for result in results),
     )
 
 
-def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
+def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -> Result:
     trial = rig.trial(name)
     # Lithops' environments take a second of processor time each to start.
     trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
-    flags = ("--number", trial.requested, "--concurrency", rig.number, "--deadline", 20)
+    # In two rounds: while the first is collected, the run is far from its end.
+    flags = ("--number", trial.requested, "--concurrency", trial.requested // 2, "--deadline", 20)
     with trial.started(*flags) as driver:
         until(lambda: (trial.path / "run.json").exists() or driver.poll() is not None)
         # The end of the block kills it.
-        threading.Event().wait(delay_s)
+        moment(trial, driver)
     trial.check()
     began_ns = monotonic_ns()
     resume_job(trial.path)

@@ -284,6 +284,11 @@ class Trial:
         # What stands behind the last line break was cut off.
         return (self.path / "records.jsonl").read_bytes().split(b"\n")[:-1]
 
+    def received(self) -> int:
+        """Return how many records the driver has saved by now."""
+        path = self.path / "records.jsonl"
+        return len(self._deliveries()) if path.exists() else 0
+
     def _deliveries(self) -> list[tuple[int, int, str | None]]:
         """What names a record, of all that were received."""
         lines = [orjson.loads(line) for line in self._lines()]

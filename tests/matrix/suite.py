@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.commands.processes import PATIENCE_S
-from tests.matrix.cells import OWN_HOST, killed
+from tests.matrix.cells import OWN_HOST, killed, killed_in_each_phase
 from tests.matrix.rig import Result
 from tests.matrix.rigs import RIGS
 from tests.matrix.table import cells
@@ -43,6 +43,13 @@ def judge(results: Results, fault: str) -> Result:
     assert result.orphans == 0
     assert result.recovered == result.requested
     return result
+
+
+def a_kill_in_each_phase(executor: str, store: Server, directory: Path) -> None:
+    """Kill the driver once in each phase of a run, and resume each run."""
+    with RIGS[executor](store, directory, 0) as rig:
+        result = killed_in_each_phase(rig)
+    assert (result.recovered, result.orphans) == (result.requested, 0)
 
 
 def a_hundred_kills(executor: str, store: Server, directory: Path) -> None:

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.matrix.suite import Results, a_hundred_kills, judge, suite
+from tests.matrix.suite import (
+    Results,
+    a_hundred_kills,
+    a_kill_in_each_phase,
+    judge,
+    suite,
+)
 from tests.matrix.table import cells
 from tests.stores.servers import Server
 
@@ -18,19 +24,15 @@ def results(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Result
         yield found
 
 
-IN_CI = ("driver killed with -9, at random",)
-"""Each cell costs half a minute of processor time, most of it Lithops' own imports."""
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(fault, marks=() if fault in IN_CI else pytest.mark.full)
-        for fault in cells("lithops")
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("fault", cells("lithops"))
 def test_a_cell(results: Results, fault: str) -> None:
     judge(results, fault)
+
+
+def test_a_driver_that_is_killed_in_each_phase(embedded: Server, tmp_path: Path) -> None:
+    """The one that CI has: a cell costs half a minute of processor time, most of it imports."""
+    a_kill_in_each_phase("lithops", embedded, tmp_path)
 
 
 @pytest.mark.full
