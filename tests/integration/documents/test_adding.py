@@ -1,0 +1,109 @@
+"""Adding a command takes a file and a table line, and a setting two files, as CONTRIBUTING.md says.
+
+Both are added to one copy: most tests of the one are tests of the other.
+"""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from tests.house.scratch import Scratch, scratch_copy
+
+FILE = '''"""``sbench whence``."""
+
+import click
+
+from serverless_bench.cli.output.terminal import say
+
+
+@click.command("whence")
+def command() -> None:
+    """Say where the code of this command is."""
+    say(__file__)
+'''
+COMMAND_EDITS = {
+    "serverless_bench/cli/main.py": {
+        '        "ls": "List': '        "whence": "Say where the code of this command is.",\n'
+    },
+    "tests/integration/cli/test_as_a_process.py": {'    "ls": ((': '    "whence": ((), 0),\n'},
+    "tests/integration/security/test_files_that_lie_around.py": {
+        '    "ls": [(': '    "whence": [()],\n'
+    },
+    "docs/versions.md": {"`contend`, `array`": "`whence`, "},
+}
+"""By file, what the page asks for: a line, or a name, before one that is there."""
+SETTING_EDITS = {
+    "serverless_bench/settings/job.py": {
+        "    seed: Annotated[int": "    calm: Annotated[\n"
+        '        bool, Harmless("Let functions be calm.", section="Transfer")\n'
+        "    ] = False\n"
+    },
+    "serverless_bench/job/spec.py": {
+        '    name: str = "job"\n': "    calm: bool = False\n",
+        "    name\n        Name of the run": "    calm\n        Whether functions are calm.\n",
+    },
+}
+"""By file, what the page asks for: lines, before some that are there."""
+COMMAND = "serverless_bench/cli/commands/whence.py"
+TESTS = (
+    *("tests/unit/cli", "tests/unit/package/test_imports.py", "tests/house/test_names.py"),
+    "tests/integration/documents/test_versions.py",
+    "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
+    *("tests/unit/driver/test_settings.py", "tests/unit/driver/test_job_file.py"),
+    *("tests/unit/job", "tests/unit/package/test_public_names.py"),
+    *("tests/unit/rundir/test_archive.py", "tests/unit/rundir/test_planned.py"),
+    *("tests/unit/analysis/test_recorded_runs.py", "tests/unit/history/test_recorded.py"),
+    "tests/integration/documents/test_reference_page.py",
+)
+"""Tests of all commands, of settings and flags, of what is saved of them, and of pages that are
+made from them."""
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    return scratch_copy(tmp_path_factory.mktemp("copy"))
+
+
+def section(scratch: Scratch, title: str) -> str:
+    page = (scratch.root / "CONTRIBUTING.md").read_text()
+    return page.partition(f"### {title}\n")[2].partition("\n#")[0]
+
+
+def edit(scratch: Scratch, edits: Mapping[str, Mapping[str, str]]) -> None:
+    for name, lines in edits.items():
+        for before, line in lines.items():
+            scratch.insert(name, before, line)
+
+
+def test_a_command_is_a_file_and_a_line(scratch: Scratch) -> None:
+    said = section(scratch, "A command")
+    paths = re.findall(r"(?:`|\()((?:cli|tests|docs)/\S+?)[`)]", said)
+    file, *edited = (f"serverless_bench/{p}" if p.startswith("cli") else p for p in paths)
+    assert edited == list(COMMAND_EDITS)
+    assert file.replace("NAME", "whence") == COMMAND
+    (scratch.root / COMMAND).write_text(FILE)
+    edit(scratch, COMMAND_EDITS)
+    assert scratch.changed("serverless_bench") == {COMMAND, "serverless_bench/cli/main.py"}
+    assert "whence.py" in scratch.run("-m", "serverless_bench", "whence")
+    assert "  whence " in scratch.run("-m", "serverless_bench", "--help")
+
+
+def test_a_boolean_needs_two_files_of_the_package(scratch: Scratch) -> None:
+    before, said = scratch.changed("serverless_bench"), section(scratch, "A setting")
+    named = [f"serverless_bench/{path}" for path in re.findall(r"`(\w+/\w+\.py)`", said)]
+    assert named == list(SETTING_EDITS)
+    edit(scratch, SETTING_EDITS)
+    (targets,) = re.findall(r"`make ([a-z ]+)`", said)
+    scratch.make(*targets.split())
+    assert scratch.changed("serverless_bench") - before == set(SETTING_EDITS)
+    transfer = scratch.run("-m", "serverless_bench", "write", "--help").partition("Transfer:")[2]
+    assert "--calm / --no-calm" in transfer.partition("\n\n")[0]
+    job = ("--number", "1", "--mb", "1", "--run-dir", "runs", "--name", "own", "--calm")
+    scratch.run("-m", "serverless_bench", "write", *job)
+    assert '"calm":true' in (scratch.root / "runs/own/run.json").read_text().replace(" ", "")
+
+
+def test_they_turn_no_test_red(scratch: Scratch) -> None:
+    assert set(SETTING_EDITS) | {COMMAND} < scratch.changed("serverless_bench")
+    scratch.test(*TESTS)
