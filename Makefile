@@ -127,9 +127,10 @@ audit: .venv/dev  ## known vulnerabilities of what is pinned, by OSV's data
 	$(BIN)/python -m compileall -q serverless_bench
 	@touch $@
 
+# Not compiled: what is loaded of it, which is little, is compiled then.
 .venv-sam/ready: requirements/sam.txt .venv/uv  ## AWS SAM CLI and cfn-lint, whose libraries are not ours
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-sam
-	$(INSTALL) --python .venv-sam --require-hashes -r $<
+	$(UV) install --quiet --python .venv-sam --require-hashes -r $<
 	@touch $@
 
 clean:
