@@ -14,7 +14,7 @@ SECTIONS: Final = {
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold tolerance power allow resume report",
     "History": "old new history machine against summary",
-    "Workload": "workload from number pattern mb size objects key-file key read-times duration"
+    "Workload": "from number pattern mb size objects key-file key read-times duration"
     " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
     " compressibility duplication shape chunks shards dtype codec library driver"
     " source path library-option warm-up seed",
@@ -24,7 +24,7 @@ SECTIONS: Final = {
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack memory arch function function-region probe max-cost prices"
     " scheduler lithops-keys slots control-prefix start-timeout quota network-quota round-trip"
-    " function-mb-s vpc express kms cross-region show-prices",
+    " kms show-prices",
     "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",
     "Output": "name format full run-dir dry-run keep pickle plot ceiling progress",

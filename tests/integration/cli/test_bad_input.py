@@ -99,7 +99,7 @@ BAD = [
     (2, "--control: '/' is not a prefix", ("worker", "--control", "/")),
     (2, "not one of 'arm64', 'x86_64'", ("write", "--arch", "mips")),
     (2, "not one of 'arm64', 'x86_64'", ("plan", "--arch", "mips")),
-    (2, "No such option: --number", ("plan", "--number", "3", "write")),
+    (2, "No such option '--number'", ("plan", "--number", "3", "write")),
     (2, "plan needs a command", ("plan", "--quota", "3")),
     (2, "--start-timeout must be positive", ("write", "--start-timeout", "0")),
     (2, "has the client 'wire'", (*LAMBDA[:3], "--stack", "s", "--client", "boto3")),
