@@ -199,7 +199,7 @@ def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
             raise UsageError(
                 "nobody can know what reading these objects costs: their keys do not say their"
                 " size",
-                hint="sbench plan --size estimates it; leave `max_cost` out",
+                hint="leave `max_cost` out; sbench plan write, with their size, is a guide",
             )
     return CostConditions(
         memory_mib=memory or VCPU_MIB,

@@ -298,13 +298,10 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
         control=controlled,
         storage=usage.storage_byte_h / GIB / HOURS_PER_MONTH * per_gb_month,
         logs=usage.log_bytes / GIB * prices.logs_ingest_gb,
-        network=_network(usage, prices) + transferred,
+        network=usage.cross_region_bytes / GIB * prices.network_cross_region_gb
+        + usage.internet_bytes / GIB * prices.network_internet_gb
+        + transferred,
     )
-
-
-def _network(usage: BilledUsage, prices: Prices) -> float:
-    cost = usage.cross_region_bytes / GIB * prices.network_cross_region_gb
-    return cost + usage.internet_bytes / GIB * prices.network_internet_gb
 
 
 def transfer_text(cross_region_bytes: int, internet_bytes: int) -> str:
