@@ -174,10 +174,9 @@ def series_page(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     rated = [row for row in rows if row.get("whole_bytes_per_s")]
     runs = [row for row in rated if row.get("simulated") is None]
     rates = [float(row["whole_bytes_per_s"]) for row in runs]
-    text = format_count(len(runs), "run") + " with a headline"
+    text = format_count(len(runs), "run") + " with a throughput"
     if rates:
-        between = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
-        text += f"; whole throughput {between}"
+        text += f" of {format_rate(min(rates))} to {format_rate(max(rates))}"
     if len(rated) > len(runs):
         text += f"; {format_count(len(rated) - len(runs), 'run')} SIMULATED, not measured"
     partial = sum(row.get("ok", 0) < row.get("requested", 0) for row in rows)

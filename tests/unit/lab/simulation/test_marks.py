@@ -112,7 +112,7 @@ def test_a_page_of_runs_sums_up_those_that_were_measured() -> None:
     measured = {"name": "a", "command": "write", "whole_bytes_per_s": 3.7e3}
     plan = {"name": "b", "command": "write", "whole_bytes_per_s": 40.21e9, "simulated": "m"}
     _, _, lead = series_page("runs", [plan, measured]).partition('<p class="verdict">')
-    words = "1 run with a headline; whole throughput 3.7 kB/s to 3.7 kB/s"
+    words = "1 run with a throughput of 3.7 kB/s to 3.7 kB/s"
     assert lead.partition("<")[0] == f"{words}; 1 run SIMULATED, not measured"
 
 
