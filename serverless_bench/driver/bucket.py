@@ -41,7 +41,7 @@ from serverless_bench.errors import (
     WrongRegion,
     last_failure,
 )
-from serverless_bench.job.endpoint import is_here
+from serverless_bench.job.endpoint import is_aws, is_here
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, whole_number
@@ -303,7 +303,9 @@ def explained(target: Target) -> Iterator[None]:
     try:
         yield
     except NotFound as exc:
-        raise missing(where) from exc
+        url = target.endpoint_url
+        is_own = bool(url) and target.protocol not in CLOUDS and not is_aws(url)
+        raise missing(where, "`create_bucket` creates it" if is_own else "create it") from exc
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
             raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
@@ -324,9 +326,9 @@ def explained(target: Target) -> Iterator[None]:
         ) from exc
 
 
-def missing(where: str) -> StoreError:
+def missing(where: str, remedy: str = "create it") -> StoreError:
     """Return the error for a bucket that does not exist."""
-    return StoreError(f"{where} does not exist", hint="create it, or name another `bucket`")
+    return StoreError(f"{where} does not exist", hint=f"{remedy}, or name another `bucket`")
 
 
 def refused(where: str, why: str) -> StoreError:
