@@ -85,7 +85,7 @@ findings: .venv/dev  ## undo the mending of each finding, see its test fail, and
 	$(BIN)/python -m tests.verdicts.findings $(FINDINGS)
 
 golden: .venv/dev  ## accept the reports as they are now
-	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py tests/unit/analysis/test_recorded_runs.py --update-golden
+	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py tests/unit/analysis/test_recorded_runs.py tests/integration/documents/test_reports.py --update-golden
 
 .PHONY: dist
 dist: .venv/dev  ## a wheel and a source distribution, checked

@@ -39,6 +39,7 @@ GROUPS: Final = {
         "convert": "Convert a configuration of warp or sai3-bench to a job file.",
         "resume": "Resume a run after its driver died or functions were lost.",
         "clean": "Delete the objects of a run, and only those.",
+        "examples": "List examples, or write them into a folder.",
         "trust": "Trust a settings file of this folder, so that all its settings apply.",
     },
     "Look": {

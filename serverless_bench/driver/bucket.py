@@ -41,6 +41,7 @@ from serverless_bench.errors import (
     WrongRegion,
     last_failure,
 )
+from serverless_bench.job.endpoint import is_aws, is_here
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, whole_number
@@ -302,12 +303,14 @@ def explained(target: Target) -> Iterator[None]:
     try:
         yield
     except NotFound as exc:
-        raise missing(where) from exc
+        url = target.endpoint_url
+        is_own = bool(url) and target.protocol not in CLOUDS and not is_aws(url)
+        raise missing(where, "`create_bucket` creates it" if is_own else "create it") from exc
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
             raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
         if exc.status is None:
-            raise credentials(exc.__cause__) from exc
+            raise credentials(exc.__cause__, target.endpoint_url) from exc
         raise refused(where, str(exc)) from exc
     except WrongRegion as exc:
         hint = "name where the bucket is: `endpoint_url`, `region`"
@@ -323,9 +326,9 @@ def explained(target: Target) -> Iterator[None]:
         ) from exc
 
 
-def missing(where: str) -> StoreError:
+def missing(where: str, remedy: str = "create it") -> StoreError:
     """Return the error for a bucket that does not exist."""
-    return StoreError(f"{where} does not exist", hint="create it, or name another `bucket`")
+    return StoreError(f"{where} does not exist", hint=f"{remedy}, or name another `bucket`")
 
 
 def refused(where: str, why: str) -> StoreError:
@@ -345,10 +348,12 @@ def _no_access(where: str, exc: AccessDenied, hint: str) -> StoreError:
     return StoreError(f"{where}: {exc}", hint="" if hint in str(exc) else hint)
 
 
-def credentials(cause: BaseException | None) -> StoreError:
+def credentials(cause: BaseException | None, endpoint_url: str = "") -> StoreError:
     """Return the error for missing credentials, with botocore's reason if there is one."""
     if cause is None:
         hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+        if is_here(urlsplit(endpoint_url).hostname or ""):
+            hint += "; sbench store status --env prints those of the embedded store"
         return StoreError("there are no credentials", hint=hint)
     # botocore is imported already if it is the cause.
     from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415

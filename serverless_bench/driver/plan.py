@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from serverless_bench.aws.stack.template import check_memory
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
@@ -73,7 +74,13 @@ def _check_protocol(job: JobSpec) -> None:
     protocol, client = job.target.protocol, job.target.client
     if protocol is StoreProtocol.S3 or job.load.folder is not None:
         return
-    if protocol not in CLIENTS.load(client).info.protocols:
+    try:
+        protocols = CLIENTS.load(client).info.protocols
+    except PluginError as exc:
+        # That of the client alone is not enough for a cloud.
+        exc.hint = f"pip install 'serverless-bench[{CLOUDS[protocol].extra}]'"
+        raise
+    if protocol not in protocols:
         hint = f"`client` {DEFAULT_CLIENTS[protocol]}"
         raise wrong("client", f"{client} does not speak {protocol}://", hint=hint)
 

@@ -62,6 +62,8 @@ class FigureEvidence:
     """Spread of the recorded sessions; None for blocks."""
     runs: int = 1
     """Number of runs in the new session."""
+    missing: int = 0
+    """Number of blocks or recorded sessions that a verdict lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,7 @@ def by_block(
                 old=exp(a.mean()),
                 new=exp(b.mean()),
                 gain=gain if len(a) >= MIN_BLOCKS else None,
+                missing=max(0, MIN_BLOCKS - len(a)),
             )
         )
     return evidence
@@ -120,7 +123,8 @@ def _of_sessions(
     level = float(now.mean())
     if len(old) < MIN_SESSIONS:
         mean = exp(np.mean([session.mean() for session in old])) if old else None
-        return FigureEvidence(figure=figure, old=mean, new=exp(level), gain=None)
+        missing = MIN_SESSIONS - len(old)
+        return FigureEvidence(figure=figure, old=mean, new=exp(level), gain=None, missing=missing)
     recorded = SessionSpread.of(old)
     gain = _as_gain(figure, recorded.one_more(level, len(now), len(old)))
     levels = recorded.levels

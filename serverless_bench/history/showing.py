@@ -13,7 +13,6 @@ from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.clock import utc_stamp
 from serverless_bench.escaping import for_markdown
 from serverless_bench.history.judging import (
-    MIN_SESSIONS,
     MOST_SESSIONS,
     Finding,
     overall,
@@ -24,7 +23,6 @@ from serverless_bench.history.recorded import FIGURES, RecordedRun
 from serverless_bench.reporters.comparison import format_metric
 from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.power import ENOUGH
-from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.units import format_count
 
@@ -82,7 +80,7 @@ class HistoryCheck(Printed):
 
     def lines(self, style: str) -> list[str]:
         """Return the lines of the check as text or Markdown."""
-        header = ("figure", "old", "new", "new / old", "95% interval", "p", "verdict", "finds")
+        header = ("figure", "old", "new", "new / old", "95% interval", "p", "verdict", "power")
         rows = [self._cells(finding) for finding in self.findings]
         remarks = [*self._remarks()]
         if style == "markdown":
@@ -118,8 +116,8 @@ class HistoryCheck(Printed):
 
     def _remarks(self) -> Iterator[str]:
         yield (
-            f"a loss below {100 * self.tolerance:.3g}% does not matter; finds: the share of such"
-            f" checks that finds one of {100 * self.loss:.3g}%; p: of all figures taken together"
+            f"a loss below {100 * self.tolerance:.3g}% does not matter; power: the share of such"
+            f" checks that detects one of {100 * self.loss:.3g}%; p: of all figures taken together"
         )
         for finding in self.findings:
             if text := self._advice(finding):
@@ -132,8 +130,9 @@ class HistoryCheck(Printed):
         """Return a recommendation if the power of this check is insufficient."""
         gain, unit = finding.evidence.gain, "block" if self.in_turns else "recorded session"
         if gain is None:
-            least = MIN_BLOCKS if self.in_turns else MIN_SESSIONS
-            return f"{format_count(least, unit)} are needed for a verdict"
+            missing = format_count(finding.evidence.missing, f"more {unit}")
+            span = "" if self.in_turns else "; runs within an hour are a session"
+            return f"a verdict needs {missing}{span}"
         if finding.power >= ENOUGH:
             return ""
         if finding.needed is None:

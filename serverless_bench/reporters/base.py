@@ -231,8 +231,10 @@ def _found(bad: Mapping[str, object]) -> str:
 def store(summary: Summary) -> str:
     """Return where the objects are, and how many functions worked there at once."""
     at_once = format_count(summary.planned_concurrency, "function")
-    # Imported runs do not contain the location of the bucket.
-    return f"{summary.store.removesuffix(' at ')}, {at_once} at once"
+    # Other tools do not record the bucket, or its endpoint.
+    bucket, _, endpoint = summary.store.partition(" at ")
+    place = " at ".join(filter(None, (bucket or "bucket not recorded", endpoint)))
+    return f"{place}, {at_once} at once"
 
 
 def _bytes(summary: Summary) -> str:

@@ -59,7 +59,7 @@ def bounded_by(summary: Summary) -> str | None:
     if bottleneck.client_share is not None:
         parts.append(f"processor busy or awaited {bottleneck.client_share:.0%} of the time")
     if bottleneck.lock_share is not None:
-        parts.append(f"the interpreter's lock taken {bottleneck.lock_share:.0%} of the time")
+        parts.append(f"Python's global lock held {bottleneck.lock_share:.0%} of the time")
     if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:
         parts.append(
             f"burst {format_size(round(bottleneck.burst_bytes))},"

@@ -25,6 +25,8 @@ def write(
     fields: Iterable[tuple[str, str]],
     tables: Iterable[Section],
     remarks: Iterable[str],
+    *,
+    most: int = sys.maxsize,
 ) -> None:
     """Write the totals, the fields, the tables and the remarks of a report.
 
@@ -40,6 +42,8 @@ def write(
         Further tables.
     remarks
         Lines about what went wrong.
+    most
+        Lines of the report; remarks beyond them are shortened or counted, all but two.
     """
     terminal = out.isatty()
     width, longest = _WIDTH, sys.maxsize
@@ -56,18 +60,31 @@ def write(
     undone = summary.ok < summary.requested or summary.latencies.overdue
     violated = summary.contention is not None and summary.contention.violated_keys
     failed = undone or violated or summary.corrupt_objects
+    left = most
     for line in textwrap.wrap(f"{summary.workload}: {headline(summary)}", longest):
         print(styled(line, "bold", *(["red"] if failed else [])), file=out)
+        left -= 1
     named = [(name, for_terminal(value)) for name, value in fields]
     indent = max(len(name) for name, _ in named)
     for name, value in named:
         lines = textwrap.wrap(value, max(width - indent - 4, 1)) or [""]
         for label, line in zip((name, *("" for _ in lines)), lines, strict=False):
             print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
+            left -= 1
     for section in tables:
         print("", styled(f" {section.title}", "bold"), sep="\n", file=out)
         header, *body = table(section.header, section.rows, "text", align=section.align, gap=" ")
         print(styled(header, "dim"), *body, sep="\n", file=out)
-    for remark in remarks:
-        for line in textwrap.wrap(remark, longest, initial_indent="  ", subsequent_indent="  "):
-            print(styled(line, "red"), file=out)
+    for line in _fitting(list(remarks), longest - 2, max(left, 2)):
+        print(styled(f"  {line}", "red"), file=out)
+
+
+def _fitting(remarks: list[str], width: int, most: int) -> list[str]:
+    """Return remarks in lines: shortened or left out if there would be more than ``most``."""
+    lines = [line for remark in remarks for line in textwrap.wrap(remark, width)]
+    if len(lines) <= most:
+        return lines
+    if len(remarks) > most:
+        left_out = len(remarks) - most + 1
+        remarks = [*remarks[: most - 1], f"and {left_out} more problems: --full shows them"]
+    return [textwrap.shorten(remark, width, placeholder=" ...") for remark in remarks]

@@ -1,6 +1,6 @@
 """About ten lines for a terminal: the throughput, what bounded it, what it cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, TextIO
 
 from serverless_bench.analysis.latency import Latency, Times
@@ -18,13 +18,13 @@ _SMALL: Final = 1 << 20
 """Bytes of an operation below which operations per second say more than bytes per second."""
 _KINDS: Final = 4
 """Most kinds of operations with a line of their own."""
-_PROBLEMS: Final = 3
-"""Most problems with a line of their own."""
+_LINES: Final = 12
+"""Most lines of a report, so that a small terminal shows its command, too."""
 
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the totals, the main figures, the first problems, and the command for the rest."""
-    write(summary, out, _rows(summary), (), _problems(summary))
+    write(summary, out, _rows(summary), (), problems(summary), most=_LINES - 1)
     print(f" more: sbench report {for_terminal(summary.name)} --full", file=out)
 
 
@@ -51,14 +51,6 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.bill is not None:
         bill = summary.bill
         yield "cost", f"{bill.money(bill.total)}; {billed(summary, bill)}"
-
-
-def _problems(summary: Summary) -> Sequence[str]:
-    """Return the first problems, one line each, and how many follow."""
-    lines = list(problems(summary))
-    if len(lines) > _PROBLEMS + 1:
-        lines[_PROBLEMS:] = [f"and {len(lines) - _PROBLEMS} more problems: --full shows them"]
-    return lines
 
 
 def _throughput(summary: Summary) -> Iterator[str]:

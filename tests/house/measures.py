@@ -66,7 +66,12 @@ def measures() -> Mapping[str, float]:
 @cache
 def _trees() -> Mapping[Path, ast.Module]:
     """Return the syntax tree of each module of the package."""
-    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+    return {path: ast.parse(path.read_text("utf-8")) for path in modules()}
+
+
+def modules() -> list[Path]:
+    """Return the modules of the package; links to examples are none."""
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if not path.is_symlink()]
 
 
 @cache

@@ -11,7 +11,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
-from tests.house.measures import PACKAGE
+from tests.house.measures import PACKAGE, modules
 
 FAMILIES: Mapping[str, Registry[Any]] = {
     "clients": CLIENTS,
@@ -59,7 +59,7 @@ PHASES = {"imported.workload != 'write'", "workload == 'read'"}
 
 def trees(family: str) -> Iterator[ast.Module]:
     """Yield the modules outside of a family and its tables."""
-    for path in PACKAGE.rglob("*.py"):
+    for path in modules():
         inside = path.relative_to(PACKAGE)
         if inside.parts[0] != family and inside.as_posix() not in TABLES[family]:
             yield ast.parse(path.read_text("utf-8"))

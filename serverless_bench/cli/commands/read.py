@@ -59,22 +59,25 @@ def _run_named(name: str, run_dir: Path) -> "Run":
 
 def _latest_source(run_dir: Path) -> "Run | None":
     """Return the latest run with objects to read; None if there is no such run."""
-    from serverless_bench.rundir.listing import entries
+    from serverless_bench.rundir.listing import HEADER, entries
 
     runs = [entry for entry in entries(run_dir) if entry.is_run]
     if not runs:
         return None
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
     from serverless_bench.rundir.lock import refuse_cleaned
-    from serverless_bench.rundir.run import load_run
+    from serverless_bench.rundir.run import load_run, read_header
+    from serverless_bench.rundir.schema import check_header
 
     maker = open_workload(_NAME).source
     for entry in runs:
         # Skip damaged directories and runs with deleted objects.
         with suppress(SbenchError):
             refuse_cleaned(entry.path)
-            saved = load_run(entry.path, detail=False)
-            if saved.job.workload == maker:
+            header = read_header(entry.path)
+            # The records of other runs may be large, and there may be many of them.
+            if check_header(entry.path / HEADER, header).workload == maker:
+                saved = load_run(entry.path, detail=False)
                 aside(f"reading the objects of {entry.path}")
                 return saved
     return None

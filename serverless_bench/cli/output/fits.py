@@ -13,7 +13,9 @@ from serverless_bench.series.scale import METRICS, ScaleFit
 from serverless_bench.statistics.scaling import Fit, Scaling
 from serverless_bench.units import format_count, format_rate
 
-_NAMES: Final = {"capped": "min(linear, cap)", "usl": "universal scalability law"}
+_NAMES: Final = {"capped": "linear up to a cap", "usl": "universal scalability law"}
+_TOO_FAR: Final = 0.5
+"""Relative error of predictions above which a law is withheld."""
 _POINTS: Final = 60
 """Number of points in the curve of a law."""
 _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
@@ -75,6 +77,7 @@ def _curves(scaling: Scaling) -> dict[str, list[tuple[float, float]]]:
     return {
         _NAMES[name]: list(zip(at.tolist(), fitted.law.at(at).tolist(), strict=True))
         for name, fitted in laws.items()
+        if (fitted.off or 0) <= _TOO_FAR
     }
 
 
@@ -96,6 +99,9 @@ def _table(rows: Sequence[Mapping[str, Any]], style: str) -> Iterator[str]:
 def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
     for key, title in _NAMES.items():
         law = fitted[key]
+        if (law["off"] or 0) > _TOO_FAR:
+            yield f"{title}: withheld, off by {law['off']:.0%} at a number left out"
+            continue
         words = [
             f"{name.replace('_', ' ')} {_value(law[name], form, 'not met')}"
             for name, form in _FORMS.items()
@@ -110,7 +116,8 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
         # A Markdown renderer joins these lines into a paragraph.
         yield f"{title}{better}: {_NEXT.join(words)}"
     yield (
-        f"In brackets: {fitted['confidence']:.0%} intervals, from resampled runs of each number."
+        "Knee: the number of functions beyond which more of them add no throughput."
+        f" In brackets: {fitted['confidence']:.0%} intervals, from resampled runs of each number."
         f" The fit makes no prediction beyond {fitted['reach']} functions."
     )
 

@@ -90,7 +90,7 @@ class AzureRequests:
     """
 
     def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
-        with extra("azure", "Azure Blob Storage"):
+        with extra(Azure.extra, "Azure Blob Storage"):
             from azure.storage.blob import ContainerClient  # noqa: PLC0415 - 0.3 s of a processor
 
         bundle = ca_bundle()
@@ -145,6 +145,7 @@ class AzureRequests:
 class Azure:
     """Azure Blob Storage, with the storage account of the environment."""
 
+    extra = "azure"
     signing = "Shared Key, a shared access signature or a bearer token; the body is not hashed"
     credentials_hint = (
         "set AZURE_STORAGE_ACCOUNT_NAME, and AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or"

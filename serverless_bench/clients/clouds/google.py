@@ -123,6 +123,7 @@ class _TokenBearer(Signer):
 class Google:
     """Google Cloud Storage, with the credentials of the environment."""
 
+    extra = "gcs"
     signing = "a bearer token, which signs nothing; the body is not hashed"
     credentials_hint = (
         "set GOOGLE_APPLICATION_CREDENTIALS, or run `gcloud auth application-default login`"
@@ -189,7 +190,7 @@ def find_token() -> Callable[[], str]:
     """
     if token := os.environ.get("GOOGLE_BEARER_TOKEN"):
         return lambda: token
-    with extra("gcs", "Google Cloud Storage"):
+    with extra(Google.extra, "Google Cloud Storage"):
         from google.auth import exceptions  # noqa: PLC0415 - 0.2 s of a processor
         from google.auth.transport.requests import Request  # noqa: PLC0415
     try:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.sizes import size_text
+from serverless_bench.job.sizes import Sizes, size_text
 from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.units import format_size, parse_duration, parse_size
+from serverless_bench.units import format_size, is_bare, parse_duration, parse_size
 
 _LONG_S: Final = 600.0
 """Runs above this need a later deadline than the 900 s that a function has."""
@@ -119,8 +119,8 @@ class Fields:
             raise self.wrong(key, value, "a list")
         return value
 
-    def count(self, key: str, default: int) -> int:
-        """Return a whole number from 1 on.
+    def count(self, key: str, default: int, *, least: int = 1) -> int:
+        """Return a whole number from ``least`` on.
 
         Raises
         ------
@@ -128,8 +128,8 @@ class Fields:
             If the value is not such a number.
         """
         value = self.number(key, default)
-        if value < 1 or value != int(value):
-            raise self.wrong(key, f"{value:g}", "a whole number from 1 on")
+        if value < least or value != int(value):
+            raise self.wrong(key, f"{value:g}", f"a whole number from {least} on")
         return int(value)
 
     def flag(self, key: str) -> bool:
@@ -218,6 +218,12 @@ def lasting(duration_s: float) -> Settings:
 def shares(objects: int, operations: int, threads: int) -> int:
     """Return the number of objects per function for ``objects`` in total."""
     return max(threads, -(-objects // -(-operations // threads)))
+
+
+def sized(sizes: Sizes) -> Settings:
+    """Return the setting for sizes; a number of bytes needs its unit."""
+    text = str(sizes)
+    return {"sizes": text} if ":" in text else {"size": f"{text}B" if is_bare(text) else text}
 
 
 def part_size(size_bytes: int, key: str) -> tuple[Settings, tuple[str, ...]]:

@@ -19,6 +19,7 @@ from serverless_bench.formats.converters.base import (
     lasting,
     part_size,
     shares,
+    sized,
     stage_of,
     weights,
 )
@@ -36,6 +37,9 @@ _RANGES: Final = 16
 _MIN_SPLIT: Final = 16 * MIB
 _RETRIES: Final = 3
 """Defaults in ``src/constants.rs`` of sai3-bench."""
+_MAX_DEPTH: Final = 16
+_MAX_WIDTH: Final = 10**9
+"""Levels of a directory tree, and folders or files in a folder."""
 _KINDS: Final = {"get": "get", "put": "put", "list": "list", "stat": "head", "delete": "delete"}
 _ARRIVALS: Final = {"exponential": "poisson", "uniform": "uniform", "deterministic": "uniform"}
 _IDLE: Final[Mapping[str, object]] = {
@@ -99,7 +103,7 @@ def _stage(
     notes: list[str],
 ) -> Stage:
     mix, written = _mix(fields, operations, notes)
-    sets = [_prepared_set(table, notes) for table in prepared]
+    sets = _prepared(fields, prepared, notes)
     at_once = _in_flight(fields, notes)
     total = sum(table.weight for table in sets)
     if sets and written and _same(sets) != _same(written):
@@ -111,14 +115,21 @@ def _stage(
         **in_flight(at_once, threads),
         "objects": shares(round(total) or 1, at_once, threads),
         **_payload(sets or written, notes),
-        **lasting(fields.seconds("duration", _DURATION_S)),
-        "mix": weights(mix),
-        **_rate(fields),
-        **_ranges(fields, notes),
         "layout": f"sharded:{shards}" if shards else None,
         "retries": round(fields.number("error_handling.max_retries", _RETRIES))
         if fields.flag("error_handling.retry_on_error")
         else None,
+    }
+    if fields.take_if("duration", "0s") or fields.take_if("duration", 0):
+        if not sets:
+            raise fields.refused("duration is 0, and prepare has no objects")
+        notes.append("duration: 0 means prepare alone, so the workload is left out")
+        return stage_of("prepare", "write", settings)
+    settings |= {
+        **lasting(fields.seconds("duration", _DURATION_S)),
+        "mix": weights(mix),
+        **_rate(fields),
+        **_ranges(fields, notes),
     }
     if "put" in mix and not fields.flag("dynamic_put_pool"):
         notes.append("dynamic_put_pool: gets may hit what puts wrote, as if it were true")
@@ -166,14 +177,46 @@ def _mix(
     return mix, written
 
 
-def _prepared_set(fields: Fields, notes: list[str]) -> _Set:
-    fields.take("base_uri")
-    return _alike(fields, fields.count("count", 1), "min_size", notes)
+def _prepared(fields: Fields, prepared: Sequence[Fields], notes: list[str]) -> list[_Set]:
+    """Return the sets of objects; a set without any stands for the files of a directory tree."""
+    tree = _files(fields)
+    if tree:
+        notes.append(f"prepare.directory_structure: its {tree} files are objects of the functions")
+    sizes = _sizes(fields, "prepare.file_size")
+    sets = []
+    for table in prepared:
+        table.take("base_uri")
+        number = table.count("count", 1, least=0) or tree
+        sets.append(_alike(table, number, "min_size", notes, sizes=sizes))
+    return [table for table in sets if table.weight]
 
 
-def _alike(fields: Fields, weight: float, fixed: str, notes: list[str]) -> _Set:
-    """Return a set of objects; ``fixed`` is the key of its size without a distribution."""
-    sizes = _sizes(fields, "size_spec") or _sizes(fields, "size_distribution")
+def _files(fields: Fields) -> int:
+    """Return the number of files in a directory tree: in the last level, or in all."""
+    tree = "prepare.directory_structure"
+    width, depth, files = (
+        fields.count(f"{tree}.{key}", 0, least=0) for key in ("width", "depth", "files_per_dir")
+    )
+    if depth > _MAX_DEPTH or max(width, files) > _MAX_WIDTH:
+        raise fields.refused(f"{tree} has more files than a job may have objects")
+    has_all = fields.take(f"{tree}.distribution", "bottom") == "all"
+    return files * sum(int(width**level) for level in range(1 if has_all else depth, depth + 1))
+
+
+def _alike(
+    fields: Fields, weight: float, fixed: str, notes: list[str], *, sizes: str | None = None
+) -> _Set:
+    """Return a set of objects.
+
+    Parameters
+    ----------
+    fixed
+        Key of the size of objects without a distribution.
+    sizes
+        Distribution of objects without either.
+    """
+    own = _sizes(fields, "size_spec") or _sizes(fields, "size_distribution")
+    sizes = own or (None if fields.has(fixed) else sizes)
     if sizes is None:
         if fixed == "object_size" and not fields.has(fixed):
             notes.append(f"workload: a put has no {fixed}; it writes 1 MiB here")
@@ -203,13 +246,14 @@ def _sizes(fields: Fields, key: str) -> str | None:
     """Return the distribution below a key, or None."""
     if fields.has(key):
         return str(fields.size(key, _SIZE))
-    if not fields.has(f"{key}.type"):
+    kind = fields.take(f"{key}.type", fields.take(f"{key}.dist"))
+    if kind is None:
         return None
 
     def size(name: str, default: int) -> int:
         return fields.size(f"{key}.{name}", default)
 
-    match kind := fields.take(f"{key}.type"):
+    match kind:
         case "fixed":
             return f"{size('size', _SIZE)}"
         case "uniform":
@@ -229,7 +273,7 @@ def _sizes(fields: Fields, key: str) -> str | None:
 def _payload(sets: Sequence[_Set], notes: list[str]) -> Settings:
     """Return the settings for the sizes and bytes of all sets together."""
     if not sets:
-        return {"size": size_text(_SIZE)}
+        return sized(parse_sizes(f"{_SIZE}"))
     factors: Settings = {}
     for name in ("compressibility", "duplication"):
         values = list(dict.fromkeys(getattr(objects, name) for objects in sets))
@@ -245,7 +289,7 @@ def _payload(sets: Sequence[_Set], notes: list[str]) -> Settings:
             notes.append("sizes: of several distributions, the mean of each")
         buckets = ",".join(f"{round(sizes.mean())}={weight:g}" for sizes, weight in pairs)
         text = str(parse_sizes(f"buckets:{buckets}"))
-    return {"sizes" if ":" in text else "size": text, **factors}
+    return {**sized(parse_sizes(text)), **factors}
 
 
 def _same(sets: Iterable[_Set]) -> set[str]:

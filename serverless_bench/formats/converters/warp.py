@@ -21,6 +21,7 @@ from serverless_bench.formats.converters.base import (
     lasting,
     part_size,
     shares,
+    sized,
     stage_of,
     weights,
 )
@@ -221,7 +222,7 @@ def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> Settings:
             f"objects above {format_size(_UPLOAD_PART_BYTES)}: warp uploads them in parts; here"
             " they go whole, part-size splits uploads and downloads"
         )
-    return {"sizes" if ":" in form else "size": str(sizes), **parts}
+    return {**sized(sizes), **parts}
 
 
 def _histogram(text: str) -> str:

@@ -47,6 +47,9 @@ def command(command: tuple[str, ...], port: int, concurrency: int, log: Path | N
     package index. With a COMMAND, run it with LocalStack's address in its environment,
     and exit with it.
     """
+    # Refuse before the installation, which takes minutes.
+    with extra("lambda-host", "sbench localstack"):
+        from serverless_bench.lab.lambda_host.server import serving  # noqa: F401
     root = default_directory()
     installed = prepare(root, aside)
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-logs-") as logs:
@@ -61,9 +64,9 @@ async def _run(
     port: int,
     command: Sequence[str],
 ) -> int:
+    from serverless_bench.lab.lambda_host.server import serving
+
     stop = stop_on_signals()
-    with extra("lambda-host", "sbench localstack"):
-        from serverless_bench.lab.lambda_host.server import serving
     async with serving(settings, [], None) as host:
         with started(installed, port=port, lambda_host=host.url, log=log) as localstack:
             while not stop.is_set() and not await asyncio.to_thread(localstack.ready):

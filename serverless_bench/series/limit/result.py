@@ -321,6 +321,6 @@ def _knee_text(knee: LawKnee | None) -> str:
     most = f"at most {format_per_s(knee.most_per_s)} achieved"
     if knee.law is None:
         return f"knee: undecided from these levels; {most}"
-    law = {"capped": "min(linear, cap)", "usl": "universal scalability law"}[knee.law]
+    law = {"capped": "linear up to a cap", "usl": "universal scalability law"}[knee.law]
     at = "not met" if knee.at is None else f"{knee.at:.4g}"
     return f"knee: {at} ({law}); {most}"

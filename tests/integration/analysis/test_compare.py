@@ -341,15 +341,31 @@ def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_p
     make_series(tmp_path / "s")
     code, out, err = call("scale", "--report", "s", "--predict", "16")
     assert (code, err) == (0, "")
-    assert "min(linear, cap), the better fit: per function" in out
+    assert "linear up to a cap, the better fit: per function" in out
     assert "16 functions get" in out
     assert "The fit makes no prediction beyond 16 functions." in out
+    assert "Knee: the number of functions beyond which more of them add no throughput." in out
     found = json.loads(call("scale", "--report", "s", "--format", "json")[1])
     assert found["whole_bytes_per_s"]["capped"]["knee"]["value"] == pytest.approx(4, rel=0.02)
     assert call("scale", "--report", "s", "--format", "markdown")[1].count("\n| ") == 6
     code, _, err = call("scale", "--report", "s", "--predict", "17")
     assert code == 2
     assert "17 functions are out of reach" in err
+
+
+def test_a_law_that_is_off_is_withheld(call: Call, tmp_path: Path) -> None:
+    for number, rate in ((1, 1.0), (2, 40.0), (4, 0.5), (8, 90.0)):
+        of = job(number=number, concurrency=number)
+        for turn in range(2):
+            make_run(tmp_path / "s" / f"{number}-{turn}", 1 / rate, of)
+    code, out, _ = call("scale", "--report", "s")
+    assert code == 0
+    assert re.search(
+        r"^linear up to a cap: withheld, off by \d{2,}% at a number left out$", out, re.MULTILINE
+    )
+    assert "per function" not in out
+    page = call("scale", "--report", "s", "--format", "html")[1]
+    assert "withheld, off by" in page
 
 
 def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from serverless_bench.aws.account import read_stack
 from serverless_bench.aws.stack.template import DeployedFunction
+from serverless_bench.cli.checkup import base
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, UsageError
 from tests.clouds.aws_clients import open_client
@@ -111,6 +112,16 @@ def test_this_machine_alone(sbench: Sbench) -> None:
     assert lines(done, "fail") == []
     assert "embedded store: installed" in done.out
     assert "credentials" not in done.out
+
+
+def test_every_extra_that_lacks_a_library_is_named(
+    sbench: Sbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "extras: " not in sbench("doctor").out
+    absent = {"aiohttp", "azure-storage-blob", "pyyaml", "scipy", "obstore"}
+    monkeypatch.setattr(base, "version_of", lambda name: None if name in absent else "1")
+    named = "azure, compare, convert, gcs, lambda-host, obstore, ome-zarr, zarr"
+    assert f"ok    extras: not installed: {named}; pip install " in sbench("doctor").out
 
 
 def test_a_healthy_stack(sbench: Sbench, cloud: Cloud) -> None:

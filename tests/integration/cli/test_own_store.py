@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.driver.origin import is_ours
+from serverless_bench.rundir import run
+from serverless_bench.rundir.run import load_run
 from tests.commands.command import Sbench
 from tests.stores.servers import Server
 
@@ -24,7 +26,7 @@ def test_a_bucket_is_made_and_read_back_in_two_commands(own: Server, tmp_path: P
     where = ("--endpoint-url", own.endpoint_url, "--bucket", "first-day")
     refused = sbench("write", *where, *SMALL)
     assert refused.code != 0
-    assert "create it" in refused.err
+    assert "--create-bucket creates it" in refused.err
     written = sbench("write", *where, *SMALL, "--create-bucket", "--name", "w")
     assert written.code == 0, written.err
     # Made already: nothing is wrong with that.
@@ -50,6 +52,25 @@ def test_a_cleaned_run_is_not_read(own: Server, tmp_path: Path) -> None:
     assert "reading the objects of sbench-runs/first" in read.err
     assert read.code == 0
     assert sbench("read", "--from", "second", "--executor", "inline").code != 0
+
+
+def test_the_records_of_other_runs_are_not_read_to_find_a_write(
+    moto: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sbench = Sbench(tmp_path, moto.environment)
+    where = ("--endpoint-url", moto.endpoint_url, "--bucket", moto.bucket)
+    assert sbench("write", *where, *SMALL, "--name", "w").code == 0
+    for name in ("r", "s"):
+        assert sbench("read", "--executor", "inline", "--name", name).code == 0
+    loaded = []
+
+    def load(path: Path, *, detail: bool) -> run.Run:
+        loaded.append(path.name)
+        return load_run(path, detail=detail)
+
+    monkeypatch.setattr(run, "load_run", load)
+    assert sbench("read", "--executor", "inline", "--name", "t").code == 0
+    assert loaded == ["w"]
 
 
 def test_another_ones_run_needs_trust(moto: Server, tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +28,7 @@ from tests.clouds.localstacks import running_localstack
 from tests.clouds.sam import ARCHITECTURE, RUNTIME, SAM
 from tests.data.pickles import tuples
 from tests.documents.quoted import BLOCK, ROOT, WHEEL
-from tests.stores.servers import KEYS
+from tests.stores.servers import KEYS, Server, moto, rclone, versitygw
 
 AT_STORE: Final = "at_store sbench write"
 STANDS_IN: Final = {
@@ -111,7 +113,7 @@ def wheel(scratch: Path) -> Path:
     return scratch / WHEEL
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def environment(scratch: Path) -> dict[str, str]:
     """What a shell has; the caches of installers are this user's."""
     ours = {"PYTHONPATH", "VIRTUAL_ENV"}
@@ -121,16 +123,71 @@ def environment(scratch: Path) -> dict[str, str]:
     return {**kept, **ours_too, "SBENCH_STORE_DIR": str(scratch / "store")}
 
 
-def test_the_wheel_alone_is_enough_for_the_first_run(
-    wheel: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    home = tmp_path / "venv"
+@pytest.fixture(scope="module")
+def installed(wheel: Path, scratch: Path, environment: dict[str, str]) -> Path:
+    """The commands of an environment into which the README's first line has installed the wheel."""
+    home = scratch / "venv"
     venv.create(home, with_pip=True)
-    shutil.copy(wheel, tmp_path)
-    said = shell(lines(wheel=True), tmp_path, {**environment, "PATH": str(home / "bin")})
+    shell(lines(wheel=True)[:1], wheel.parent, {**environment, "PATH": str(home / "bin")})
+    return home / "bin"
+
+
+def test_the_wheel_alone_is_enough_for_the_first_run(
+    installed: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    said = shell(lines(wheel=True)[1:], tmp_path, {**environment, "PATH": str(installed)})
     assert re.search(r"verified +4 GiB, every byte", said)
     (picture,) = tmp_path.glob("sbench-runs/*/figure.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [moto, rclone, pytest.param(versitygw, marks=pytest.mark.full)],
+    ids=lambda f: f.__name__,
+)
+def test_a_stranger_reads_their_own_bucket_two_commands_after_the_keys(
+    start: Callable[[Path], AbstractContextManager[Server]], installed: Path, tmp_path: Path
+) -> None:
+    """With an empty home, and nothing else on the PATH."""
+    home = tmp_path / "home"
+    home.mkdir()
+    two = [line for line in lines(wheel=False) if "--create-bucket" in line or "read  " in line]
+    with start(tmp_path) as store:
+        small = {"https://store.example:9000": store.endpoint_url, "--number 200": "--number 4"}
+        for said, run in small.items():
+            two[0] = two[0].replace(said, run)
+        keys = [f"export {name}={value}" for name, value in store.environment.items()]
+        said = shell([*keys, *two], home, {"PATH": str(installed), "HOME": str(home)})
+    assert len(two) == 2
+    assert re.search(r"verified +16 MiB, every byte", said)
+
+
+def test_the_examples_come_with_the_wheel_and_run(
+    installed: Path, moto: Server, tmp_path: Path
+) -> None:
+    typed = [
+        "sbench examples --all",
+        "python examples/first_run.py",
+        "python examples/part_and_range_sizes.py",
+        f"python examples/your_own_store.py {moto.endpoint_url} {moto.bucket}",
+        "python examples/compare_clients.py",
+        "python examples/zarr_pipeline.py",
+        *(replaced(line) for line in lines(wheel=False) if " examples/" in line),
+    ]
+    # The extras that some need are this checkout's; sbench itself is the wheel's.
+    own = {
+        "PATH": str(installed),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+    }
+    where = "python -c 'import serverless_bench; print(serverless_bench.__file__)'"
+    said = shell([where, *typed], tmp_path, {**own, **moto.environment})
+    assert f"\n{installed.parent}/" in said
+    written = {path for path in files_of(tmp_path / "examples") if path.suffix == ".py"}
+    assert {path.name for path in written if path.parent == Path()} == {
+        line.split()[1].rpartition("/")[2] for line in typed if line.startswith("python")
+    }
 
 
 def files_of(folder: Path) -> dict[Path, bytes]:

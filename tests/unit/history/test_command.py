@@ -82,7 +82,7 @@ def test_a_larger_tolerance_lets_more_pass(call: Call) -> None:
     assert (code, out.splitlines()[-1]) == (0, "passed")
     assert "whole_bytes_per_s" not in out
     assert "a loss below 30% does not matter" in out
-    assert "finds one of 40%" in out
+    assert "detects one of 40%" in out
 
 
 def test_a_run_is_not_held_against_itself_and_a_second_add_changes_nothing(call: Call) -> None:
@@ -115,7 +115,7 @@ def test_the_first_run_of_its_kind_is_undecided(call: Call) -> None:
     assert (code, out.splitlines()[-1]) == (10, "undecided")
     assert err == ""
     assert "against 0 recorded runs of 0 sessions" in out
-    assert "6 recorded sessions are needed" in out
+    assert "a verdict needs 6 more recorded sessions; runs within an hour are a session" in out
     assert (
         json.loads(call("history", "check", "two", "--format", "json")[1])["figures"][0]["old"]
         is None

@@ -1,3 +1,4 @@
+import sys
 import tomllib
 from importlib import import_module
 from keyword import iskeyword
@@ -17,6 +18,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
+from tests.commands.command import Call
 from tests.house.members import uses
 
 ARRAYS: list[Registry[Any]] = (
@@ -84,6 +86,29 @@ def test_a_missing_library_names_the_extra() -> None:
     with pytest.raises(PluginError, match="client 'exotic' needs 'no_such_library'") as caught:
         family.load("exotic")
     assert caught.value.hint == "pip install 'serverless-bench[exotic]'"
+
+
+@pytest.mark.parametrize(("bucket", "extra"), [("az://b", "azure"), ("gs://b", "gcs")])
+def test_a_cloud_names_the_extra_that_has_all_it_needs(
+    call: Call, monkeypatch: pytest.MonkeyPatch, bucket: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    monkeypatch.delitem(sys.modules, "serverless_bench.clients.obstore", raising=False)
+    code, _, err = call("write", "--bucket", bucket)
+    assert code == 3
+    assert f"hint: pip install 'serverless-bench[{extra}]'\n" in err
+
+
+def test_localstack_is_not_installed_without_its_extra(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    monkeypatch.delitem(sys.modules, "serverless_bench.lab.lambda_host.server", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    code, out, err = call("localstack")
+    assert (code, out) == (3, "")
+    assert err.startswith("sbench: sbench localstack needs 'aiohttp', which is not installed\n")
+    assert not (tmp_path / "cache").exists()
 
 
 def package(tmp_path: Path, name: str, entry: str) -> None:

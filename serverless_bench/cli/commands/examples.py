@@ -1,0 +1,54 @@
+"""``sbench examples``."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+import click
+
+from serverless_bench.cli.flags.options import FOLDER, Choice, harmless
+from serverless_bench.cli.output.terminal import say
+from serverless_bench.errors import UsageError
+from serverless_bench.user_files import refusing
+
+_EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+"""In a clone, links to the files of its folder ``examples``."""
+_INDEX: Final = "README.md"
+_FILES: Final = [p for p in sorted(_EXAMPLES.rglob("*.*")) if p.is_file() and p.name != _INDEX]
+
+
+@click.command("examples")
+@click.argument(
+    "names",
+    nargs=-1,
+    metavar="[NAME]...",
+    type=Choice(list(dict.fromkeys(path.relative_to(_EXAMPLES).parts[0] for path in _FILES))),
+)
+@click.option("--all", "every", is_flag=True, help="Write all of them.")
+@harmless("--folder", type=FOLDER, default="examples", help="Where to write them.")
+@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
+def command(names: tuple[str, ...], *, every: bool, folder: Path, overwrite: bool) -> None:
+    """List the examples, or write those named into a folder."""
+    copies = {
+        path: folder / path.relative_to(_EXAMPLES)
+        for path in _FILES
+        if every or path.relative_to(_EXAMPLES).parts[0] in names
+    }
+    if not copies:
+        index = (_EXAMPLES / _INDEX).read_text("utf-8").replace("`", "")
+        table = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", index)
+        rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)
+        say(*(f"{name:24} {purpose}" for name, purpose in rows[2:]))
+        return
+    existing = [str(copy) for copy in copies.values() if copy.exists()]
+    if existing and not overwrite:
+        raise UsageError(
+            f"{', '.join(existing)} exists already",
+            hint="--overwrite replaces files; --folder names another folder",
+        )
+    for path, copy in copies.items():
+        with refusing(copy, "or write"):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        say(f"wrote {copy}")

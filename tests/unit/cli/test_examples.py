@@ -1,0 +1,75 @@
+"""`sbench examples` lists the files of examples/ and writes them, over nothing that exists."""
+
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.cli.commands.examples import _EXAMPLES
+from tests.commands.command import Call
+from tests.house.measures import REPOSITORY
+
+EXAMPLES = REPOSITORY / "examples"
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*.*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_the_package_has_all_of_them() -> None:
+    assert files(_EXAMPLES) == files(EXAMPLES)
+
+
+def test_they_are_listed_each_with_what_it_shows(call: Call) -> None:
+    code, out, _ = call("examples")
+    assert code == 0
+    for name in {path.parts[0] for path in files(EXAMPLES)} - {"README.md"}:
+        assert name in out
+    assert "stages.toml              a job file: sbench run examples/stages.toml\n" in out
+
+
+def test_all_are_written_into_a_folder(call: Call, tmp_path: Path) -> None:
+    assert call("examples", "--all", "--folder", "mine")[0] == 0
+    wanted = files(EXAMPLES)
+    del wanted[Path("README.md")]
+    assert files(tmp_path / "mine") == wanted
+
+
+def test_one_or_a_folder_of_them_is_written(call: Call, tmp_path: Path) -> None:
+    assert call("examples", "first_run.py", "executor")[1] == (
+        "wrote examples/executor/pyproject.toml\n"
+        "wrote examples/executor/sbench_processes.py\n"
+        "wrote examples/first_run.py\n"
+    )
+
+
+def test_a_file_that_exists_is_replaced_only_if_told(call: Call, tmp_path: Path) -> None:
+    mine = tmp_path / "examples" / "wire.toml"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    code, out, err = call("examples", "--all")
+    assert (code, out) == (2, "")
+    assert err.startswith("sbench: examples/wire.toml exists already\nhint: --overwrite")
+    assert [*files(mine.parent)] == [Path("wire.toml")]
+    assert mine.read_text() == "mine"
+    assert call("examples", "wire.toml", "--overwrite")[0] == 0
+    assert mine.read_text() == (EXAMPLES / "wire.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nothing.toml",), "'nothing.toml' is not one of 'boto3.toml', "),
+        (("wire.toml", "--folder", "file/in"), "cannot read or write file/in/wire.toml: Not a dir"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(
+    call: Call, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "file").touch()
+    code, out, err = call("examples", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err.splitlines()[0]
