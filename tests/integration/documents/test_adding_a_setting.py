@@ -36,8 +36,6 @@ def test_a_boolean_needs_two_files_of_the_package_and_turns_no_test_red(tmp_path
     for name, lines in EDITS.items():
         for before, line in lines.items():
             scratch.insert(name, before, line)
-    (targets,) = re.findall(r"`make ([a-z ]+)`", section)
-    scratch.make(*targets.split())
     assert scratch.changed("serverless_bench") == set(EDITS)
     transfer = scratch.run("-m", "serverless_bench", "write", "--help").partition("Transfer:")[2]
     assert "--calm / --no-calm" in transfer.partition("\n\n")[0]
