@@ -97,7 +97,7 @@ def _lines(found: Documented, thing: object) -> Iterator[str]:
         yield f"```text\n{_signature(found.name, thing)}\n```\n"
     yield f"{_markdown(found.text)}\n"
     if thing is serverless_bench.Summary:
-        yield "Its fields are those of [the report](report.md), and besides:\n"
+        yield "Its fields are those of [the report](figures.md), and besides:\n"
     members = dict(entries(found.sections.get("Parameters", "")))
     if inspect.isclass(thing) and not members:
         members = _attributes(thing)

@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 from docs.make_site import FIRST, MADE, ROOT, TABLE, build, complete, render
 from tests.browser import browser
 
-READ_FIRST = ("aws", "report", "reference")
+READ_FIRST = ("first-run", "own-store", "aws", "report", "deciding")
 
 
 class Quiet(SimpleHTTPRequestHandler):
