@@ -13,12 +13,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
 from docs import (
     make_faults,
+    make_flags,
     make_performance,
     make_reference,
     make_report,
@@ -27,6 +28,7 @@ from docs import (
 )
 from docs.tables import HERE, markdown, read_rows
 from requirements import licences
+from serverless_bench.clients import CLIENTS
 from tests.verdicts import findings
 
 ROOT: Final = HERE.parent
@@ -34,16 +36,18 @@ FIRST: Final = (ROOT / "README.md", *sorted(HERE.rglob("*.md")))
 """Pages of the site, besides those that they link to."""
 INDEX: Final = HERE / "README.md"
 MADE: Final[Mapping[str, Callable[[], str]]] = {
-    "contend": lambda: markdown(read_rows(HERE / "contend.csv")),
     "faults": make_faults.table,
     "findings": lambda: markdown(list(findings.rows(findings.register()))),
     "licences": licences.table,
+    "parameters": make_flags.parameters,
     "performance": make_performance.made,
     "reference": make_reference.made,
     "settings": make_settings.table,
     "stores": make_stores.table,
+    **{f"options-{name}": partial(make_flags.client_options, name) for name in CLIENTS},
+    **{f"flags-{name}": partial(make_flags.flags, name) for name in ("lambda-host", "serve")},
 }
-"""Tables by name; the others are objects of a JSON report."""
+"""Tables by name; the others are rows of a file, or objects of a JSON report."""
 TABLE: Final = re.compile(r"^\[Table: ([\w-]+)\]\((\S+)\)$", re.MULTILINE)
 LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 _SECTION: Final = re.compile(r"^## (.+)\n\n((?:.+\n)+)", re.MULTILINE)
@@ -128,8 +132,12 @@ def complete(page: Path) -> str:
     """
 
     def table(found: re.Match[str]) -> str:
-        make = MADE.get(found[1])
-        return (make() if make else make_report.tables()[found[1]]).rstrip()
+        name, path = found.groups()
+        if name in MADE:
+            return MADE[name]().rstrip()
+        if path.endswith(".csv"):
+            return markdown(read_rows(page.parent / path)).rstrip()
+        return make_report.tables()[name].rstrip()
 
     return TABLE.sub(table, page.read_text(encoding="utf-8"))
 
