@@ -12,7 +12,7 @@ STACK := serverless_bench/aws/stack
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 WINGS := $(wildcard tests/*/lab tests/*/studies)
 
-.PHONY: demo fast test test-wings full check lint types contracts docs settings report reference notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
+.PHONY: demo fast test test-wings full check lint types contracts docs site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -50,28 +50,22 @@ docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs m
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python -m docs.make_page
 
-settings: .venv/dev  ## the table of docs/settings.md, from the settings
-	$(BIN)/python docs/make_settings.py
-
-report: .venv/dev  ## the tables of docs/report.md and limit.md, from serverless_bench/analysis/figures.toml
-	$(BIN)/python docs/make_report.py
-
-reference: .venv/dev  ## docs/reference.md, from the docstrings of the public names
-	$(BIN)/python docs/make_reference.py
+site: .venv/dev  ## the documentation as HTML in site/html, with the tables made from code and data
+	$(BIN)/python -m docs.make_site
 
 notebooks: .venv/dev  ## run them, and keep what they show
 	$(BIN)/python docs/make_notebooks.py
 
-faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
+faults: .venv/dev  ## docs/faults.csv, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py
 
-stores: .venv/dev  ## the table of docs/stores.md, from servers asked now; builds two with Go and Rust the first time
+stores: .venv/dev  ## docs/stores.csv, from servers asked now; builds two with Go and Rust the first time
 	$(BIN)/python docs/make_stores.py
 
 verdicts: .venv/dev  ## docs/verdicts.md and its file of cells, from rigs run now: ten minutes; all of it needs root on Linux
 	$(BIN)/python docs/make_verdicts.py
 
-performance: .venv/dev  ## docs/performance.md, from runs made now: 25 minutes of a quiet machine
+performance: .venv/dev  ## docs/performance.json, from runs made now: 25 minutes of a quiet machine
 	$(BIN)/python docs/make_performance.py
 
 experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
@@ -81,7 +75,7 @@ experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
 mutants: .venv/dev  ## would the tests notice? faults planted in named functions, up to an hour
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
-findings: .venv/dev  ## undo the mending of each finding, see its test fail, and write the second table of docs/verdicts.md
+findings: .venv/dev  ## undo the repair of each finding, and see its test fail
 	$(BIN)/python -m tests.verdicts.findings $(FINDINGS)
 
 golden: .venv/dev  ## accept the reports as they are now
@@ -100,7 +94,7 @@ stack: .venv/dev  ## template.yaml and samconfig.toml of this folder, from the p
 requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
 	$(COMPILE) pyproject.toml $(foreach extra,boto3 compare convert frames function lambda-host,--extra $(extra)) --group build -o requirements/run.txt
-	$(COMPILE) pyproject.toml --extra all --group build --group release --group test -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra all --group build --group release --group site --group test -o requirements/dev.txt
 	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o $(STACK)/recipe/function.txt
 	printf 'botocore\nclick\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/worker.txt
 	printf 'aws-sam-cli==1.170.0\ncfn-lint\nuv\n' | $(COMPILE) - --constraint requirements/uv.txt -o requirements/sam.txt
@@ -109,7 +103,7 @@ requirements: .venv/uv
 	printf 'localstack-core[runtime]==2026.3.0\nsetuptools\n' | \
 		$(subst --universal,,$(subst 3.11,3.13,$(COMPILE))) - --exclude-newer 2026-04-15 -o $(LOCALSTACK)/2026.3.0.txt
 
-licences: .venv/dev .venv-sam/ready  ## the tables of docs/licences.md, from what is installed; a licence that is not allowed is named
+licences: .venv/dev .venv-sam/ready  ## docs/licences.csv, from what is installed; a licence that is not allowed is named
 	$(BIN)/python -m requirements.licences
 
 audit: .venv/dev  ## known vulnerabilities of what is pinned, by OSV's data
@@ -134,4 +128,4 @@ audit: .venv/dev  ## known vulnerabilities of what is pinned, by OSV's data
 	@touch $@
 
 clean:
-	rm -rf .aws-sam dist .venv .venv-sam mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .aws-sam dist site .venv .venv-sam mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

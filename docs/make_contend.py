@@ -1,4 +1,4 @@
-"""Make the table of docs/contend.md from runs made now, against every store that installs here.
+"""Make docs/contend.csv, the table of docs/contend.md, from runs made now against every store.
 
 python docs/make_contend.py
 
@@ -20,14 +20,13 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the servers are those of the tests
 
+from docs.tables import write_rows  # noqa: E402
 from serverless_bench.lab.loopback.server import serving  # noqa: E402
 from serverless_bench.lab.loopback.state import LoopbackSettings  # noqa: E402
 from tests.stores import servers  # noqa: E402
 from tests.stores.servers import KEYS, Server  # noqa: E402
 
-PAGE: Final = ROOT / "docs" / "contend.md"
-BEGIN: Final = "<!-- begin of the figures: python docs/make_contend.py -->\n"
-END: Final = "<!-- end of the figures -->\n"
+FILE: Final = ROOT / "docs" / "contend.csv"
 PATTERNS: Final = {
     "increment": ("--operations", "400"),
     "claim": ("--objects", "200"),
@@ -36,22 +35,17 @@ PATTERNS: Final = {
 CONTENDERS: Final = ((1, 1), (2, 4))
 """Functions, and threads of each; operations are shared among all."""
 HEADER: Final = (
-    *("store", "pattern", "commits/s of 1", "commits/s of 8", "commit p50 of 8", "p99 of 8"),
+    *("pattern", "commits/s of 1", "commits/s of 8", "commit p50 of 8", "p99 of 8"),
     *("refusals", "fairness", "keys violated"),
 )
 
 
 def main() -> None:
-    """Measure, and put the table into the page."""
+    """Measure, and write the table."""
     rows = list(measured())
-    lines = [HEADER, ("---", "---", *(["--:"] * (len(HEADER) - 2))), *rows]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    cpus, load = os.cpu_count(), os.getloadavg()[1]
-    machine = f"{cpus} processors, {platform.machine()}, Linux; load while measuring {load:.1f}"
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}{machine}:\n\n{table}{END}{after}", encoding="utf-8")
+    load = os.getloadavg()[1]
+    machine = f"{os.cpu_count()} processors, {platform.machine()}, Linux, load {load:.1f}"
+    write_rows(FILE, [(f"store ({machine})", *HEADER), *rows])
 
 
 def measured() -> Iterator[tuple[str, ...]]:
@@ -123,7 +117,7 @@ def row(name: str, alone: dict[str, Any], together: dict[str, Any]) -> tuple[str
         f"{commit_s['p99'] * 1000:.0f} ms",
         str(together["refused"] + together["conflicts"]),
         f"{together['fairness']:.2f}",
-        f"**{violated}**" if violated else "0",
+        str(violated),
     )
 
 

@@ -1,4 +1,4 @@
-"""Make the table of docs/faults.md from the fault matrix, run now.
+"""Make docs/faults.csv, the table of docs/faults.md, from the fault matrix, run now.
 
 make faults
 
@@ -18,11 +18,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the matrix is a part of the tests
 
+from docs.tables import markdown, read_rows, write_rows  # noqa: E402
 from tests.matrix.rig import RESULTS  # noqa: E402
 from tests.matrix.table import MATRIX  # noqa: E402
 
-PAGE = ROOT / "docs" / "faults.md"
-BEGIN, END = "<!-- begin of the matrix: make faults -->\n", "<!-- end of the matrix -->\n"
+FILE = ROOT / "docs" / "faults.csv"
 CELLS = (sys.executable, "-m", "pytest", "-q", "-m", "", "-k", "test_a_cell")
 COLUMNS = ("local", "lithops", "lambda", "workers", "dask")
 
@@ -30,7 +30,7 @@ Cells = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 def main() -> None:
-    """Run the matrix, and put its table into the page."""
+    """Run the matrix, and write its table."""
     with tempfile.TemporaryDirectory() as scratch:
         results = Path(os.environ.get(RESULTS, f"{scratch}/results.jsonl")).absolute()
         tests = [f"tests/integration/executors/test_fault_matrix_{column}.py" for column in COLUMNS]
@@ -40,9 +40,7 @@ def main() -> None:
             env={**os.environ, RESULTS: str(results)},
             check=True,
         )
-        page = PAGE.read_text(encoding="utf-8")
-        lines = results.read_text(encoding="utf-8").splitlines()
-        PAGE.write_text(replaced(page, table(read(lines))), encoding="utf-8")
+        write_rows(FILE, rows(read(results.read_text(encoding="utf-8").splitlines())))
 
 
 def read(lines: Sequence[str]) -> Cells:
@@ -51,11 +49,10 @@ def read(lines: Sequence[str]) -> Cells:
     return {(result["fault"], result["executor"]): result for result in results}
 
 
-def table(cells: Cells) -> str:
+def table() -> str:
     """Return the matrix as Markdown, and why cells of it do not apply."""
-    matrix = "".join(f"| {' | '.join(row)} |\n" for row in rows(cells))
     reasons = "".join(f"- {mark}: {reason}\n" for reason, mark in marks().items())
-    return f"{matrix}\n{reasons}"
+    return f"{markdown(read_rows(FILE))}\n{reasons}"
 
 
 def marks() -> Mapping[str, str]:
@@ -68,7 +65,6 @@ def marks() -> Mapping[str, str]:
 def rows(cells: Cells) -> Iterator[tuple[str, ...]]:
     """Yield the heading, and a row for every fault."""
     yield ("fault", *(f"`{column}`" for column in COLUMNS))
-    yield ("---",) * (1 + len(COLUMNS))
     for fault, row in MATRIX.items():
         reasons = ((column, row[column]) for column in COLUMNS)
         yield (
@@ -88,12 +84,6 @@ def cell(result: Mapping[str, Any]) -> str:
     return "; ".join(
         [result["outcome"], *known, *(f"{count} {name}" for name, count in wrong.items() if count)]
     )
-
-
-def replaced(page: str, text: str) -> str:
-    """Return the page with another table."""
-    head, _, rest = page.partition(BEGIN)
-    return head + BEGIN + text + END + rest.partition(END)[2]
 
 
 if __name__ == "__main__":

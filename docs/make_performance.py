@@ -1,10 +1,12 @@
-"""Make docs/performance.md from runs made now; docs/performance.toml says which.
+"""Make docs/performance.json, the figures of docs/performance.md, from runs made now.
+
+docs/performance.toml says which, and has the texts of the page.
 
 make performance                                     all of it, in less than 25 quiet minutes
 python docs/make_performance.py "Fan-out" ...        these tables, where the others were made
 python docs/make_performance.py --smallest --into F  as little as shows that it works, into F
 
-The page is written after every table: where it was interrupted, name the tables that are missing.
+The file is written after every table: where it was interrupted, name the tables that are missing.
 """
 
 import argparse
@@ -14,7 +16,6 @@ import re
 import ssl
 import subprocess
 import sys
-import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -22,27 +23,29 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+import msgspec
+
+from docs.tables import markdown
 from serverless_bench import __version__
 from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
 from serverless_bench.process import cpus
 from serverless_bench.units import NS_PER_S
 
 ROOT: Final = Path(__file__).parents[1]
-PAGE: Final = ROOT / "docs" / "performance.md"
-TEXTS: Final = PAGE.with_suffix(".toml")
+FILE: Final = ROOT / "docs" / "performance.json"
+TEXTS: Final = FILE.with_suffix(".toml")
 LIBRARIES: Final = (
     *("awscrt", "boto3", "botocore", "cryptography", "minio", "numpy", "obstore", "s3dlio"),
     "s3torchconnectorclient",
 )
 UNKNOWN: Final = "n/a"
 """Stands in a sentence for a figure that its table does not have."""
-WIDTH: Final = 140
 _FIGURE: Final = re.compile(r"\{(1000/)?([^|{}]+)\|([^|{}]+)\}")
 Row = Mapping[str, str]
 
 
 class Table(NamedTuple):
-    """One table of the page; docs/performance.toml says what its parts mean."""
+    """One table of the page; docs/performance.toml explains its parts."""
 
     title: str
     command: str
@@ -51,46 +54,84 @@ class Table(NamedTuple):
     smallest: str = ""
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """One table as it was measured."""
+
+    sentence: str
+    made: str
+    """Command, time and load."""
+    rows: Sequence[Sequence[str]]
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """The file."""
+
+    machine: Mapping[str, str]
+    tables: Mapping[str, Measured]
+    """By title."""
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Measure, and write the page; return 1 if a sentence lacks a figure."""
+    """Measure, and write the file; return 1 if a sentence lacks a figure."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("titles", nargs="*", metavar="TITLE")
     parser.add_argument("--smallest", action="store_true")
-    parser.add_argument("--into", type=Path, default=PAGE)
+    parser.add_argument("--into", type=Path, default=FILE)
     asked = parser.parse_args(arguments)
-    top, tables = texts()
+    tables, machine, kept = texts(), dict(_facts()), dict[str, Measured]()
     if unknown := set(asked.titles) - {table.title for table in tables}:
         parser.error(f"no table is called {', '.join(sorted(unknown))}")
-    if asked.smallest and asked.into == PAGE:
+    if asked.smallest and asked.into == FILE:
         parser.error("--smallest measures nothing: name another file with --into")
-    head, kept = f"{top}\n{machine()}\n", dict[str, str]()
     if asked.titles:
-        found, kept = sections(asked.into.read_text(encoding="utf-8"))
-        if found != head:
+        before = recorded(asked.into)
+        kept = dict(before.tables)
+        if before.machine != machine:
             parser.error("the other tables were made with another machine: make them all")
     for table in tables:
         if not asked.titles or table.title in asked.titles:
             kept[table.title] = measured(table, smallest=asked.smallest)
-            ordered = [kept[each.title] for each in tables if each.title in kept]
-            asked.into.write_text("\n".join([head, *ordered]), encoding="utf-8")
-    lacking = [title for title, text in kept.items() if UNKNOWN in text]
+            ordered = {each.title: kept[each.title] for each in tables if each.title in kept}
+            data = msgspec.json.encode(Figures(machine, ordered))
+            asked.into.write_bytes(msgspec.json.format(data) + b"\n")
+    lacking = [title for title, one in kept.items() if UNKNOWN in one.sentence]
     if lacking and not asked.smallest:
         print(f"a figure is missing: {', '.join(lacking)}", file=sys.stderr)
         return 1
     return 0
 
 
-def texts() -> tuple[str, list[Table]]:
-    """Return what stands above all tables, and the tables."""
+def recorded(file: Path = FILE) -> Figures:
+    """Return what was measured last."""
+    return msgspec.json.decode(file.read_bytes(), type=Figures)
+
+
+def made() -> str:
+    """Return the machine and the sections of the page as Markdown."""
+    figures = recorded()
+    return "\n".join(
+        [
+            markdown([("machine", ""), *figures.machine.items()]),
+            *(_section(table, figures.tables[table.title]) for table in texts()),
+        ]
+    )
+
+
+def _section(table: Table, one: Measured) -> str:
+    text = [one.sentence, *([table.about] if table.about else []), one.made, markdown(one.rows)]
+    return f"## {table.title}\n\n" + "\n\n".join(text)
+
+
+def texts() -> list[Table]:
+    """Return the tables of the page, without their figures."""
     data = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
-    tables = [{name: text.strip() for name, text in one.items()} for one in data["table"]]
-    return data["head"].lstrip(), [Table(**table) for table in tables]
+    return [Table(**{name: text.strip() for name, text in one.items()}) for one in data["table"]]
 
 
-def measured(table: Table, *, smallest: bool) -> str:
-    """Run what a table is made by, and return its section."""
+def measured(table: Table, *, smallest: bool) -> Measured:
+    """Run the command of a table, and return its figures."""
     words = table.command.split()
     if smallest:
         words = [*(table.smallest.split() or words), "--smallest"]
@@ -106,18 +147,19 @@ def measured(table: Table, *, smallest: bool) -> str:
     took_s = (monotonic_ns() - began_ns) / NS_PER_S
     print(f"{table.title}: {took_s:.0f} s", flush=True)
     when = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]} {stamp[9:11]}:{stamp[11:13]} UTC"
-    made = (
+    how = (
         f"`python -m benchmarks.{' '.join(words)}`, {when}, {took_s:.0f} s, load {load:.1f}"
         f" on {cpus()} cores.{spread(figures)}"
     )
-    sentence = textwrap.fill(
-        told(table.sentence, figures),
-        WIDTH,
-        break_long_words=False,
-        break_on_hyphens=False,
+    lines = shortened(done.stdout).splitlines()
+    del lines[1]
+    return Measured(
+        sentence=told(table.sentence, figures), made=how, rows=[_cells(line) for line in lines]
     )
-    text = [sentence, *([table.about] if table.about else []), made]
-    return f"## {table.title}\n\n" + "\n\n".join(text) + f"\n\n{shortened(done.stdout)}"
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
 def shortened(table: str) -> str:
@@ -180,11 +222,7 @@ def spread(figures: Sequence[Row]) -> str:
 
 def rows(table: str) -> list[Row]:
     """Return the rows of a Markdown table, cells by column."""
-    cells = [
-        [cell.strip() for cell in line.strip().strip("|").split("|")]
-        for line in table.splitlines()
-        if line.startswith("|")
-    ]
+    cells = [_cells(line) for line in table.splitlines() if line.startswith("|")]
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
 
 
@@ -206,17 +244,6 @@ def told(sentence: str, found: Sequence[Row]) -> str:
 def columns(sentence: str) -> set[str]:
     """Return the columns that a sentence takes figures from."""
     return {found[2] for found in _FIGURE.findall(sentence)}
-
-
-def sections(page: str) -> tuple[str, dict[str, str]]:
-    """Return what stands above the first table of a page, and its sections by title."""
-    head, *rest = page.split("\n## ")
-    return head, {text.partition("\n")[0]: f"## {text}" for text in rest}
-
-
-def machine() -> str:
-    """Return what the figures depend on, as a Markdown table."""
-    return "\n".join(["| | |", "| --- | --- |", *(f"| {k} | {v} |" for k, v in _facts())])
 
 
 def _facts() -> Iterator[tuple[str, str]]:

@@ -1,7 +1,4 @@
-"""Make docs/reference.md from the docstrings of the public names.
-
-make reference
-"""
+"""Make the content of docs/reference.md from the docstrings of the public names."""
 
 import ast
 import inspect
@@ -9,12 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 import serverless_bench
 
-PAGE: Final = Path(__file__).parent / "reference.md"
 SETUP: Final = """\
 from dataclasses import replace
 from pathlib import Path
@@ -51,10 +46,7 @@ _ENTRY: Final = re.compile(r"^(?=\S)", re.MULTILINE)
 _FUNCTION: Final = re.compile(r"<function .*? at \w+>")
 
 _HEAD: Final = """\
-# Reference
-
-Every public name, from its docstring: `make reference` makes this page, and a test runs the
-examples in their order. They go on from three small runs on the embedded store:
+The examples go on from three small runs on the embedded store:
 
 ```python
 {setup}```
@@ -72,13 +64,8 @@ class Documented:
     """By title."""
 
 
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(made(), encoding="utf-8")
-
-
 def made() -> str:
-    """Return the page as it should be."""
+    """Return the chapters as Markdown."""
     return "\n".join([_HEAD.format(setup=SETUP), *_chapters()])
 
 
@@ -110,7 +97,7 @@ def _lines(found: Documented, thing: object) -> Iterator[str]:
         yield f"```text\n{_signature(found.name, thing)}\n```\n"
     yield f"{_markdown(found.text)}\n"
     if thing is serverless_bench.Summary:
-        yield "Its fields are those of [the report](report.md), and besides:\n"
+        yield "Its fields are those of [the report](figures.md), and besides:\n"
     members = dict(entries(found.sections.get("Parameters", "")))
     if inspect.isclass(thing) and not members:
         members = _attributes(thing)
@@ -171,7 +158,3 @@ def _cell(text: str) -> str:
 
 def _markdown(text: str) -> str:
     return text.replace("``", "`")
-
-
-if __name__ == "__main__":
-    main()

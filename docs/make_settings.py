@@ -1,13 +1,10 @@
-"""Make the table of docs/settings.md from the settings.
-
-make settings
-"""
+"""Make the table of docs/settings.md from the settings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from pathlib import Path
-from typing import Final, get_type_hints
+from typing import get_type_hints
 
+from docs.tables import markdown
 from serverless_bench.cli.main import COMMANDS
 from serverless_bench.job.types import words
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
@@ -15,32 +12,21 @@ from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.names import meanings
 
-PAGE: Final = Path(__file__).parent / "settings.md"
-BEGIN, END = "<!-- begin of the table: make settings -->\n", "<!-- end of the table -->\n"
-
-
-def main() -> None:
-    """Put the table into the page."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}{table()}{END}{after}", encoding="utf-8")
-
 
 def table() -> str:
     """Return all settings as Markdown."""
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows())
+    return markdown(list(rows()))
 
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield the heading, and a row for every setting."""
-    yield ("setting", "is", "default", "of", "trust", "what")
-    yield ("---",) * 6
+    yield ("setting", "type", "default", "of", "trust", "meaning")
     types = get_type_hints(JobSettings)
     defaults = {one.name: one.default for one in fields(JobSettings)}
     for name, one in meanings().items():
         yield (
             f"`{name}`",
-            words(types[name]).replace("|", "\\|"),
+            words(types[name]),
             _default(defaults[name], one, _having(name) if one.own else _having("")),
             ", ".join(_having(name)) if one.own else "",
             "" if isinstance(one, Harmless) else "asked",
@@ -72,7 +58,3 @@ def _default(default: object, setting: Meaning, workloads: Mapping[str, Workload
     if isinstance(default, str | int | float):
         found[str(default)] = []
     return "".join(f"`{text}`" for text in found)
-
-
-if __name__ == "__main__":
-    main()

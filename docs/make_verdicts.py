@@ -1,9 +1,8 @@
-"""Make docs/verdicts.csv, and the matrices of docs/verdicts.md, from rigs that are run now.
+"""Make docs/verdicts.csv, and the two tables of docs/verdicts.md, from rigs that are run now.
 
 make verdicts
 """
 
-import csv
 import sys
 import tempfile
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the rigs are a part of the tests
 
+from docs.tables import write_rows  # noqa: E402
 from tests.verdicts import namespace  # noqa: E402
 from tests.verdicts.bench import BOUNDED_BY, Outcome, bench_in  # noqa: E402
 from tests.verdicts.cells import CAUSES, FACTORS, cells, possible_here  # noqa: E402
@@ -23,21 +23,19 @@ from tests.verdicts.judging import Result  # noqa: E402
 from tests.verdicts.series import SERIES  # noqa: E402
 from tests.verdicts.words import ANSWERS  # noqa: E402
 
-PAGE: Final = ROOT / "docs" / "verdicts.md"
 ROWS: Final = ROOT / "docs" / "verdicts.csv"
-BEGIN, END = "<!-- begin of the matrix: make verdicts -->\n", "<!-- end of the matrix -->\n"
+TABLES: Final = (ROWS.with_name("verdict-causes.csv"), ROWS.with_name("verdict-series.csv"))
+
+Rows = Sequence[Sequence[str]]
 
 
 def main() -> None:
-    """Run every cell, and write the file and the matrices."""
+    """Run every cell, and write the files."""
     outcomes = list(run())
-    with ROWS.open("w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(("verdict", *FACTORS, "true", "most specific", "said", "result"))
-        lines.writerows(row(outcome) for outcome in outcomes)
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    text = head + BEGIN + tables(outcomes) + END + rest.partition(END)[2]
-    PAGE.write_text(text, encoding="utf-8")
+    heading = ("verdict", *FACTORS, "true", "most specific", "said", "result")
+    write_rows(ROWS, [heading, *map(row, outcomes)])
+    for path, rows in zip(TABLES, tables(outcomes), strict=True):
+        write_rows(path, rows)
 
 
 def run() -> Iterator[Outcome]:
@@ -65,25 +63,20 @@ def row(outcome: Outcome) -> tuple[str, ...]:
     return (outcome.verdict, *case, *answers, outcome.words, outcome.result)
 
 
-def tables(outcomes: Sequence[Outcome]) -> str:
-    """Return a matrix of single runs, one of series of runs, and how all cells ended."""
+def tables(outcomes: Sequence[Outcome]) -> tuple[Rows, Rows]:
+    """Return a matrix of single runs, and one of series of runs."""
     single = [outcome for outcome in outcomes if outcome.verdict == BOUNDED_BY]
     series = [outcome for outcome in outcomes if outcome.verdict != BOUNDED_BY]
-    counts = Counter[str](outcome.result for outcome in outcomes)
-    ended = ", ".join(f"{counts[result]} {result}" for result in Result)
-    return f"{matrix(single)}\n{matrix(series)}\nAll {len(outcomes)} cells: {ended}.\n"
+    return matrix(single), matrix(series)
 
 
-def matrix(outcomes: Sequence[Outcome]) -> str:
-    """Return words by cause, and cells by result, as Markdown.
+def matrix(outcomes: Sequence[Outcome]) -> Rows:
+    """Return words by cause, and cells by result, as rows of a table.
 
     A word counts once for each function that it was said of; of a series of runs, once.
     """
     words = sorted({word for outcome in outcomes for word in outcome.said}, key=_place)
-    rows = [
-        ("true", *(f"`{word}`" for word in words), *Result),
-        ("---",) * (1 + len(words) + len(Result)),
-    ]
+    rows = [("true", *(f"`{word}`" for word in words), *map(str, Result))]
     totals = Counter[str]()
     for name, group in groupby(sorted(outcomes, key=_order), key=_row_name):
         mine = list(group)
@@ -93,7 +86,7 @@ def matrix(outcomes: Sequence[Outcome]) -> str:
         totals += counts
         rows.append((name, *(str(counts[column] or "") for column in (*words, *Result))))
     rows.append(("all", *(str(totals[column]) for column in (*words, *Result))))
-    return "".join(f"|{'|'.join(cells_of_row)}|\n" for cells_of_row in rows)
+    return rows
 
 
 def _order(outcome: Outcome) -> int:

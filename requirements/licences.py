@@ -1,4 +1,4 @@
-"""Check the licences of everything that is pinned, and make the tables of docs/licences.md.
+"""Check the licences of everything that is pinned, and write them to docs/licences.csv.
 
 make licences
 """
@@ -6,23 +6,23 @@ make licences
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageMetadata, distributions
 from typing import Final
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from packaging.utils import canonicalize_name
 
+from docs.tables import markdown, read_rows, write_rows
 from requirements.pins import ROOT, Policy, locks, pins, policy
 from serverless_bench.lab.localstack import server
 
-PAGE: Final = ROOT / "docs" / "licences.md"
-BEGIN, END = "<!-- begin of the tables: make licences -->\n", "<!-- end of the tables -->\n"
+FILE: Final = ROOT / "docs" / "licences.csv"
 _GROUP: Final = re.compile(r"\(([^()]*)\)")
 
 
 def main() -> int:
-    """Check, and write the tables; return 1 if a licence is unknown or not allowed."""
+    """Check, and write the file; return 1 if a licence is unknown or not allowed."""
     rules = policy()
     found = licences(environments(), rules)
     wrong = [*problems(found, rules), *uncovered(found)]
@@ -30,9 +30,7 @@ def main() -> int:
         print(line, file=sys.stderr)
     if wrong:
         return 1
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}{tables(found, rules)}{END}{after}", encoding="utf-8")
+    write_rows(FILE, [("package", "licence"), *found])
     print(f"{len({name for name, _ in found})} packages, {len(rules.accepted)} accepted by name")
     return 0
 
@@ -110,22 +108,25 @@ def is_allowed(expression: str, allowed: frozenset[str]) -> bool:
     return any(all(one == "yes" or one in allowed for one in choice) for choice in choices)
 
 
-def tables(found: Sequence[tuple[str, str]], rules: Policy) -> str:
-    """Return the tables of the page."""
+def table() -> str:
+    """Return the tables of docs/licences.md: exceptions, and the others by licence."""
+    accepted = policy().accepted
     by_licence: dict[str, list[str]] = defaultdict(list)
-    for name, licence in found:
-        if name not in rules.accepted:
+    for name, licence in read_rows(FILE)[1:]:
+        if name not in accepted:
             by_licence[licence].append(name)
     most_first = sorted(by_licence.items(), key=lambda item: (-len(item[1]), item[0]))
-    return (
-        "| package | licence | pinned for | why it may be installed |\n| --- | --- | --- | --- |\n"
-        + "".join(
-            f"| {name} | {one.licence} | {', '.join(_places(name))} | {one.why} |\n"
-            for name, one in sorted(rules.accepted.items())
-        )
-        + "\n| licence | packages | which |\n| --- | --- | --- |\n"
-        + "".join(
-            f"| {licence} | {len(names)} | {', '.join(names)} |\n" for licence, names in most_first
+    exceptions = (
+        (name, one.licence, ", ".join(_places(name)), one.why)
+        for name, one in sorted(accepted.items())
+    )
+    others = ((licence, str(len(names)), ", ".join(names)) for licence, names in most_first)
+    return "\n".join(
+        (
+            markdown(
+                [("package", "licence", "pinned for", "reason for the exception"), *exceptions]
+            ),
+            markdown([("licence", "packages", "names"), *others]),
         )
     )
 

@@ -85,7 +85,7 @@ class GateSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Displayed):
-    """The totals of a run; analysis/figures.toml defines each field, docs/report.md lists them.
+    """The totals of a run; analysis/figures.toml defines each field, docs/figures.md lists them.
 
     ``requested = ok + failed + lost``, and the number of received records is ``ok + failed +
     duplicate``. Rates are None if the run has no such window or no bytes. ``print`` and notebooks
@@ -167,7 +167,7 @@ class Summary(Displayed):
     """Whether workers polled for events, so that no function was launched. Not in the report."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of a report; docs/report.md lists the fields.
+        """Return the JSON document of a report; docs/figures.md lists the fields.
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
         the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries`` and ``neighbours``

@@ -1,4 +1,4 @@
-"""A JSON object on a single line; docs/report.md lists its fields."""
+"""A JSON object on a single line; docs/figures.md lists its fields."""
 
 import json
 from typing import TextIO

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from docs.make_site import complete
 from tests.documents.quoted import BLOCK, ROOT
 
 FOREIGN: Final = frozenset({"os_benchmark.py", "s3_benchmark.py"})
@@ -31,7 +32,7 @@ def rooms() -> list[str]:
 def paths(page: Path) -> Iterator[str]:
     """Yield what stands in backticks and would be a path of this repository."""
     first = {*FOLDERS, *rooms()}
-    for span in re.findall(r"`([^`\s]+)`", BLOCK.sub("", page.read_text())):
+    for span in re.findall(r"`([^`\s]+)`", BLOCK.sub("", complete(page))):
         is_ours = span.partition("/")[0] in first if "/" in span else span.endswith(".py")
         if is_ours and _PATH.fullmatch(span) and span not in FOREIGN:
             yield span
@@ -54,7 +55,7 @@ def dotted(page: Path) -> Iterator[str]:
 
     Groups of entry points are called so too, and are nothing that can be imported.
     """
-    text = page.read_text().replace('entry-points."serverless_bench.', "")
+    text = complete(page).replace('entry-points."serverless_bench.', "")
     return (name for name in _DOTTED.findall(text) if not _PLACEHOLDER.search(name))
 
 

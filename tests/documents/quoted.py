@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 
+from docs.make_site import complete
 from serverless_bench import __version__
 from serverless_bench.cli.main import commands
 
@@ -55,7 +56,7 @@ class Quoted:
 
 def quoted(page: Path) -> Iterator[Quoted]:
     """Yield the commands of a page: every line to type, and what stands in backticks."""
-    text = page.read_text()
+    text = complete(page)
     for kind, block in BLOCK.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
             first = line.removeprefix("$ ").split(" ")[0]

@@ -146,7 +146,11 @@ def _undocumented_percent() -> float:
 
 
 def _pages() -> Iterable[Path]:
-    pages = [*REPOSITORY.glob("*.md"), *REPOSITORY.joinpath("docs").rglob("*.md")]
+    pages = {
+        *REPOSITORY.glob("*.md"),
+        *REPOSITORY.glob("[!.]*/README.md"),
+        *REPOSITORY.joinpath("docs").rglob("*.md"),
+    }
     names = {path: path.relative_to(REPOSITORY).as_posix() for path in pages}
     return [path for path, name in names.items() if not name.startswith(_UNCOUNTED_PAGES)]
 

@@ -1,6 +1,6 @@
 """Undo the mending of each finding in a scratch copy, and see its test fail with what was wrong.
 
-    make findings                               # every one, and the table of docs/verdicts.md
+    make findings                               # every one
     make findings FINDINGS="'figures F9' use"   # those whose names begin so
 
 ``findings.toml`` has a test for each finding of an audit, the undoing of its mending as
@@ -17,12 +17,8 @@ from typing import Final
 
 import msgspec
 
-from tests.house.measures import REPOSITORY
 from tests.house.scratch import Scratch, scratch_copy
 
-PAGE: Final = REPOSITORY / "docs" / "verdicts.md"
-BEGIN: Final = "<!-- begin of the findings: make findings -->\n"
-END: Final = "<!-- end of the findings -->\n"
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?")
 _FAILED: Final = 1
 """Exit code of pytest if tests were run, and one failed."""
@@ -89,24 +85,18 @@ def failing_line(scratch: Scratch, finding: Finding) -> str:
     return lines[0]
 
 
-def table(asked: Register) -> str:
-    """Return the register as Markdown."""
-    return "".join(f"|{'|'.join(cells)}|\n" for cells in _rows(asked))
-
-
-def _rows(asked: Register) -> Iterator[tuple[str, ...]]:
-    yield ("finding", "what was wrong", "test", "fails without the mending")
-    yield ("---",) * 4
+def rows(asked: Register) -> Iterator[tuple[str, ...]]:
+    """Yield the table of docs/verdicts.md: the heading, and a row for each finding."""
+    yield ("finding", "error", "test", "its failure without the repair")
     numbers = [f"{of} {number}" for of, all_of in asked.numbered.items() for number in all_of]
     for finding in sorted(asked.finding, key=lambda finding: numbers.index(finding.name)):
-        line = finding.fails.replace("|", r"\|")
-        yield (finding.name, finding.wrong, f"`{finding.test}`", f"`{line}`")
+        yield (finding.name, finding.wrong, f"`{finding.test}`", f"`{finding.fails}`")
     for name, reason in asked.not_shown.items():
         yield (name, reason, "", "")
 
 
 def main(beginnings: Sequence[str]) -> int:
-    """Try the findings whose names begin so, and write the table if each test noticed."""
+    """Try the findings whose names begin so; return 1 if a test did not notice."""
     asked = register()
     tried = [one for one in asked.finding if one.name.startswith(tuple(beginnings or [""]))]
     failed = 0
@@ -121,9 +111,6 @@ def main(beginnings: Sequence[str]) -> int:
                 words = f"NOT NOTICED: {exc}"
             sys.stdout.write(f"{finding.name}: {words}\n")
             sys.stdout.flush()
-    if not failed:
-        head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        PAGE.write_text(head + BEGIN + table(asked) + END + rest.partition(END)[2], "utf-8")
     return int(failed > 0)
 
 

@@ -94,8 +94,6 @@ def test_a_boolean_needs_two_files_of_the_package(scratch: Scratch) -> None:
     named = [f"serverless_bench/{path}" for path in re.findall(r"`(\w+/\w+\.py)`", said)]
     assert named == list(SETTING_EDITS)
     edit(scratch, SETTING_EDITS)
-    (targets,) = re.findall(r"`make ([a-z ]+)`", said)
-    scratch.make(*targets.split())
     assert scratch.changed("serverless_bench") - before == set(SETTING_EDITS)
     transfer = scratch.run("-m", "serverless_bench", "write", "--help").partition("Transfer:")[2]
     assert "--calm / --no-calm" in transfer.partition("\n\n")[0]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_performance import rows, sections, texts
+from docs.make_performance import recorded, texts
+from docs.tables import markdown
 from serverless_bench.clients import CLIENTS
 
 ROOT = Path(__file__).parents[3]
@@ -61,18 +62,15 @@ ON_THE_PAGE: Mapping[str, Sequence[tuple[str, ...]]] = {
 """How rows begin of the tables whose benchmark runs in its smallest form for the page alone."""
 
 
-def test_the_page_of_performance_is_made_in_its_smallest_form(tmp_path: Path) -> None:
-    page = tmp_path / "performance.md"
-    command = [sys.executable, "docs/make_performance.py", "--smallest", "--into", str(page)]
+def test_the_figures_of_performance_are_made_in_their_smallest_form(tmp_path: Path) -> None:
+    file = tmp_path / "performance.json"
+    command = [sys.executable, "docs/make_performance.py", "--smallest", "--into", str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    _, made = sections(page.read_text(encoding="utf-8"))
-    _, tables = texts()
-    assert list(made) == [table.title for table in tables]
-    for table in tables:
-        assert rows(made[table.title]), table.title
+    made = recorded(file).tables
+    assert list(made) == [table.title for table in texts()]
     for title, beginnings in ON_THE_PAGE.items():
-        assert lacking(made[title], beginnings) == [], title
+        assert lacking(markdown(made[title].rows), beginnings) == [], title
 
 
 def lacking(said: str, beginnings: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -85,7 +83,7 @@ def lacking(said: str, beginnings: Iterable[tuple[str, ...]]) -> list[tuple[str,
 
 def test_every_benchmark_is_among_them() -> None:
     named = {str(case.values[0]).split()[0] for case in SMALLEST}
-    of_the_page = {table.title: table.command.split()[0] for table in texts()[1]}
+    of_the_page = {table.title: table.command.split()[0] for table in texts()}
     named |= {of_the_page[title] for title in ON_THE_PAGE}
     assert named | {"common"} == {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
 

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 from docs.make_notebooks import executed
+from docs.make_site import LINK, complete
 from serverless_bench import errors
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.rundir.run import SCHEMA
@@ -91,7 +92,7 @@ def kinds_of_output(notebook: Any) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+    for target in LINK.findall(complete(page)):
         assert re.match(r"https?:", target) or (page.parent / target).exists(), target
 
 

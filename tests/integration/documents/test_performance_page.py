@@ -1,15 +1,15 @@
-"""docs/performance.md and what makes it: sentences, tables, sections."""
+"""docs/performance.json and the page made of it: sentences, tables, sections."""
 
 import pytest
 
 from docs.make_performance import (
-    PAGE,
     UNKNOWN,
     by_client,
     columns,
+    made,
     main,
+    recorded,
     rows,
-    sections,
     shortened,
     spread,
     texts,
@@ -77,17 +77,16 @@ def test_a_table_has_no_column_that_its_title_tells() -> None:
     assert shortened(TABLE) == TABLE
 
 
-def test_the_page_is_what_its_texts_say() -> None:
-    head, found = sections(PAGE.read_text(encoding="utf-8"))
-    top, tables = texts()
-    assert head.startswith(top)
-    assert list(found) == [table.title for table in tables]
-    for table in tables:
-        text = found[table.title]
-        assert table.about in text
-        assert f"`python -m benchmarks.{table.command.split()[0]}" in text
-        assert rows(text)
-        assert UNKNOWN not in text
+def test_every_table_is_measured() -> None:
+    measured, page = recorded().tables, made()
+    assert list(measured) == [table.title for table in texts()]
+    for table in texts():
+        one = measured[table.title]
+        assert f"\n## {table.title}\n\n{one.sentence}\n" in page
+        assert table.about in page
+        assert f"`python -m benchmarks.{table.command.split()[0]}" in one.made
+        assert len(one.rows) > 1
+        assert UNKNOWN not in one.sentence
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_each_is_supported_or_experimental(family: str, names: list[str]) -> Non
 
 def test_versions_of_files_are_todays() -> None:
     assert row("[run directory](run-directory.md)")[1] == str(run.SCHEMA)
-    assert row("[JSON report](report.md)")[1] == str(summary.REPORT_SCHEMA)
+    assert row("[JSON report](figures.md)")[1] == str(summary.REPORT_SCHEMA)
     assert row("log of the [witness](witness.md)")[1] == str(witness.FORMAT)
     bytes_of_objects = f"`{keystream.VERSION}`, `{shaped.VERSION}`"
     assert row("objects' [bytes](keystream.md)")[1] == bytes_of_objects

@@ -4,6 +4,7 @@ from typing import Literal
 
 import pytest
 
+from docs.make_site import complete
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ClientInfo
 from serverless_bench.clients.options import check, documented, option, parse
@@ -11,7 +12,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Shown
 
-PAGE = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
+PAGE = complete(Path(__file__).parents[3] / "docs" / "clients.md")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,160 @@
+"""Build the documentation as HTML: pages and what they link to, with every table filled in.
+
+make site                             into site/html
+python -m docs.make_site --into F     into another folder
+
+A paragraph ``[Table: NAME](PATH)`` stands for a table that is made from the data in PATH, which
+is what a reader of the repository finds there. Folders stay as they are, so links are the same.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Final
+
+from docs import (
+    make_faults,
+    make_flags,
+    make_performance,
+    make_reference,
+    make_report,
+    make_settings,
+    make_stores,
+)
+from docs.tables import HERE, markdown, read_rows
+from requirements import licences
+from serverless_bench.clients import CLIENTS
+from tests.verdicts import findings
+
+ROOT: Final = HERE.parent
+FIRST: Final = (ROOT / "README.md", *sorted(HERE.rglob("*.md")))
+"""Pages of the site, besides those that they link to."""
+INDEX: Final = HERE / "README.md"
+MADE: Final[Mapping[str, Callable[[], str]]] = {
+    "faults": make_faults.table,
+    "findings": lambda: markdown(list(findings.rows(findings.register()))),
+    "licences": licences.table,
+    "parameters": make_flags.parameters,
+    "performance": make_performance.made,
+    "reference": make_reference.made,
+    "settings": make_settings.table,
+    "stores": make_stores.table,
+    **{f"options-{name}": partial(make_flags.client_options, name) for name in CLIENTS},
+    **{f"flags-{name}": partial(make_flags.flags, name) for name in ("lambda-host", "serve")},
+}
+"""Tables by name; the others are rows of a file, or objects of a JSON report."""
+TABLE: Final = re.compile(r"^\[Table: ([\w-]+)\]\((\S+)\)$", re.MULTILINE)
+LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+_SECTION: Final = re.compile(r"^## (.+)\n\n((?:.+\n)+)", re.MULTILINE)
+_ROW: Final = re.compile(r"^\| \[(.+?)\]\((\S+?)\) \|", re.MULTILINE)
+CONFIGURATION: Final = """\
+[project]
+site_name = "sbench"
+site_description = "Throughput of serverless functions against object storage"
+docs_dir = "source"
+site_dir = "html"
+use_directory_urls = false
+nav = [
+    {{ "sbench" = "README.md" }},
+{nav}]
+
+[project.theme]
+# Fonts of the system: pages ask no other host for anything.
+font = false
+features = ["navigation.top", "search.highlight", "toc.follow"]
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: light)"
+scheme = "default"
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme: dark)"
+scheme = "slate"
+"""
+
+
+def main() -> int:
+    """Build the site, and return the exit code of its builder."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--into", type=Path, default=ROOT / "site")
+    return build(parser.parse_args().into)
+
+
+def build(into: Path) -> int:
+    """Write the sources of the site and build it; a dead link is an error."""
+    shutil.rmtree(into, ignore_errors=True)
+    for path in linked():
+        copy = into / "source" / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".md":
+            copy.write_text(complete(path), encoding="utf-8")
+        else:
+            shutil.copyfile(path, copy)
+    nav = navigation(INDEX.read_text(encoding="utf-8"))
+    (into / "zensical.toml").write_text(CONFIGURATION.format(nav=nav), encoding="utf-8")
+    return render(into)
+
+
+def render(into: Path) -> int:
+    """Build the site from its sources, and return the exit code of its builder."""
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    return subprocess.run(command, cwd=into, check=False).returncode  # noqa: S603 - our own
+
+
+def linked() -> Iterator[Path]:
+    """Yield the first pages, and every file of the repository that pages link to."""
+    waiting, seen = list(FIRST), set(FIRST)
+    while waiting:
+        path = waiting.pop()
+        yield path
+        if path.suffix == ".md":
+            found = {(path.parent / target).resolve() for target in LINK.findall(complete(path))}
+            new = {one for one in found - seen if one.is_file() and one.is_relative_to(ROOT)}
+            seen |= new
+            waiting += sorted(new)
+
+
+@cache
+def complete(page: Path) -> str:
+    """Return the text of a page with its tables.
+
+    Raises
+    ------
+    KeyError
+        If it has a table that nothing makes.
+    """
+
+    def table(found: re.Match[str]) -> str:
+        name, path = found.groups()
+        if name in MADE:
+            return MADE[name]().rstrip()
+        if path.endswith(".csv"):
+            return markdown(read_rows(page.parent / path)).rstrip()
+        return make_report.tables()[name].rstrip()
+
+    return TABLE.sub(table, page.read_text(encoding="utf-8"))
+
+
+def navigation(index: str) -> str:
+    """Return the sections of the index and their pages, as the builder's setting."""
+    return "".join(
+        f'    {{ "{title}" = [{", ".join(_entries(rows))}] }},\n'
+        for title, rows in _SECTION.findall(index)
+    )
+
+
+def _entries(rows: str) -> Iterator[str]:
+    for label, target in _ROW.findall(rows):
+        path = (HERE / target).resolve().relative_to(ROOT).as_posix()
+        yield f'{{ "{label}" = "{path}" }}'
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The documentation as HTML: it builds strictly, and a browser asks no other host for anything."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from playwright.sync_api import Page
+
+from docs.make_site import FIRST, MADE, ROOT, TABLE, build, complete, render
+from tests.browser import browser
+
+READ_FIRST = ("first-run", "own-store", "aws", "report", "deciding")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves the site, and logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Log nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("site")
+    assert build(into) == 0
+    return into / "html"
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with browser() as started:
+        yield started.new_page()
+
+
+@pytest.mark.parametrize("name", ["index", *(f"docs/{name}" for name in ("index", *READ_FIRST))])
+def test_a_browser_asks_no_other_host(page: Page, address: str, name: str) -> None:
+    asked, said = list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(f"{address}{name}.html", wait_until="networkidle")
+    assert page.locator("h1").count() == 1
+    assert len(asked) > 1
+    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    assert said == []
+
+
+def test_no_page_loads_anything_from_another_host(site: Path) -> None:
+    loaded = re.compile(
+        r"<(?:script|img|iframe|link|source)\b[^>]*?(?:src|href)=\"?(https?:[^\">]+)"
+    )
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > len(FIRST)
+    assert {url for path in pages for url in loaded.findall(path.read_text("utf-8"))} == set()
+
+
+def test_every_table_is_on_a_page_and_filled_in(site: Path) -> None:
+    shown = {name for path in FIRST for name, _ in TABLE.findall(path.read_text("utf-8"))}
+    assert MADE.keys() <= shown
+    for path in FIRST:
+        assert TABLE.search(complete(path)) is None
+    assert (site / "docs" / "reference.html").stat().st_size > 100_000
+
+
+def test_a_link_that_leads_nowhere_is_an_error(site: Path) -> None:
+    source = site.parent / "source" / "README.md"
+    source.write_text(f"{source.read_text('utf-8')}\n[a](#no-such-heading)\n", "utf-8")
+    assert render(site.parent) != 0
+
+
+def test_what_is_built_is_not_held_by_git() -> None:
+    assert "site/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()

@@ -1,0 +1,73 @@
+"""The pages that lead a newcomer are short, and every command of three of them is run.
+
+Those for a region of AWS stand in the README too, whose test runs them on LocalStack.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from serverless_bench.lab.loopback.server import serving
+from tests.documents.quoted import BLOCK, ROOT
+from tests.integration.documents.test_readme import shell
+
+MOST_WORDS: Final = 900
+PAGES: Final = ("first-run", "own-store", "aws", "report", "deciding")
+STANDS_IN: Final = {
+    "pip install": "true pip install",  # the README's test does
+    "sbench demo": "sbench demo --number 2 --mb 1",
+    "--mb 16": "--mb 1",
+    "AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...": (
+        "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION=us-east-1"
+    ),
+    "https://store.example:9000": "$STORE",
+    "sbench ab ": "verdict_of sbench ab --warm-up-blocks 0 ",
+    "sbench history check": "verdict_of sbench history check",
+    "old/bin/sbench": "sbench",
+    "sbench limit": "within sbench limit",
+    "--budget 5min": "--block 1s --budget 5s",
+    "--numbers 1,2,4,8": "--numbers 1,2,3",
+}
+"""What is run, by what a page says."""
+WITHIN: Final = 'within() { "$@" || case $? in 10 | 14 | 15) ;; *) return 1 ;; esac; }'
+"""Runs `sbench limit`, whatever it finds in so short a time."""
+SMALL: Final = "sbench write --number 2 --mb 1 --name w && sbench read --from w --name r"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_short(name: str) -> None:
+    assert len((ROOT / "docs" / f"{name}.md").read_text("utf-8").split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("name", ["first-run", "own-store", "deciding"])
+def test_every_command_of_a_page(name: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for path in tmp_path.glob("examples/*.toml"):
+        path.write_text(path.read_text("utf-8").replace("mb = 16", "mb = 1"), "utf-8")
+    with serving() as server:
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "SBENCH_STORE_DIR": str(tmp_path / "store"),
+            "STORE": server.endpoint_url,
+        }
+        before = [SMALL] if name == "deciding" else []
+        shell([WITHIN, *before, *typed(name)], tmp_path, environment)
+
+
+def typed(name: str) -> list[str]:
+    """Return the lines of a page to type, with what stands in for some of them."""
+    found = BLOCK.findall((ROOT / "docs" / f"{name}.md").read_text("utf-8"))
+    lines = "".join(block for kind, block in found if kind == "sh").splitlines()
+    for said, run in STANDS_IN.items():
+        lines = [line.replace(said, run) for line in lines]
+    return lines
+
+
+def test_what_stands_in_is_for_something() -> None:
+    texts = "\n".join((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in PAGES)
+    assert [said for said in STANDS_IN if said not in texts] == []
