@@ -24,7 +24,7 @@ SECTIONS: Final = {
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold tolerance power allow resume",
     "History": "old new history machine against summary",
-    "Workload": "workload from number pattern mb size objects key-file key read-times duration"
+    "Workload": "from number pattern mb size objects key-file key read-times duration"
     " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
     " compressibility duplication shape chunks shards dtype codec library driver"
     " source path library-option warm-up seed",
