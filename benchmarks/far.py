@@ -102,7 +102,7 @@ def launch(number: int) -> tuple[float, float]:
 
 def cleaning(number: int) -> tuple[float, float]:
     """Return seconds, and seconds of a processor, to delete the objects of a run."""
-    with tempfile.TemporaryDirectory() as scratch, served("--latency", "fixed:100") as url:
+    with tempfile.TemporaryDirectory() as scratch, served("--latency", "fixed:100ms") as url:
         job = JobSpec(
             workload="write",
             target=Target(bucket="any", endpoint_url=url),

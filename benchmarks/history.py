@@ -174,7 +174,7 @@ def _cells(found: dict[str, float]) -> str:
 @contextmanager
 def store(rate: int) -> Iterator[str]:
     """Yield the endpoint of a loopback store with so many MiB/s for each connection."""
-    command = [*SBENCH, "serve", "--connection-rate", str(rate)]
+    command = [*SBENCH, "serve", "--connection-rate", f"{rate}MiB"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

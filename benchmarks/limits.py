@@ -26,9 +26,9 @@ _SEARCHES = 200
 _BLOCK_S = 1.5
 _BUDGET_S = 26
 _REAL = (
-    *((Queue(per_s=200, servers=2, p99_s=0.05), "2:fixed:10"),) * 3,
-    *((Queue(per_s=1000, servers=10, p99_s=0.05), "10:fixed:10"),) * 3,
-    *((Queue(per_s=200, servers=1, p99_s=0.1, random=True), "1:exponential:5"),) * 4,
+    *((Queue(per_s=200, servers=2, p99_s=0.05), "2:fixed:10ms"),) * 3,
+    *((Queue(per_s=1000, servers=10, p99_s=0.05), "10:fixed:10ms"),) * 3,
+    *((Queue(per_s=200, servers=1, p99_s=0.1, random=True), "1:exponential:5ms"),) * 4,
 )
 
 

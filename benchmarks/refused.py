@@ -33,7 +33,7 @@ REQUESTS: Final = 480
 PER_S: Final = 30
 SIMULATED: Final = 39
 """So many have the next run between their lowest and their highest in 95 of 100 cases."""
-_FLAGS: Final = ("--put-limit", str(PER_S), "--latency", "lognormal:30,0.3")
+_FLAGS: Final = ("--put-limit", str(PER_S), "--latency", "lognormal:30ms,0.3")
 _MODEL: Final = replace(
     LOOPBACK, store=replace(LOOPBACK.store, put_per_s=float(PER_S), put_s=0.03, put_sigma=0.3)
 )

@@ -48,17 +48,17 @@ class Shape:
     job: Mapping[str, Any]
 
 
-_LATENCY: Final = ("--latency", "lognormal:30,0.3")
+_LATENCY: Final = ("--latency", "lognormal:30ms,0.3")
 _SLOW: Final = {"put_s": 0.03, "put_sigma": 0.3, "get_s": 0.03, "get_sigma": 0.3}
 SHAPES: Final = {
     "network of each, with a burst": Shape(
-        flags=("--function-rate", "0.5", "--function-burst", "1", *_LATENCY),
+        flags=("--function-rate", "0.5MiB", "--function-burst", "1MiB", *_LATENCY),
         function={"burst_bytes": 1.0 * MIB, "bytes_per_s": 0.5 * MIB},
         store=_SLOW,
         job={"size": 5 * MIB},
     ),
     "connections, latency": Shape(
-        flags=("--connection-rate", "0.5", *_LATENCY),
+        flags=("--connection-rate", "0.5MiB", *_LATENCY),
         function={
             "connection_put_bytes_per_s": 0.5 * MIB,
             "connection_get_bytes_per_s": 0.5 * MIB,

@@ -21,8 +21,8 @@ from serverless_bench.lab.loopback.process import served
 PICTURE: Final = Path(__file__).parent / "live.svg"
 WIDTH, HEIGHT = 84, 14
 FAULTS: Final = (
-    *("--latency", "lognormal:4,0.5", "--slowdown", "0.02", "--error", "0.01"),
-    *("--reset-get", "0.01", "--function-rate", "20"),
+    *("--latency", "lognormal:4ms,0.5", "--slowdown", "0.02", "--error", "0.01"),
+    *("--reset-get", "0.01", "--function-rate", "20MiB"),
 )
 RUN: Final = (
     *("mixed", "--executor", "local", "--number", "4", "--size", "16KiB", "--duration", "20"),

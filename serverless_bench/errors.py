@@ -34,6 +34,7 @@ result.
 import errno
 import os
 import re
+from collections.abc import Collection, Iterable
 from typing import ClassVar, Final
 
 INCOMPLETE: Final = 6
@@ -185,6 +186,55 @@ class OperationError(SbenchError):
     def __init__(self, message: str, *, status: int | None = None, hint: str = "") -> None:
         super().__init__(one_line(without_secrets(message)), hint=hint)
         self.status = status
+
+
+def nearest(name: str, names: Iterable[str], *, least: float = 0.6) -> str:
+    """Return the name that a misspelled name most likely stands for; empty if none is similar.
+
+    ``least`` is the similarity that is needed, from 0 to 1.
+    """
+    # Imported only when there is an error.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    return next(iter(get_close_matches(name, sorted(names), n=1, cutoff=least)), "")
+
+
+def suggestion(name: str, names: Iterable[str], *, otherwise: str = "") -> str:
+    """Return a hint about an unknown name: the nearest name, or all names.
+
+    ``otherwise`` replaces the list of all names.
+    """
+    known_names = sorted(names)
+    if close := nearest(name, known_names):
+        return f"did you mean {close}?"
+    return otherwise or f"use one of {', '.join(known_names)}"
+
+
+def check_known(
+    names: Iterable[str], allowed: Collection[str], problem: str, *, otherwise: str = ""
+) -> None:
+    """Check names that a user gave.
+
+    Parameters
+    ----------
+    names
+        The names.
+    allowed
+        Known names.
+    problem
+        Start of the message, before the unknown name.
+    otherwise
+        As in ``suggestion``.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown.
+    """
+    for name in names:
+        if name not in allowed:
+            hint = suggestion(name, allowed, otherwise=otherwise)
+            raise UsageError(f"{problem} {name!r}", hint=hint)
 
 
 class NotFound(OperationError):

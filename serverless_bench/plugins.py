@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
-from serverless_bench.errors import PluginError
+from serverless_bench.errors import PluginError, suggestion
 
 T = TypeVar("T")
 
@@ -56,8 +56,8 @@ class Registry(Generic[T]):
         with extra(name, f"{self.kind} {name!r}"):
             return cast("T", getattr(import_module(module_name), attribute))
 
-    def check(self, name: str) -> None:
-        """Check that a name is known, without imports.
+    def checked(self, name: str) -> str:
+        """Return a name if it is known, without imports.
 
         Raises
         ------
@@ -66,19 +66,14 @@ class Registry(Generic[T]):
         """
         if name not in self.builtin and name not in self._external():
             raise self._unknown(name)
+        return name
 
     def names(self) -> list[str]:
         """Return all names that a user may type, sorted."""
         return sorted({*self.builtin, *self._external()})
 
     def _unknown(self, name: str) -> PluginError:
-        from difflib import get_close_matches  # noqa: PLC0415 - for errors only
-
-        names = self.names()
-        close = get_close_matches(name, names, n=1)
-        choices = f"known {self.family}: {', '.join(names)}"
-        hint = f"did you mean {close[0]!r}? {choices}" if close else choices
-        return PluginError(f"unknown {self.kind} {name!r}", hint=hint)
+        return PluginError(f"unknown {self.kind} {name!r}", hint=suggestion(name, self.names()))
 
     def _external(self) -> dict[str, str]:
         from importlib.metadata import entry_points  # noqa: PLC0415 - slow, see load

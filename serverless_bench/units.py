@@ -6,6 +6,7 @@ names include the unit (``size_bytes``, ``start_ns``, ``bytes_per_s``). MB is 10
 2**20; they appear only in flags and in text for users.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -23,7 +24,9 @@ _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _ONE_UNIT: Final = 100
 """Rates up to this ratio are readable in the unit of the smallest."""
-_BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECASE)
+_RATE: Final = re.compile(
+    r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(bit|b?)(?:/s)?", re.IGNORECASE | re.ASCII
+)
 _MAX_SIZE: Final = 64
 """Longest size, in characters, parsed or quoted in an error; Python does not convert texts of more
 than 4,300 digits to a number."""
@@ -60,54 +63,48 @@ def parse_size(text: str) -> int:
     UsageError
         If ``text`` is not a size, or not a positive integral number of bytes.
     """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None or (match[3] and not match[2]) or len(text) > _MAX_SIZE:
+    match = _SIZE.fullmatch(text.strip()) if len(text) <= _MAX_SIZE else None
+    size = rest = 0
+    if match is not None:
+        number, prefix, binary = match.groups()
+        factor = (_BINARY if binary else _DECIMAL).get(prefix.lower(), 0)
+        # Parse the decimal point by hand: with float, 0.1GB would be one byte short of 100 MB.
+        whole, _, fraction = number.partition(".")
+        size, rest = divmod(int(whole + fraction) * factor, int("1" + "0" * len(fraction)))
+    if size < 1 or rest:
         raise UsageError(
             f"{text[:_MAX_SIZE]!r} is not a size",
-            hint="write a number and a unit, as in 2GB, 64MiB or 1000",
+            hint="write whole bytes, at least 1, or a number and a unit: 1000, 64MiB or 2GB",
         )
-    number, prefix, binary = match.groups()
-    factor = (_BINARY if binary else _DECIMAL)[prefix.lower()]
-    # Parse the decimal point by hand: with float, 0.1GB would be one byte short of 100 MB.
-    whole, _, fraction = number.partition(".")
-    size, rest = divmod(int(whole + fraction) * factor, int("1" + "0" * len(fraction)))
-    if size < 1 or rest:
-        raise UsageError(f"{text!r} is not a whole positive number of bytes")
     return size
 
 
-def is_bare(text: str) -> bool:
-    """Return whether a text is a number without a unit."""
-    return re.fullmatch(r"\d+(?:\.\d+)?", text.strip()) is not None
-
-
-def parse_link(text: str) -> float:
+def parse_rate(text: str) -> float:
     """Return the bytes per second of a link's rate.
 
-    ``20Gbit`` is 20 * 10**9 bits per second; a size like ``2.5GB`` is also per second.
+    ``20Gbit`` is 20 * 10**9 bits per second; ``2.5GB`` is per second, too. A number without a unit
+    is refused: who leaves the unit out rarely means bytes.
 
     Raises
     ------
     UsageError
-        If ``text`` is neither.
+        If ``text`` is not a rate.
     """
-    match = _BITS.fullmatch(text.strip())
-    if is_bare(text):
-        raise UsageError(
-            f"{text!r} is not a rate: it has no unit", hint="write it as in 20Gbit or 2.5GB"
-        )
-    try:
-        if match is None:
-            return float(parse_size(text.strip().removesuffix("/s")))
-        rate = float(match[1]) * _DECIMAL[match[2].lower()] / 8
-    except UsageError:
-        rate = 0.0
+    match = _RATE.fullmatch(text.strip()) if len(text) <= _MAX_SIZE else None
+    rate = 0.0
+    if match is not None and (match[2] or match[4]):
+        number, prefix, binary, unit = match.groups()
+        factor = (_BINARY if binary else _DECIMAL).get(prefix.lower(), 0)
+        rate = float(number) * factor / (8 if unit.lower() == "bit" else 1)
     if not rate > 0:
-        raise UsageError(f"{text!r} is not a rate", hint="write it as in 20Gbit or 2.5GB")
+        raise UsageError(
+            f"{text[:_MAX_SIZE]!r} is not a rate",
+            hint="write a number and a unit per second, as in 20Gbit or 2.5GB",
+        )
     return rate
 
 
-def parse_duration(flag: str, text: str) -> float:
+def parse_duration(text: str) -> float:
     """Return the seconds that a duration like ``5``, ``50ms``, ``2m`` or ``1h30m`` names.
 
     Raises
@@ -125,26 +122,24 @@ def parse_duration(flag: str, text: str) -> float:
             rest = rest[match.end() :]
     if not is_duration or total >= _ENDLESS_S:
         raise UsageError(
-            f"{flag} {text[:_MAX_SIZE]!r} is not a duration", hint="write 5s, 2m or 500ms"
+            f"{text[:_MAX_SIZE]!r} is not a duration", hint="write seconds, 500ms, 5s or 2m"
         )
     return total
 
 
-def parse_share(flag: str, text: str, *, below: float = 0.5) -> float:
-    """Return the fraction of a text like ``0.1%`` or ``0.001``.
+def parse_share(text: str, *, below: float | None = None) -> float:
+    """Return the fraction of a text like ``5%`` or ``0.05``.
 
     Raises
     ------
     UsageError
-        If it is not above 0 and below ``below``.
+        If it is not from 0 to 1, or, with ``below``, not between 0 and ``below``.
     """
     match = _SHARE.fullmatch(text.strip())
-    share = 0.0 if match is None else float(match[1]) / (100 if match[2] else 1)
-    if not 0 < share < below:
-        raise UsageError(
-            f"{flag} {text[:_MAX_SIZE]!r} is not a fraction above 0% and below {below:.0%}",
-            hint=f"write it as in {flag} 0.1% or {flag} 0.001",
-        )
+    share = math.inf if match is None else float(match[1]) / (100 if match[2] else 1)
+    if share > 1 or (below is not None and not 0 < share < below):
+        limits = "from 0% to 100%" if below is None else f"above 0% and below {below:.0%}"
+        raise UsageError(f"{text[:_MAX_SIZE]!r} is not a share {limits}", hint="write 5% or 0.05")
     return share
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.flags.names import spelled
+from serverless_bench.cli.flags.names import message_of, spelled
 from serverless_bench.cli.interrupts import end_undisturbed, interruptible
-from serverless_bench.cli.output.help import Group, in_sections
+from serverless_bench.cli.output.help import ALL, Group, in_sections
 from serverless_bench.cli.output.terminal import aside, complain, open_streams
 from serverless_bench.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
 from serverless_bench.plugins import Registry
@@ -146,9 +146,11 @@ class _Commands(Group):
         """Return a command, with the user's defaults for the flags."""
         if cmd_name not in COMMANDS and cmd_name not in command_names():
             return None
-        from serverless_bench.cli.flags.defaults import defaults_for
+        from serverless_bench.cli.flags.defaults import check_variables, defaults_for
 
         command = in_sections(open_command(cmd_name))
+        if not ctx.resilient_parsing:
+            check_variables(command)
         # A command with a default_map takes no defaults from settings files.
         if "default_map" not in command.context_settings:
             ctx.default_map = {cmd_name: defaults_for(command)}
@@ -188,7 +190,7 @@ class _Commands(Group):
     cls=_Commands,
     context_settings={
         "token_normalize_func": spelled,
-        "help_option_names": ["-h", "--help"],
+        "help_option_names": ["-h", "--help", ALL],
         "max_content_width": 100,
     },
     epilog="Set defaults for flags in sbench.toml or in the environment, as SBENCH_<FLAG>.",
@@ -257,8 +259,7 @@ def _print_error(exc: BaseException) -> int:
     if isinstance(exc, click.ClickException):
         usage = exc.ctx if isinstance(exc, click.UsageError) else None
         hint = f"{_words_to(usage)} --help" if usage else ""
-        # Some messages of click have more than one line.
-        complain(SbenchError(" ".join(exc.format_message().split()), hint=hint))
+        complain(SbenchError(message_of(exc), hint=hint))
         return int(exc.exit_code)
     error = exc if isinstance(exc, SbenchError) else shortage(exc)
     if error is None:

@@ -13,12 +13,12 @@ import click
 from click.core import ParameterSource
 
 from serverless_bench.cli.flags.defaults import defaults_for
-from serverless_bench.cli.flags.names import as_key, spelled
+from serverless_bench.cli.flags.names import as_key, message_of, spelled
 from serverless_bench.cli.flags.of_jobs import TARGET
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import UsageError, check_known, suggestion
 from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.settings.schema import located
@@ -43,7 +43,7 @@ def options_of(command: click.Command) -> dict[str, click.Parameter]:
     return {spelled(parameter.name): parameter for parameter in command.params if parameter.name}
 
 
-def check_known(command: click.Command, keys: Iterable[str], without: Iterable[str]) -> None:
+def check_keys(command: click.Command, keys: Iterable[str], without: Iterable[str]) -> None:
     """Check that the keys of a file are flags of a command.
 
     Parameters
@@ -61,11 +61,8 @@ def check_known(command: click.Command, keys: Iterable[str], without: Iterable[s
         If a key is not such a flag.
     """
     allowed = options_of(command).keys() - set(without)
-    for key in keys:
-        if spelled(key) not in allowed:
-            raise UsageError(
-                f"{command.name} has no flag {key!r}", hint=f"known: {', '.join(sorted(allowed))}"
-            )
+    rest = f"sbench {command.name} --help-all lists them"
+    check_known(map(spelled, keys), allowed, f"{command.name} has no flag", otherwise=rest)
 
 
 def flags_of(command: click.Command, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,8 +95,7 @@ def flags_of(command: click.Command, given: Mapping[str, Any]) -> dict[str, Any]
             default_map=defaults_for(command),
         )
     except click.ClickException as exc:
-        # Some messages of click have more than one line.
-        raise UsageError(" ".join(exc.format_message().split())) from exc
+        raise UsageError(message_of(exc)) from exc
     return {**context.params, **{str(own[flag].name): given[flag] for flag in own}}
 
 
@@ -162,7 +158,7 @@ def _step(
     with located(f"{job.path}: {stage.where}", as_key):
         if stage.workload not in STAGES:
             problem = f"unknown workload {stage.workload!r}"
-            raise UsageError(problem, hint=f"known: {', '.join(STAGES)}")
+            raise UsageError(problem, hint=suggestion(str(stage.workload), STAGES))
         flags = _flags(job, stage, open_command(stage.workload), given)
         flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
         keys = None
@@ -207,12 +203,9 @@ def _check_common(job: JobFile) -> None:
         ("[target]", job.target, where),
         ("[run]", job.run, all_flags - where - _KEYS),
     ):
-        for key in settings:
-            if spelled(key) not in allowed:
-                raise UsageError(
-                    f"{job.path}: {title}: unknown key {key!r}",
-                    hint=f"known: {', '.join(sorted(allowed))}",
-                )
+        with located(f"{job.path}: {title}"):
+            rest = "docs/job-files.md says what goes where"
+            check_known(map(spelled, settings), allowed, "unknown key", otherwise=rest)
 
 
 def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
@@ -232,7 +225,7 @@ def _flags(
     writes = "operation" in workload.settings and stage.settings.get("operation") != "read"
     if stage.keys is not None and (writes or not workload.source):
         raise UsageError("keys needs a stage that reads", hint='set workload = "read"')
-    check_known(command, stage.settings, without=_OWN)
+    check_keys(command, stage.settings, without=_OWN)
     own = {spelled(key): value for key, value in stage.settings.items()}
     if stage.keys is not None and own.keys() & _KEYS:
         raise UsageError("keys and key-file are mutually exclusive; remove one of them")
@@ -271,7 +264,7 @@ def prepare_command(words: Sequence[str]) -> Prepared:
     """
     name, *arguments = words
     if name not in COMMANDS:
-        raise UsageError(f"cannot plan command {name!r}", hint=f"known: {', '.join(COMMANDS)}")
+        raise UsageError(f"cannot plan command {name!r}", hint=suggestion(name, COMMANDS))
     command = open_command(name)
     flags = command.make_context(
         name,

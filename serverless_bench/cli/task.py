@@ -10,9 +10,9 @@ from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.job import prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.nested import check_known, flags_of
+from serverless_bench.cli.nested import check_keys, flags_of
 from serverless_bench.cli.output.terminal import aside, complain, note, working
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import UsageError, suggestion
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
@@ -122,11 +122,9 @@ def load_task(path: Path) -> "Task":
     data = read_toml(path, "the job file")
     name = data.pop("command", None)
     if not isinstance(name, str) or name not in COMMANDS:
-        raise UsageError(
-            f"{path}: unknown command {name!r}", hint=f"set `command` to {' or '.join(COMMANDS)}"
-        )
+        raise UsageError(f"{path}: unknown command {name!r}", hint=suggestion(str(name), COMMANDS))
     command = COMMANDS[name]
     with located(str(path), as_key):
-        check_known(command, data, without=map(spelled, {*OWN_FLAGS, *_overwritten(name)}))
+        check_keys(command, data, without=map(spelled, {*OWN_FLAGS, *_overwritten(name)}))
         flags = flags_of(command, {spelled(key): value for key, value in data.items()})
         return prepare_task(name, flags)

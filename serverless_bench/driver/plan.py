@@ -41,9 +41,9 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         If a prefix, a key or an endpoint is invalid, the client does not support the store's
         protocol, or a share of an object would have no reader.
     """
-    WORKLOADS.check(job.workload)
-    EXECUTORS.check(job.executor)
-    CLIENTS.check(job.target.client)
+    WORKLOADS.checked(job.workload)
+    EXECUTORS.checked(job.executor)
+    CLIENTS.checked(job.target.client)
     targets = [target for target in (job.target, job.control) if target is not None]
     for target in targets:
         check_prefix(target.prefix)

@@ -117,10 +117,10 @@ def parse_layout(text: str) -> int | None:
     kind, _, count = text.partition(":")
     if kind == "sharded" and _FEW.fullmatch(count) and 1 <= int(count) <= _MAX_FOLDERS:
         return int(count)
-    raise UsageError(
+    raise wrong(
+        "layout",
         f"{text!r} is not a layout of keys",
         hint=f"write random, sequential, or sharded:N with 1 to {_MAX_FOLDERS} folders",
-        field="layout",
     )
 
 

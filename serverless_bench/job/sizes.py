@@ -194,19 +194,19 @@ def _buckets(rest: str) -> Sizes:
             raise UsageError(f"{pair!r} is not a size with a weight", hint="as in buckets:4KiB=10")
         pairs.append((parse_size(size), float(weight)))
     if not 0 < math.fsum(weight for _, weight in pairs) < math.inf:
-        raise UsageError(f"the weights of buckets:{rest} are all 0, or too large", hint=_HINT)
+        raise UsageError(f"'buckets:{rest}' has no weight above 0, or too large ones", hint=_HINT)
     return Buckets(tuple(pairs))
 
 
 def _numbers(kind: str, rest: str, form: str) -> list[int]:
     parts = rest.split(":")
     if len(parts) != form.count(":") + 1:
-        raise UsageError(f"{kind}:{rest} has {len(parts)} sizes", hint=f"write {kind}:{form}")
+        raise UsageError(f"'{kind}:{rest}' has {len(parts)} sizes", hint=f"write {kind}:{form}")
     sizes = [parse_size(part) for part in parts]
     low, high = sizes[-2:]
     if low > high:
         raise UsageError(
-            f"the lowest size of {kind}, {size_text(low)}, is above the highest, {size_text(high)}"
+            f"'{kind}:{rest}' has a lowest size above the highest", hint=f"write {kind}:{form}"
         )
     return sizes
 

@@ -22,7 +22,7 @@ from serverless_bench.job.transfer import (
 )
 from serverless_bench.job.types import at_least, check_limits, check_types, described, wrong
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
-from serverless_bench.units import MIB
+from serverless_bench.units import format_size
 
 POLLS_PER_S: Final = 2000
 """Most requests per second at a gate, from all functions together: well below the 5,500 GET/s of
@@ -200,7 +200,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         if whole and part_bytes is not None and part_bytes < MIN_PART_BYTES:
             raise wrong(
                 "part_size",
-                f"must be between 5 and 5120 MiB, got {part_bytes / MIB:g}",
+                f"must be between 5 MiB and 5 GiB, got {format_size(part_bytes)}",
                 hint="S3 accepts parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
         sizes = self.size or self.load.sizes

@@ -7,7 +7,7 @@ from typing import Final
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import check_limits, check_types, wrong
-from serverless_bench.units import GIB, KIB, MIB
+from serverless_bench.units import GIB, KIB, MIB, format_size
 
 MAX_PARTS: Final = 10_000
 _LIMITS: Final = {
@@ -91,8 +91,8 @@ class Transfer:
         if self.part_size is not None and not (KIB <= self.part_size <= MAX_PART_BYTES):
             raise wrong(
                 "part_size",
-                f"must be at most 5120 MiB, got {self.part_size / MIB:g}",
-                hint="S3 accepts parts of 5 MiB to 5 GiB",
+                f"must be between 1 KiB and 5 GiB, got {format_size(self.part_size)}",
+                hint="S3 accepts parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
 
     def part_length(self, kind: OperationKind, size: int) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.errors import ArchiveError
+from serverless_bench.errors import ArchiveError, suggestion
 
 HEADER: Final = "run.json"
 """File of each run directory, written once, before the first function."""
@@ -81,12 +81,9 @@ def find_run(name: str | Path, root: Path) -> Path:
         raise ArchiveError(
             f"{name} is a series of runs, not a run", hint=f"sbench ls {name} lists its runs"
         )
-    from difflib import get_close_matches  # noqa: PLC0415 - only needed for a mistyped name
-
-    matches = get_close_matches(str(name), entries_by_name, n=1)
     raise ArchiveError(
         f"there is no run {str(name)!r}: neither a directory nor a name in {root}",
-        hint=f"did you mean {matches[0]}?" if matches else _LIST_THEM,
+        hint=suggestion(str(name), entries_by_name, otherwise=_LIST_THEM),
     )
 
 

@@ -22,16 +22,14 @@ from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.schema import checked
 from serverless_bench.settings.texts import (
-    read_duration,
-    read_folder,
-    read_lengths,
+    absolute,
+    canonical_sizes,
     read_mix,
+    read_numbers,
     read_options,
     read_pairs,
-    read_size,
-    read_sizes,
 )
-from serverless_bench.units import parse_link, parse_share
+from serverless_bench.units import parse_duration, parse_rate, parse_share, parse_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +105,11 @@ class JobSettings:
     connections: Annotated[int, Harmless("Connections of each function.")] = 1
     part_size: Annotated[
         str | int | None,
-        Harmless("Size of a part or range, as in 16MiB; full objects by default.", read=read_size),
+        Harmless(
+            "Size of a part or range, as in 16MiB; full objects by default.", parse=parse_size
+        ),
     ] = None
-    block_size: Annotated[str | int, Harmless("Bytes transferred at a time.", read=read_size)] = (
+    block_size: Annotated[str | int, Harmless("Bytes transferred at a time.", parse=parse_size)] = (
         "1MiB"
     )
     verify: Annotated[Verify, Harmless("Amount of the bytes read that is compared.")] = Verify.FULL
@@ -118,11 +118,11 @@ class JobSettings:
     ] = 4
     timeout: Annotated[
         float | str,
-        Harmless("Time without a byte after which an attempt ends.", read=read_duration),
+        Harmless("Time without a byte after which an attempt ends.", parse=parse_duration),
     ] = 60.0
     min_split_size: Annotated[
         str | int | None,
-        Harmless("Objects below this size are read in one request.", read=read_size),
+        Harmless("Objects below this size are read in one request.", parse=parse_size),
     ] = None
     stat: Annotated[
         Stat,
@@ -154,14 +154,16 @@ class JobSettings:
     ] = None
     size: Annotated[
         str | int | None,
-        Harmless("Size of an object with its unit, as in 2GB or 64MiB.", own=True, read=read_size),
+        Harmless(
+            "Size of an object, as in 2GB, 64MiB or 1000 (bytes).", own=True, parse=parse_size
+        ),
     ] = None
     sizes: Annotated[
         str | None,
         Harmless(
             "Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.",
             own=True,
-            read=read_sizes,
+            parse=canonical_sizes,
         ),
     ] = None
     layout: Annotated[str, Harmless("Keys: random, sharded:N or sequential.", own=True)] = "random"
@@ -194,7 +196,7 @@ class JobSettings:
         int | None, Harmless("Operations per function; or use --duration.", own=True)
     ] = None
     range_size: Annotated[
-        str | int, Harmless("Bytes that a get_range reads.", own=True, read=read_size)
+        str | int, Harmless("Bytes that a get_range reads.", own=True, parse=parse_size)
     ] = "1MiB"
 
     # Keys that all functions write to.
@@ -203,7 +205,7 @@ class JobSettings:
     )
     backoff: Annotated[
         float | str,
-        Harmless("Longest wait after a conflict.", own=True, read=read_duration),
+        Harmless("Longest wait after a conflict.", own=True, parse=parse_duration),
     ] = 0.01
 
     # Arrays.
@@ -217,17 +219,17 @@ class JobSettings:
     driver: Annotated[str, Harmless("Format: zarr (2) or zarr3.", own=True)] = "zarr"
     shape: Annotated[
         str | tuple[int, ...],
-        Harmless("Shape of an array, or of one append.", own=True, read=read_lengths),
+        Harmless("Shape of an array, or of one append.", own=True, read=read_numbers),
     ] = "4096,4096"
     chunks: Annotated[
-        str | tuple[int, ...], Harmless("Shape of a chunk.", own=True, read=read_lengths)
+        str | tuple[int, ...], Harmless("Shape of a chunk.", own=True, read=read_numbers)
     ] = "1024,1024"
     shards: Annotated[
         str | tuple[int, ...] | None,
         Harmless(
             "Shape of a shard, stored as one object; a chunk by default.",
             own=True,
-            read=read_lengths,
+            read=read_numbers,
         ),
     ] = None
     dtype: Annotated[
@@ -241,9 +243,7 @@ class JobSettings:
     )
     path: Annotated[
         str | None,
-        Meaning(
-            "Directory for arrays in files; the bucket by default.", own=True, read=read_folder
-        ),
+        Meaning("Directory for arrays in files; the bucket by default.", own=True, parse=absolute),
     ] = None
     library_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
@@ -267,19 +267,19 @@ class JobSettings:
         float | str,
         Harmless(
             "Time after which a function stops by itself; requests of the driver have 40 s.",
-            read=read_duration,
+            parse=parse_duration,
         ),
     ] = 900.0
     duration: Annotated[
         float | str | None,
-        Harmless("Time for which functions repeat their objects.", read=read_duration),
+        Harmless("Time for which functions repeat their objects.", parse=parse_duration),
     ] = None
     until_stable: Annotated[
-        str | float | None,
+        float | str | None,
         Harmless(
             "End before --duration, after 30 s or more, once the interval of the rate is this"
             " narrow: half the width over the rate, as in 2%; see docs/limit.md.",
-            read=lambda name, given: parse_share(f"`{name}`", str(given)),
+            parse=parse_share,
         ),
     ] = None
     warm_up: Annotated[
@@ -287,17 +287,18 @@ class JobSettings:
         Harmless("Rounds through the objects before the measurement."),
     ] = 0
     gate: Annotated[
-        float | None, Harmless("Start together once this fraction of functions is ready.")
+        float | str | None,
+        Harmless("Start together once this share of functions is ready.", parse=parse_share),
     ] = None
     gate_timeout: Annotated[
         float | str,
-        Harmless("Time after which the gate opens in any case.", read=read_duration),
+        Harmless("Time after which the gate opens in any case.", parse=parse_duration),
     ] = 60.0
     link: Annotated[
-        str | float | None,
+        float | str | None,
         Harmless(
             "Capacity of the network, as in 20Gbit: results above it are rejected.",
-            read=lambda _, given: parse_link(given) if isinstance(given, str) else given,
+            parse=parse_rate,
         ),
     ] = None
     seed: Annotated[int, Harmless("Seed of all random choices.")] = 0
@@ -347,7 +348,7 @@ class JobSettings:
         float | str,
         Harmless(
             "Time after which a function that has not started is launched again.",
-            read=read_duration,
+            parse=parse_duration,
         ),
     ] = 60.0
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import UsageError, check_known
 from serverless_bench.escaping import for_toml
 from serverless_bench.settings.schema import checked, converted, located
 from serverless_bench.user_files import read_toml
@@ -86,7 +86,7 @@ def load_job_file(path: Path) -> JobFile:
     """
     data = read_toml(path, "the job file", hint="docs/job-files.md has an example")
     with located(f"{path}: the top of the file"):
-        _refuse_others(data, _TOP)
+        check_known(data, _TOP, "unknown key")
         tables = data.get("stages")
         if not tables or not isinstance(tables, list) or {*map(type, tables)} != {dict}:
             raise UsageError("there are no [[stages]]", hint="docs/job-files.md has an example")
@@ -137,7 +137,7 @@ def _stage(path: Path, number: int, table: Mapping[str, Any]) -> Stage:
             if not own.get(key) and not cleanup:
                 raise UsageError(f"{key} is missing", hint=f'as in {key} = "{example}"')
         if cleanup:
-            _refuse_others(table, ("name", "kind"))
+            check_known(table, ("name", "kind"), "unknown key")
     settings = {key: value for key, value in table.items() if key not in _OWN}
     return Stage(**own, settings=_settings(path, where, settings))
 
@@ -179,12 +179,6 @@ def _settings(path: Path, where: str, table: object) -> dict[str, Setting]:
         if not isinstance(table, dict):
             raise UsageError(f"it must be a table, got {table!r}")
         return {key: converted(Setting, key, value) for key, value in table.items()}
-
-
-def _refuse_others(table: Mapping[str, Any], valid_keys: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in valid_keys:
-            raise UsageError(f"unknown key {key!r}", hint=f"use one of {', '.join(valid_keys)}")
 
 
 def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:

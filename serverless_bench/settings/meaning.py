@@ -16,8 +16,10 @@ class Meaning:
     _: KW_ONLY
     own: bool = False
     """Whether only workloads that declare the setting have it."""
+    parse: Callable[[str], Any] | None = None
+    """Converts a text to the value in a specification, for a setting that may be a text."""
     read: Callable[[str, Any], Any] | None = None
-    """Converts the setting's name and given value to the value in a specification."""
+    """The same for any value, which follows the setting's name."""
     section: str = "Functions"
     """Section of the help for a flag without a specific place; Workload for an ``own`` flag."""
     otherwise: Callable[[Workload], object] = lambda _: None

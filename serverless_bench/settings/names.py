@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, get_type_hints
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import UsageError, suggestion
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.types import wrong
@@ -62,7 +62,7 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
         if name not in valid_names:
             raise UsageError(
                 f"the workload {workload} has no setting {spelled!r}",
-                hint=f"use one of {', '.join(sorted(valid_names))}",
+                hint=suggestion(name, valid_names, otherwise="docs/settings.md lists them"),
                 field=spelled,
             )
         if name in values:
@@ -123,5 +123,12 @@ def _array(settings: JobSettings) -> ArraySpec:
 
 
 def _value(settings: JobSettings, name: str) -> Any:  # noqa: ANN401 - of the field's type
-    given, read = getattr(settings, name), meanings()[name].read
-    return given if given is None or read is None else read(name, given)
+    given, meaning = getattr(settings, name), meanings()[name]
+    try:
+        if meaning.parse is not None and isinstance(given, str):
+            return meaning.parse(given)
+        return given if given is None or meaning.read is None else meaning.read(name, given)
+    except UsageError as exc:
+        if exc.field:
+            raise
+        raise UsageError(f"`{name}`: {exc}", hint=exc.hint, field=name) from exc

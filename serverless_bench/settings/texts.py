@@ -1,14 +1,12 @@
-"""Conversion of texts: each function takes the name of a setting and the given value."""
+"""Conversion of texts; a function that ``read``s takes the name of a setting and its value."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MIX
 from serverless_bench.job.operations import MIXED
 from serverless_bench.job.types import wrong
-from serverless_bench.units import KIB, is_bare, parse_duration, parse_size
 
 Options = str | Sequence[str] | Mapping[str, str | int | float | bool]
 """Several ``NAME=VALUE``, or a table."""
@@ -17,39 +15,8 @@ _MAX_DIGITS: Final = 18
 """Most digits of a length of an array, so that it fits into 64 bits."""
 
 
-def read_size(name: str, size: str | int) -> int:
-    """Return a size in bytes from a number or a text; below 1 KiB, a text needs a unit.
-
-    Raises
-    ------
-    UsageError
-        If the unit is missing, or the text is not a size.
-    """
-    if isinstance(size, int):
-        return size
-    if is_bare(size) and float(size) < KIB:
-        raise wrong(
-            name, f"{size} has no unit", hint=f"`{name}` {size}MiB, or `{name}` {size}B for bytes"
-        )
-    try:
-        return parse_size(size)
-    except UsageError as exc:
-        raise wrong(name, str(exc), hint=exc.hint) from exc
-
-
-def read_duration(name: str, duration: float | str) -> float:
-    """Return the seconds of a duration: a number, or a text like ``2m``."""
-    if not isinstance(duration, str):
-        return duration
-    try:
-        return parse_duration(f"`{name}`", duration)
-    except UsageError as exc:
-        exc.field = name
-        raise
-
-
-def read_sizes(_: str, sizes: str) -> str:
-    """Return a distribution of sizes in the form that functions get, without a file."""
+def canonical_sizes(sizes: str) -> str:
+    """Return a distribution of sizes in the form that functions get."""
     from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - not needed for help
 
     return str(parse_sizes(sizes))
@@ -107,16 +74,16 @@ def read_mix(name: str, mix: str | Mapping[str, float]) -> tuple[tuple[str, floa
     return tuple((kind, weight) for kind, weight in weights.items() if weight)
 
 
-def read_lengths(name: str, lengths: str | tuple[int, ...]) -> tuple[int, ...]:
-    """Return the lengths of a shape, by axis."""
-    if not isinstance(lengths, str):
-        return lengths
-    parts = [part.strip() for part in lengths.split(",")]
+def read_numbers(name: str, numbers: str | tuple[int, ...]) -> tuple[int, ...]:
+    """Return whole numbers: the lengths of a shape, or the levels of a series."""
+    if not isinstance(numbers, str):
+        return numbers
+    parts = [part.strip() for part in numbers.split(",")]
     if not all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
-        raise wrong(name, f"{lengths!r} is not a shape", hint="write it as in 4096,4096")
+        raise wrong(name, f"{numbers!r} are not whole numbers", hint="write them as in 1,10,100")
     return tuple(map(int, parts))
 
 
-def read_folder(_: str, path: str) -> str:
+def absolute(path: str) -> str:
     """Return the absolute path of a directory."""
     return str(Path(path).absolute())

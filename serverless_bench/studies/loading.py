@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import UsageError, suggestion
 from serverless_bench.settings.schema import checked, converted, located
 from serverless_bench.studies import SCALES
 from serverless_bench.studies.definition import (
@@ -66,7 +66,7 @@ def load_experiment(name: str) -> Experiment:
     if not name.endswith(".toml"):
         raise UsageError(
             f"there is no experiment {name!r}",
-            hint=f"known: {', '.join(names())}; or give the path of a file, such as my.toml",
+            hint=suggestion(name, names(), otherwise="sbench exp list shows the names"),
         )
     try:
         text = read_text(Path(name))

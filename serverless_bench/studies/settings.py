@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from serverless_bench.driver.checked_job import CheckedJob, check_job
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import UsageError, check_known
 from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
@@ -79,11 +79,9 @@ def check_settings(settings: Settings) -> None:
     UsageError
         If a name, a store or a protocol is unknown.
     """
-    for name in settings:
-        if not is_setting(name):
-            raise UsageError(
-                f"there is no setting {name!r}", hint=", ".join(sorted(_CELL_SETTINGS))
-            )
+    unknown = (name for name in settings if not is_setting(name))
+    rest = "docs/settings.md lists the settings of jobs"
+    check_known(unknown, _CELL_SETTINGS, "there is no setting", otherwise=rest)
     store = settings.get("store", STORES[0])
     if store not in STORES:
         raise UsageError(f"store is one of {', '.join(STORES)}, not {store!r}")

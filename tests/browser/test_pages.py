@@ -104,7 +104,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, A
     commands: Mapping[str, tuple[str, ...]] = {
         "run": ("report", "w"),
         "compare": ("compare", "a", "b"),
-        "scale": ("scale", "--report", "s", "--predict", "16"),
+        "scale": ("scale", "--from", "s", "--predict", "16"),
         "exp": ("exp", "report", "e"),
     }
     pages = {}

@@ -16,7 +16,7 @@ from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import FILE, FOLDER, harmless, option
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import say
-from serverless_bench.job.types import wrong
+from serverless_bench.settings.texts import read_numbers
 
 
 @click.group("aws", cls=Group)
@@ -56,7 +56,10 @@ def stack_command(folder: Path, memory: str, arch: str, copies: int, runtime: st
     FOLDER is sbench-stack if none is named. There `sam build` and `sam deploy` do the rest.
     """
     architectures = arch.split(",")
-    write_folder(folder, template(_sizes(memory), architectures, copies=copies, runtime=runtime))
+    write_folder(
+        folder,
+        template([*read_numbers("memory", memory)], architectures, copies=copies, runtime=runtime),
+    )
     say(f"stack: {folder}; in it, sam build && sam deploy")
 
 
@@ -89,10 +92,3 @@ def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
     say(f"prices of {region}, in AWS's list of {load_prices(path).as_of}: {path}")
     if missing:
         say(f"not in the list, so those of us-east-1: {', '.join(missing)}")
-
-
-def _sizes(text: str) -> list[int]:
-    try:
-        return [int(size) for size in text.split(",")]
-    except ValueError:
-        raise wrong("memory", f"is whole numbers with commas between, got {text!r}") from None

@@ -9,7 +9,7 @@ import click
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     PAGE,
-    SHARE,
+    TOLERANCE,
     choose_format,
     group,
     harmless,
@@ -39,7 +39,7 @@ compare_options = group(
     ),
     harmless(
         "--threshold",
-        type=SHARE,
+        type=TOLERANCE,
         default="5%",
         help="Smallest relative difference that matters.",
     ),

@@ -11,7 +11,7 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     FILE,
     FOLDER,
-    SHARE,
+    TOLERANCE,
     choose_format,
     group,
     harmless,
@@ -76,8 +76,8 @@ _check_options = group(
         "  [default: whole_bytes_per_s, t99_s]",
         show_default=False,
     ),
-    harmless("--tolerance", type=SHARE, default="5%", help="Smallest loss that matters."),
-    harmless("--power", type=SHARE, default="10%", help="Loss to report the power for."),
+    harmless("--tolerance", type=TOLERANCE, default="5%", help="Smallest loss that matters."),
+    harmless("--power", type=TOLERANCE, default="10%", help="Loss to report the power for."),
     option("--summary", type=FILE, help="File to add a summary in Markdown to."),
     _format_option,
 )

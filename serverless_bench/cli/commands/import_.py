@@ -9,13 +9,13 @@ import click
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     FILE,
+    SIZE,
     format_option,
     harmless,
     new_name,
     run_dir_option,
 )
 from serverless_bench.cli.output.terminal import note, say
-from serverless_bench.units import parse_link, parse_size
 
 
 @click.command("import")
@@ -26,7 +26,7 @@ from serverless_bench.units import parse_link, parse_size
     type=click.Choice(["write", "read"]),
     help="Kind of the operations in a pickle without bytes.  [default: write]",
 )
-@harmless("--size", help="Size of the objects in a pickle without bytes, as in 512MiB.")
+@harmless("--size", type=SIZE, help="Size of the objects in a pickle without bytes, as in 512MiB.")
 @settings("link")
 @run_dir_option
 @settings("name")
@@ -45,15 +45,13 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
-    link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])
-    size = flags["size"]
-    hints = Hints(phase=flags["phase"], size_bytes=None if size is None else parse_size(size))
+    hints = Hints(phase=flags["phase"], size_bytes=flags["size"])
     name = new_name("import", name)
     imported = read_results(file, hints, name=flags["from"])
     directory = run_dir / name
     say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
     note(imported.notes)
-    save(imported, directory, link_bytes_per_s=link_bytes_per_s)
+    save(imported, directory, link_bytes_per_s=flags["link"])
     # Do not keep two copies of the operations in memory, which may be millions.
     del imported
     run = load_run(directory, detail=False)

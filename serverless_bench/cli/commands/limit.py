@@ -1,12 +1,20 @@
 """``sbench limit``."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.options import choose_format, group, harmless, new_name
+from serverless_bench.cli.flags.options import (
+    DURATION,
+    Parsed,
+    choose_format,
+    group,
+    harmless,
+    new_name,
+)
 from serverless_bench.cli.output.terminal import say, show
 from serverless_bench.cli.task import (
     COMMANDS,
@@ -19,7 +27,7 @@ from serverless_bench.cli.task import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.verdict import require_scipy
-from serverless_bench.units import format_per_s, format_seconds, parse_duration, parse_share
+from serverless_bench.units import format_per_s, format_seconds, parse_share
 
 if TYPE_CHECKING:
     from serverless_bench.series.limit.block import Block, Objective
@@ -29,6 +37,7 @@ _JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.set
 """Commands that transfer objects, and commands whose operations can have a rate."""
 _DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed", "until_stable"}
 """Parameters of the jobs that this command sets."""
+_SHARE: Final = Parsed("share", partial(parse_share, below=0.5))
 _OVER: Final = ("rate", "number", "connections", "threads")
 _CODES: Final = {
     "precision": ExitCode.OK,
@@ -40,8 +49,8 @@ _CODES: Final = {
 }
 
 _search_options = group(
-    harmless("--p99", metavar="TIME", help="Time limit of 99 in 100 operations, as in 50ms."),
-    harmless("--errors", metavar="SHARE", help="Operations that may fail or not start: 0.1%."),
+    harmless("--p99", type=DURATION, help="Time limit of 99 in 100 operations, as in 50ms."),
+    harmless("--errors", type=_SHARE, help="Operations that may fail or not start: 0.1%."),
     harmless(
         "--over",
         type=click.Choice(_OVER),
@@ -57,9 +66,14 @@ _search_options = group(
         type=click.IntRange(1),
         help="Last level.  [default: 100000 of rate, 1000 functions, else 256]",
     ),
-    harmless("--precision", default="5%", help="Half width of the interval at which to stop."),
-    harmless("--budget", default="10min", metavar="TIME", help="Time limit for all blocks."),
-    harmless("--block", default="5s", metavar="TIME", help="Length of one run."),
+    harmless(
+        "--precision",
+        type=_SHARE,
+        default="5%",
+        help="Half width of the interval at which to stop.",
+    ),
+    harmless("--budget", type=DURATION, default="10min", help="Time limit for all blocks."),
+    harmless("--block", type=DURATION, default="5s", help="Length of one run."),
 )
 
 
@@ -86,18 +100,16 @@ def command(
     from serverless_bench.series.limit.measure import limit
     from serverless_bench.series.limit.result import lines
 
-    style, p99, errors = flags["format"], flags["p99"], flags["errors"]
-
-    block_s, budget_s = (parse_duration(f"--{name}", flags[name]) for name in ("block", "budget"))
+    style = flags["format"]
     result = limit(
-        _task(context, job, over, flags, block_s),
+        _task(context, job, over, flags),
         flags["run_dir"] / new_name("limit", flags["name"]),
-        p99_s=None if p99 is None else parse_duration("--p99", p99),
-        errors=None if errors is None else parse_share("--errors", errors),
+        p99_s=flags["p99"],
+        errors=flags["errors"],
         over=over,
-        precision=parse_share("--precision", flags["precision"]),
-        budget_s=budget_s,
-        block_s=block_s,
+        precision=flags["precision"],
+        budget_s=flags["budget"],
+        block_s=flags["block"],
         lowest=flags["lowest"],
         highest=flags["highest"],
         seed=flags["seed"],
@@ -124,9 +136,7 @@ def _line(block: "Block", objective: "Objective") -> str:
 command.params.extend(job_parameters(_JOBS, _DECIDED))
 
 
-def _task(
-    context: click.Context, job: str, over: str, flags: dict[str, Any], block_s: float
-) -> "Task":
+def _task(context: click.Context, job: str, over: str, flags: dict[str, Any]) -> "Task":
     decided = ("number", "concurrency") if over == "number" else (over,)
     for name in decided:
         source = context.get_parameter_source(name)
@@ -134,5 +144,5 @@ def _task(
             raise UsageError(f"--over {over} sets --{name}", hint=f"leave --{name} out")
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     level = dict.fromkeys(decided, flags["lowest"] or 1)
-    fixed = {"seed": flags["seed"], "duration": block_s, "rate": None, "operations": None}
+    fixed = {"seed": flags["seed"], "duration": flags["block"], "rate": None, "operations": None}
     return prepare_task(job, {**own, **fixed, **level})

@@ -22,6 +22,7 @@ from serverless_bench.aws.stack.template import DeployedFunction, check_memory, 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
+    DURATION,
     harmless,
     network_quota_option,
     option,
@@ -53,9 +54,9 @@ if TYPE_CHECKING:
 @network_quota_option
 @harmless(
     "--round-trip",
-    type=click.FloatRange(0),
+    type=DURATION,
     default=0.0,
-    help="Seconds from the driver to Lambda and back: round_trip_s in a run's run.json.",
+    help="Time from the driver to Lambda and back: round_trip_s in a run's run.json.",
 )
 @harmless("--kms", is_flag=True, help="The bucket has a KMS key and no bucket key.")
 @prices_option

@@ -1,6 +1,5 @@
 """``sbench scale``."""
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -17,7 +16,7 @@ from serverless_bench.cli.task import (
     listener,
     prepare_task,
 )
-from serverless_bench.errors import UsageError
+from serverless_bench.settings.texts import read_numbers
 from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_rate
 
@@ -31,7 +30,7 @@ _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 @harmless("--repeats", type=int, default=3, help="Runs per number.")
 @harmless("--predict", type=int, help="Predict the throughput of this number of functions.")
 @option(
-    "--report",
+    "--from",
     type=FOLDER,
     help="Fit the runs in this directory instead of making new runs.",
 )
@@ -45,7 +44,6 @@ def command(
     numbers: str,
     repeats: int,
     predict: int | None,
-    report: Path | None,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
     """Run a write or a read with more and more concurrent functions, and fit two laws.
@@ -57,14 +55,14 @@ def command(
     from serverless_bench.cli.output.fits import show
     from serverless_bench.series.scale import scale
 
-    task = None
-    if not report:
+    task, root = None, flags["from"]
+    if not root:
         own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
         task = prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
     fitted = scale(
         task,
-        report or flags["run_dir"] / new_name("scale", flags["name"]),
-        numbers=_parse_numbers(numbers),
+        root or flags["run_dir"] / new_name("scale", flags["name"]),
+        numbers=read_numbers("numbers", numbers),
         repeats=repeats,
         seed=flags["seed"],
         keep=flags["keep"],
@@ -79,13 +77,3 @@ def command(
 
 
 command.params.extend(job_parameters(COMMANDS, _DECIDED))
-
-
-def _parse_numbers(text: str) -> list[int]:
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        raise UsageError(
-            f"--numbers {text!r} are not three different numbers of functions",
-            hint="write --numbers 1,3,10,30,100,300",
-        ) from None

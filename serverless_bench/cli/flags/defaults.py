@@ -9,20 +9,29 @@ does not set them. Environment variables and the command line override both file
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from serverless_bench.cli.flags.names import spelled, well_known
-from serverless_bench.cli.flags.options import HarmlessOption
+from serverless_bench.cli.flags.names import FILES, spelled, well_known
+from serverless_bench.cli.flags.options import HarmlessOption, variable_of
 from serverless_bench.cli.output.terminal import note
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import UsageError, check_known, nearest
 from serverless_bench.user_files import config_folder
 
 SETTINGS: Final = "sbench.toml"
+_PAGE: Final = "docs/configuration.md says what belongs into the file"
+_PREFIX: Final = variable_of("")
+_OTHER_VARIABLES: Final = re.compile(
+    rf"{_PREFIX}(ALLOW_CODE|CONFIG|FUZZ_.+|LAMBDA_HOST|LOCALSTACK_DIR|PARENT_KEYS|STORE_DIR|TEST.*"
+    r"|TRACEBACK|VERSION)$"
+)
+"""Variables of sbench, and of its tests, that are not those of a command's flags."""
 _NOTED: Final = "sbench.settings"
 """Key in the meta data of click's context for the notes about settings files that were printed."""
 
@@ -60,9 +69,10 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     files.sort(key=lambda file: not file.doubt)
     if context and not context.resilient_parsing:
         _note_sources(context, command, files)
+    origins = context.meta.setdefault(FILES, {}) if context else {}
     if isinstance(command, click.Group):
-        return {name: _merged(member, files) for name, member in command.commands.items()}
-    return _merged(command, files)
+        return {name: _merged(member, files, origins) for name, member in command.commands.items()}
+    return _merged(command, files, origins)
 
 
 def _files_for(command: click.Command, named: str | None) -> Iterator[_File]:
@@ -90,9 +100,12 @@ def _flags_in(path: Path, data: Mapping[str, Any], command: click.Command) -> di
     common = {name: value for name, value in data.items() if name not in tables}
     _check_names(path, tables, {name for name in common if spelled(name) not in known_flags})
     own = tables.get(str(command.name), {})
-    for name in sorted(own):
-        if spelled(name) not in known_flags:
-            raise _unknown(path, f"[{command.name}] has no flag {name!r}", sorted(known_flags))
+    check_known(
+        sorted(map(spelled, own)),
+        known_flags,
+        f"{path}: [{command.name}] has no flag",
+        otherwise=_PAGE,
+    )
     return {spelled(name): value for name, value in {**common, **own}.items()}
 
 
@@ -111,8 +124,13 @@ def _note_sources(context: click.Context, command: click.Command, files: Iterabl
         note([line])
 
 
-def _merged(command: click.Command, files: Iterable[_File]) -> dict[str, Any]:
-    """Return the values in the files for the flags of a command, by parameter name."""
+def _merged(
+    command: click.Command, files: Iterable[_File], origins: dict[str, Path]
+) -> dict[str, Any]:
+    """Return the values in the files for the flags of a command, by parameter name.
+
+    ``origins`` gets the file of each.
+    """
     from serverless_bench.settings.schema import located
 
     options, values = dict(_options(command)), dict[str, Any]()
@@ -120,7 +138,8 @@ def _merged(command: click.Command, files: Iterable[_File]) -> dict[str, Any]:
         with located(str(file.path)):
             for flag, value in file.flags.items():
                 if flag in options and file.may_set(options[flag]):
-                    values[str(options[flag].name)] = _checked(options[flag], flag, value)
+                    name = str(options[flag].name)
+                    values[name], origins[name] = _checked(options[flag], flag, value), file.path
     return values
 
 
@@ -141,6 +160,8 @@ def _checked(option: click.Option, flag: str, value: object) -> object:
     for item in setting if isinstance(setting, tuple) else (setting,):
         if isinstance(item, str):
             check_text(flag, item)
+    if isinstance(setting, bool) and not option.is_flag:
+        raise wrong(flag, "must not be true or false")
     if isinstance(setting, tuple) and not option.multiple:
         raise wrong(flag, f"must be one value, got {setting!r}")
     if isinstance(option.type, click.Path) and not isinstance(setting, str):
@@ -165,25 +186,45 @@ def _check_names(path: Path, tables: Iterable[str], strange: Iterable[str]) -> N
     UsageError
         If a table or a flag is unknown.
     """
-    from serverless_bench.cli.main import COMMANDS, command_names, open_command
+    from serverless_bench.cli.main import COMMANDS, command_names
 
-    for name in sorted(tables):
-        if name not in COMMANDS and name not in command_names():
-            problem = f"table [{name}]: there is no command {name!r}"
-            raise _unknown(path, problem, command_names(), "commands")
-    # The operation of a job is an argument rather than a flag.
-    shared = well_known() - {"operation"}
-    # Most flags are flags of jobs. Import all commands only for other flags, as it is slow.
-    if stranger := {name for name in strange if spelled(name) not in shared}:
-        commands = map(open_command, command_names())
-        everywhere = {flag for command in commands for flag, _ in _options(command)}
-        for name in sorted(stranger):
-            if spelled(name) not in everywhere:
-                raise _unknown(path, f"no command has a flag {name!r}", sorted(everywhere))
+    unknown = (name for name in sorted(tables) if name not in COMMANDS)
+    check_known(unknown, command_names(), f"{path}: there is no command for the table")
+    # Most flags are flags of jobs; their operation is an argument rather than a flag. All commands
+    # are imported only for other flags, as it is slow.
+    if rare := {*map(spelled, strange)} - (well_known() - {"operation"}):
+        flags = {flag for flag, _ in _all_options()}
+        check_known(sorted(rare), flags, f"{path}: no command has a flag", otherwise=_PAGE)
 
 
-def _unknown(path: Path, problem: str, names: Iterable[str], kind: str = "flags") -> UsageError:
-    return UsageError(f"{path}: {problem}", hint=f"known {kind}: {', '.join(names)}")
+@cache
+def _all_options() -> list[tuple[str, click.Option]]:
+    from serverless_bench.cli.main import command_names, open_command
+
+    return [option for name in command_names() for option in _options(open_command(name))]
+
+
+def check_variables(command: click.Command) -> None:
+    """Check the names of the variables that start with SBENCH_.
+
+    A name that is almost a flag's is an error, because the flag would silently have its default.
+    All further names are noted, because another program may use them.
+
+    Raises
+    ------
+    UsageError
+        If a variable has a misspelled name.
+    """
+    given = {name for name in os.environ if name.startswith(_PREFIX)}
+    own = {option.envvar for _, option in _options(command)}
+    if rare := {name for name in given - own if not _OTHER_VARIABLES.match(name)}:
+        rare -= set(map(variable_of, well_known()))
+    flags = {flag for flag, option in _all_options() if option.envvar} if rare else ()
+    for name in sorted(rare - set(map(variable_of, flags))):
+        problem = f"{name} is not a variable of sbench"
+        if close := nearest(name.removeprefix(_PREFIX).lower(), flags, least=0.75):
+            raise UsageError(problem, hint=f"did you mean {variable_of(close)}?")
+        note([f"{problem}, and is ignored"])
 
 
 def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:

@@ -1,9 +1,19 @@
 """Names of settings on the command line and in files, for messages that name a setting."""
 
+import re
 from typing import Final
+
+import click
+from click.core import ParameterSource
 
 from serverless_bench.errors import SbenchError
 
+FILES: Final = "sbench.files"
+"""Key in the meta data of click's context for the settings file of each parameter."""
+
+_NUMBERS: Final = {"integer": "a whole number", "float": "a number"}
+_NO_NUMBER: Final = re.compile(r"a valid (integer|float)(?: range)?$")
+"""Names of numbers in messages of click."""
 OLD_SPELLINGS: Final = {
     "bucket-name": "bucket",
     "key-prefix": "prefix",
@@ -54,7 +64,41 @@ def with_flags(text: str) -> str:
     return renamed(text, as_flag)
 
 
+def given_as(parameter: click.Parameter, context: click.Context) -> str:
+    """Return where the user gave a value: the flag, the variable, or the key of a settings file."""
+    name = str(parameter.name)
+    source = context.get_parameter_source(name)
+    if source is ParameterSource.DEFAULT_MAP:
+        return f"{context.meta.get(FILES, {}).get(name, 'sbench.toml')}: {spelled(name)}"
+    variable = parameter.envvar if source is ParameterSource.ENVIRONMENT else None
+    return str(variable or max(parameter.opts, key=len))
+
+
 def spell(error: SbenchError) -> None:
-    """Put flags into the message and the hint of an error, in place of settings."""
-    error.args = (with_flags(str(error)),)
+    """Put flags into the message and the hint of an error, in place of settings.
+
+    The message of a wrong setting names the variable or the file that it came from.
+    """
+    from serverless_bench.settings.schema import renamed
+
+    error.args = (renamed(str(error), _as_given),)
     error.hint = with_flags(error.hint)
+
+
+def _as_given(name: str) -> str:
+    """Return where the user gave a setting, or its flag."""
+    context = click.get_current_context(silent=True)
+    for parameter in context.command.params if context else ():
+        if context and parameter.name == name and isinstance(parameter, click.Option):
+            return given_as(parameter, context)
+    return as_flag(name)
+
+
+def message_of(error: click.ClickException) -> str:
+    """Return the message of an error of click as one line that names the origin of the value."""
+    message = error.format_message()
+    if type(error) is click.BadParameter and isinstance(error.param, click.Option) and error.ctx:
+        problem = _NO_NUMBER.sub(lambda match: _NUMBERS[match[1]], error.message.rstrip("."))
+        message = f"{given_as(error.param, error.ctx)}: {problem}"
+    # Some messages of click have more than one line.
+    return " ".join(message.split())

@@ -9,10 +9,13 @@ from serverless_bench.cli.flags.options import (
     DURATION,
     FILE,
     FOLDER,
+    RATE,
+    SHARE,
+    SIZE,
     Choice,
     F,
+    Parsed,
     PluginName,
-    Size,
     format_option,
     group,
     harmless,
@@ -27,10 +30,11 @@ from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.meaning import Harmless
 from serverless_bench.settings.names import meanings, setting_names
+from serverless_bench.units import parse_duration, parse_rate, parse_share, parse_size
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
 """Settings for the location of objects and the access to them."""
-executor_type = PluginName(EXECUTORS.names)
+executor_type = PluginName(EXECUTORS)
 
 _TYPES: Final = get_type_hints(JobSettings)
 _DEFAULTS: Final = {
@@ -38,8 +42,14 @@ _DEFAULTS: Final = {
     for entry in fields(JobSettings)
 }
 
+_PARSED: Final[Mapping[object, Parsed]] = {
+    parse_duration: DURATION,
+    parse_rate: RATE,
+    parse_share: SHARE,
+    parse_size: SIZE,
+}
 _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "client": {"type": PluginName(CLIENTS.names)},
+    "client": {"type": PluginName(CLIENTS)},
     "executor": {"type": executor_type},
     "key_file": {"type": FILE},
     "path": {"type": FOLDER},
@@ -71,7 +81,10 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     help_text = what or meaning.what
     if (usual := meaning.otherwise(open_workload(workload))) is not None:
         help_text += f"  [default: {usual}]"
-    arguments: dict[str, Any] = {"type": _type_of(_TYPES[name]), "help": help_text}
+    arguments: dict[str, Any] = {
+        "type": _PARSED.get(meaning.parse) or _type_of(_TYPES[name]),
+        "help": help_text,
+    }
     arguments |= {"multiple": True} if default == () else {"default": default}
     flag = name.replace("_", "-")
     spelled = f"--{flag}/--no-{flag}" if isinstance(default, bool) else f"--{flag}"
@@ -82,10 +95,6 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - a type or a type of click
     """Return the type of the text that a user enters; for a union, the first member."""
     kinds = get_args(annotation)
-    if kinds[:2] == (str, int):
-        return Size()
-    if kinds[:2] == (float, str):
-        return DURATION
     if get_origin(annotation) is Literal:
         return Choice(kinds)
     if kinds:

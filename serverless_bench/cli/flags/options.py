@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.cli.flags.names import given_as
 from serverless_bench.driver.live.display import Style
-from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.errors import ArchiveError, SbenchError, UsageError
+from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
-from serverless_bench.units import parse_duration, parse_share
+from serverless_bench.units import parse_duration, parse_rate, parse_share, parse_size
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -27,9 +29,13 @@ FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
     """Declare a flag with an environment variable; the help shows the default."""
-    name = flag.partition("/")[0].removeprefix("--")
-    variable = "SBENCH_" + name.replace("-", "_").upper()
+    variable = variable_of(flag.partition("/")[0].removeprefix("--"))
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})
+
+
+def variable_of(flag: str) -> str:
+    """Return the environment variable of a flag, given without its hyphens."""
+    return f"SBENCH_{flag.replace('-', '_').upper()}"
 
 
 class HarmlessOption(click.Option):
@@ -52,18 +58,18 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-class Parsed(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """Number that a function of ``units`` parses.
+class Parsed(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
+    """Value that a function makes from text; an error names where the text came from.
 
     Parameters
     ----------
     name
-        Kind of the number.
+        Kind of the value.
     parse
-        Takes the flag, for messages, and the text.
+        Takes the text.
     """
 
-    def __init__(self, name: str, parse: Callable[[str, str], float]) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
         self._parse = parse
 
@@ -72,44 +78,45 @@ class Parsed(click.ParamType):  # type: ignore[type-arg] # as PluginName
         value: Any,  # noqa: ANN401 - click's own
         param: click.Parameter | None,
         ctx: click.Context | None,
-    ) -> float:
-        """Return the number."""
-        del ctx
-        return self._parse(self.name if param is None else param.opts[0], str(value))
+    ) -> Any:  # noqa: ANN401 - what the function returns
+        """Return the value."""
+        try:
+            return self._parse(str(value))
+        except SbenchError as exc:
+            if param and ctx:
+                exc.args = (f"{given_as(param, ctx)}: {exc}",)
+            raise
 
 
-SHARE: Final = Parsed("share", partial(parse_share, below=1.0))
-"""Fraction below 1: ``5%`` or ``0.05``."""
+SHARE: Final = Parsed("share", parse_share)
+"""Fraction from 0 to 1: ``5%`` or ``0.05``."""
+TOLERANCE: Final = Parsed("share", partial(parse_share, below=1.0))
+"""Share that is neither 0 nor 1."""
 DURATION: Final = Parsed("duration", parse_duration)
 """Duration in seconds or with units: ``5``, ``500ms``, ``2m``, ``1h30m``."""
+SIZE: Final = Parsed("size", parse_size)
+"""Size in bytes or with a unit: ``1000``, ``64MiB``, ``2GB``."""
+RATE: Final = Parsed("rate", parse_rate)
+"""Bytes or bits per second: ``20MiB``, ``2.5GB/s``, ``20Gbit``."""
 
 
-class Size(click.ParamType):  # type: ignore[type-arg] # as PluginName
-    """Size: text with a unit, or a number of bytes from a file; the job parses it."""
-
-    name = "size"
-
-
-class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
+class PluginName(Parsed):
     """Name of a plugin, with the available names in the help and in shell completion.
-
-    The registry of the plugins validates the name, because other packages may add plugins.
 
     Parameters
     ----------
-    names
-        Function that returns the names that a user may enter.
+    family
+        The plugins.
     """
 
-    name = "name"
-
-    def __init__(self, names: Callable[[], list[str]]) -> None:
-        self._names = names
+    def __init__(self, family: Registry[Any]) -> None:
+        super().__init__("name", family.checked)
+        self._family = family
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Return the names in the format of a choice of click."""
         del param, ctx
-        return f"[{'|'.join(self._names())}]"
+        return f"[{'|'.join(self._family.names())}]"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -118,7 +125,9 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
         from click.shell_completion import CompletionItem
 
         del ctx, param
-        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+        return [
+            CompletionItem(name) for name in self._family.names() if name.startswith(incomplete)
+        ]
 
 
 def check_unused(directory: Path) -> None:
@@ -259,7 +268,7 @@ def choose_format(*styles: str) -> Callable[[F], F]:
 format_option = group(
     harmless(
         "--format",
-        type=PluginName(REPORTERS.names),
+        type=PluginName(REPORTERS),
         default="text",
         help="How to show the result.",
     ),

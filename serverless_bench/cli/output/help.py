@@ -1,18 +1,28 @@
 """Help texts with flags in sections, the most common flags first."""
 
+from contextlib import suppress
 from typing import Final
 
 import click
 
+from serverless_bench.cli.flags.names import spell
+from serverless_bench.errors import SbenchError, nearest
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+
 MANY: Final = 10
 """Number of flags from which a command has sections instead of a plain list."""
+REMOTE: Final = "Remote functions"
+"""Section of the flags that mean nothing to functions on this machine."""
+ALL: Final = "--help-all"
+_WORDS: Final = "sbench.words"
+"""Key in the meta data of click's context for the words after the command."""
 REST: Final = "Help"
 """Section of the flags that are in no table, such as ``--help``."""
 
 SECTIONS: Final = {
     "Objective": "p99 errors over lowest highest precision budget block",
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
-    " threshold tolerance power allow resume report",
+    " threshold tolerance power allow resume",
     "History": "old new history machine against summary",
     "Workload": "from number pattern mb size objects key-file key read-times duration"
     " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
@@ -22,12 +32,12 @@ SECTIONS: Final = {
     "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
-    "Remote functions": "stack memory arch function function-region probe max-cost prices"
+    REMOTE: "stack memory arch function function-region probe max-cost prices"
     " scheduler lithops-keys slots control-prefix start-timeout quota network-quota round-trip"
     " kms show-prices",
     "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",
-    "Output": "name format full run-dir dry-run keep pickle plot ceiling progress",
+    "Output": "name format full run-dir dry-run keep pickle output ceiling progress",
 }
 """Flags of each section, in their order."""
 _SERVE: Final = {
@@ -70,18 +80,51 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
 class Command(click.Command):
     """Command with a help text that has sections of flags."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the command; this may print the help."""
+        ctx.meta[_WORDS] = args[:]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; an error names the flag, the variable or the file of a setting."""
+        try:
+            return super().invoke(ctx)
+        except SbenchError as exc:
+            spell(exc)
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags, in sections if there are at least ``MANY``."""
         if len(self.params) < MANY:
             super().format_options(ctx, formatter)
             return
-        sections = sectioned(self)
+        sections = dict(sectioned(self))
+        hidden = sections.pop(REMOTE, []) if self._is_local(ctx) else []
         if (help_option := self.get_help_option(ctx)) is not None:
-            sections.append((REST, [help_option]))
-        for title, options in sections:
+            sections[REST] = [*sections.get(REST, []), help_option]
+        for title, options in sections.items():
             records = [record for option in options if (record := option.get_help_record(ctx))]
             with formatter.section(title):
                 formatter.write_dl(records)
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ALL} shows {len(hidden)} more flags, for remote functions.")
+
+    def _is_local(self, ctx: click.Context) -> bool:
+        """Return whether the executor in use runs functions on this machine."""
+        words = ctx.meta[_WORDS]
+        executor = next((param for param in self.params if param.name == "executor"), None)
+        if executor is None or ALL in words:
+            return False
+        given = self.make_parser(ctx).parse_args(words[:])[0]
+        name, _ = executor.consume_value(ctx, given)
+        if name == DEFAULT_EXECUTOR:
+            return True
+        from serverless_bench.executors import info_of
+
+        with suppress(SbenchError):
+            return not info_of(str(name)).remote
+        return False
 
 
 class Group(click.Group):
@@ -100,11 +143,8 @@ class Group(click.Group):
             if name.startswith("-"):
                 raise
             spelled = ctx.token_normalize_func(name) if ctx.token_normalize_func else name
-            from difflib import get_close_matches
-
-            alike = " or ".join(map(repr, get_close_matches(spelled, self.list_commands(ctx))))
-            question = f" Did you mean {alike}?" if alike else ""
-            ctx.fail(f"No such command {name!r}.{question}")
+            close = nearest(spelled, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}.{f' Did you mean {close!r}?' if close else ''}")
 
 
 def in_sections(command: click.Command) -> click.Command:

@@ -166,7 +166,9 @@ class Azure:
         """
         account = first_set(_ACCOUNT)
         if not account:
-            raise UsageError("no storage account is set", hint=self.credentials_hint)
+            raise UsageError(
+                "`bucket` az://: no storage account is set", hint=self.credentials_hint
+            )
         return f"https://{account}{_OWN_HOSTS}windows.net"
 
     def has_credentials(self, endpoint_url: str = "") -> bool:

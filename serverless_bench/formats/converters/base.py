@@ -169,7 +169,7 @@ class Fields:
         """
         value = self.take(key, default)
         with suppress(UsageError):
-            if seconds := parse_duration(key, str(value)):
+            if seconds := parse_duration(str(value)):
                 return seconds
         raise self.wrong(key, value, "a duration, as in 90s or 5m")
 

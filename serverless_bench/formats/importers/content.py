@@ -183,8 +183,8 @@ def load_plain(path: Path, data: bytes) -> object:
         raise
     except Exception as exc:  # a damaged pickle may raise any exception in pickletools
         raise UsageError(
-            f"{path} is not a complete pickle: it is cut off or damaged",
-            hint="import a file that PyWren, Lithops or sbench --pickle wrote",
+            f"{path} is not an op-log, and not a complete pickle: another file, cut off or damaged",
+            hint="import a file that PyWren, Lithops, warp, sai3-bench or sbench wrote",
         ) from exc
     return value
 

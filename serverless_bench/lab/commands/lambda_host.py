@@ -204,7 +204,7 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
         first, last = MEMORY_MIB.start, MEMORY_MIB.stop - 1
         raise UsageError(f"--memory must be {first} to {last} MiB, got {flags['memory']}")
     if not 0 < flags["timeout"] <= MAX_TIMEOUT_S:
-        raise UsageError(f"--timeout must be above 0 and at most 900, got {flags['timeout']:g}")
+        raise UsageError(f"--timeout must be above 0 and at most 900 s, got {flags['timeout']:g} s")
     if flags["duration"] < 0 or (flags["reserved"] or 0) < 0:
         raise UsageError("--duration and --reserved must not be negative")
     return HostSettings(

@@ -10,7 +10,11 @@ import click
 from serverless_bench.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
 from serverless_bench.aws.stack.template import MEMORY_MIB
 from serverless_bench.cli.flags.options import (
+    DURATION,
     FILE,
+    RATE,
+    SHARE,
+    SIZE,
     group,
     harmless,
     network_quota_option,
@@ -23,7 +27,6 @@ from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.lab.loopback.server import LoopbackServer
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import CheckMode, LoopbackSettings
-from serverless_bench.units import MIB
 
 _BANNER = """\
 serving at {url}
@@ -66,17 +69,14 @@ _FAULTS = {
 )
 @harmless(
     "--express",
-    type=click.FloatRange(min=1),
-    metavar="SECONDS",
+    type=DURATION,
     help="Treat buckets ...--ZONE--x-s3 as directory buckets, with sessions of this lifetime.",
 )
 @harmless("--strict", is_flag=True, help="Let clients read only written objects.")
 @group(
-    # Rate of each fault, 0 to 1.
+    # Share of the requests with each fault.
     *(
-        harmless(
-            f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text
-        )
+        harmless(f"--{kind}", type=SHARE, default=0.0, show_default=False, help=text)
         for kind, text in _FAULTS.items()
     ),
     harmless(
@@ -97,20 +97,16 @@ _FAULTS = {
     harmless(
         "--latency",
         metavar="DIST",
-        help="fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA.",
+        help="fixed:TIME, exponential:MEAN, uniform:LOW,HIGH or lognormal:MEDIAN,SIGMA.",
     ),
     harmless(
         "--queue",
         metavar="N:DIST",
         help="Serve N requests on objects at once, for a time of this distribution; the rest wait.",
     ),
-    harmless("--connection-rate", type=float, metavar="MIB/S", help="Rate per connection."),
-    harmless(
-        "--function-burst", type=float, metavar="MIB", help="Burst per function and direction."
-    ),
-    harmless(
-        "--function-rate", type=float, metavar="MIB/S", help="Rate after the burst is used up."
-    ),
+    harmless("--connection-rate", type=RATE, help="Rate per connection, as in 20MiB."),
+    harmless("--function-burst", type=SIZE, help="Burst per function and direction."),
+    harmless("--function-rate", type=RATE, help="Rate after the burst is used up."),
     harmless(
         "--function-memory",
         type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
@@ -120,8 +116,7 @@ _FAULTS = {
     network_quota_option,
     harmless(
         "--function-scale",
-        type=click.FloatRange(0, 1, min_open=True),
-        metavar="SHARE",
+        type=SHARE,
         show_default=False,
         help="Fraction of the burst and the rate of --function-memory.",
     ),
@@ -130,7 +125,7 @@ _FAULTS = {
     harmless(
         "--stall",
         metavar="AT:FOR",
-        help="Send no response for FOR seconds, AT seconds after the first.",
+        help="Send no response for a time FOR, a time AT after the first, as in 2s:500ms.",
     ),
     harmless(
         "--clock-skew",
@@ -163,7 +158,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         shape=Shape(
             latency=flags["latency"],
             queue=flags["queue"],
-            connection_bytes_per_s=_bytes(flags["connection_rate"]),
+            connection_bytes_per_s=flags["connection_rate"],
             **_function(flags),
             put_per_s=flags["put_limit"],
             get_per_s=flags["get_limit"],
@@ -190,20 +185,18 @@ def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:
                 flag = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{flag} needs --function-memory")
         return {
-            "function_burst_bytes": _bytes(flags["function_burst"]),
-            "function_bytes_per_s": _bytes(flags["function_rate"]),
+            "function_burst_bytes": flags["function_burst"],
+            "function_bytes_per_s": flags["function_rate"],
         }
     if flags["function_burst"] is not None or flags["function_rate"] is not None:
         raise UsageError(
             "--function-memory already determines burst and rate",
             hint="omit --function-burst and --function-rate",
         )
+    if scale == 0:
+        raise UsageError("--function-scale must be above 0%")
     rate = function_network(memory, quota_mbps=flags["network_quota"] or BASE_MBPS)
     return {
         "function_burst_bytes": BURST_BYTES * (scale or 1),
         "function_bytes_per_s": rate * (scale or 1),
     }
-
-
-def _bytes(mebibytes: float | None) -> float | None:
-    return None if mebibytes is None else mebibytes * MIB

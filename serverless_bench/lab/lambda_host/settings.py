@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
+from serverless_bench.units import parse_share
 
 
 class InvokeFault(StrEnum):
@@ -33,7 +34,7 @@ class InvokeFault(StrEnum):
     """The environment is killed as soon as it has the event, as if memory were exhausted."""
 
 
-_HINT: Final = "write a rule such as 0.3 or 'index=3,5 launch=0'"
+_HINT: Final = "write a rule such as 30% or 'index=3,5 launch=0'"
 _WORDS: Final = ("share", "index", "launch", "times")
 
 
@@ -51,8 +52,6 @@ class FaultRule:
     """Number of requests for a listed invocation that are hit: a retry may succeed."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise UsageError(f"the share of a fault must be 0 to 1, got {self.share:g}", hint=_HINT)
         if self.times < 1:
             raise UsageError(f"`times` of a fault must be at least 1, got {self.times}", hint=_HINT)
 
@@ -90,13 +89,13 @@ class FaultRule:
         try:
             launch = value.get("launch")
             return cls(
-                share=float(value.get("share", 0)),
+                share=parse_share(str(value.get("share", 0))),
                 index=frozenset(int(number) for number in value.get("index", ())),
                 launch=None if launch is None else int(launch),
                 times=int(value.get("times", 1)),
             )
         except (TypeError, ValueError) as exc:
-            raise UsageError(f"not a fault: {exc}", hint=_HINT) from exc
+            raise UsageError(f"{value!r} is not a rule", hint=_HINT) from exc
 
 
 class InvokeFaultPlan:

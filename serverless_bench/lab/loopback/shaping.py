@@ -5,7 +5,6 @@ returns a delay. Delays are reservations: the next request is served afterwards.
 """
 
 import heapq
-import math
 import random
 import threading
 from collections.abc import Callable
@@ -14,11 +13,12 @@ from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.token_bucket import TokenBucket
-from serverless_bench.units import NS_PER_S, whole_number
+from serverless_bench.units import NS_PER_S, parse_duration, whole_number
 
 QUANTUM_NS: Final = NS_PER_S // 10
 """Lambda grants network capacity in quanta of 100 ms (Skyrise, EDBT 2025, section 4.2)."""
 MAX_SERVERS: Final = 10_000
+_Draw = Callable[..., float]
 _SLACK_NS: Final = NS_PER_S // 50
 """A sleep is longer than requested; up to this much of the excess is compensated."""
 
@@ -55,13 +55,20 @@ class Shape:
         return bool(self.connection_bytes_per_s or self.function_bytes_per_s)
 
 
-_DISTRIBUTIONS: Final[dict[str, tuple[int, Callable[..., float]]]] = {
-    "fixed": (1, lambda _, value: value),
-    "exponential": (1, lambda rng, mean: rng.expovariate(1 / mean) if mean else 0.0),
-    "uniform": (2, lambda rng, low, high: rng.uniform(low, high)),
+_DISTRIBUTIONS: Final[dict[str, tuple[tuple[Callable[[str], float], ...], _Draw]]] = {
+    "fixed": ((parse_duration,), lambda _, value: value),
+    "exponential": (
+        (parse_duration,),
+        lambda rng, mean: rng.expovariate(1 / mean) if mean else 0.0,
+    ),
+    "uniform": ((parse_duration, parse_duration), lambda rng, low, high: rng.uniform(low, high)),
     # The median of a log-normal distribution is exp(mu).
-    "lognormal": (2, lambda rng, median, sigma: median * rng.lognormvariate(0, sigma)),
+    "lognormal": (
+        (parse_duration, float),
+        lambda rng, median, sigma: median * rng.lognormvariate(0, sigma),
+    ),
 }
+"""How the parameters of each distribution are read, and how a time is drawn."""
 
 
 def parse_latency(text: str | None) -> Callable[[random.Random], float]:
@@ -70,8 +77,8 @@ def parse_latency(text: str | None) -> Callable[[random.Random], float]:
     Parameters
     ----------
     text
-        ``fixed:MS``, ``exponential:MEAN_MS``, ``uniform:LOW_MS,HIGH_MS`` or
-        ``lognormal:MEDIAN_MS,SIGMA``, where sigma is that of the natural logarithm; None for
+        ``fixed:TIME``, ``exponential:MEAN``, ``uniform:LOW,HIGH`` or ``lognormal:MEDIAN,SIGMA``,
+        with durations like ``30ms``, where sigma is that of the natural logarithm; None for
         no latency.
 
     Raises
@@ -98,27 +105,28 @@ def parse_queue(text: str | None) -> tuple[int, Callable[[random.Random], float]
     if text is None:
         return None
     servers, _, distribution = text.partition(":")
-    if not 1 <= (whole_number(servers) or 0) <= MAX_SERVERS:
+    if not distribution or not 1 <= (whole_number(servers) or 0) <= MAX_SERVERS:
         raise UsageError(
             f"--queue: {text!r} is not of the form N:DIST",
-            hint=f"4:exponential:20 serves 4 requests at once; N is at most {MAX_SERVERS}",
+            hint=f"4:exponential:20ms serves 4 requests at once; N is at most {MAX_SERVERS}",
         )
     return int(servers), _distribution("--queue", distribution)
 
 
 def _distribution(flag: str, text: str) -> Callable[[random.Random], float]:
     name, _, values = text.partition(":")
-    count, sample = _DISTRIBUTIONS.get(name, (0, None))
+    readers, sample = _DISTRIBUTIONS.get(name, ((), max))
     try:
-        numbers = [float(value) for value in values.split(",")]
-    except ValueError:
+        pairs = zip(readers, values.split(","), strict=True)
+        numbers = [read(value) for read, value in pairs]
+    except (UsageError, ValueError):
         numbers = []
-    if sample is None or len(numbers) != count or min(numbers) < 0:
+    if not numbers or min(numbers) < 0:
         raise UsageError(
             f"{flag}: {text!r} is not a distribution",
-            hint="write fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN_MS,SIGMA",
+            hint="write fixed:30ms, exponential:30ms, uniform:10ms,50ms or lognormal:30ms,0.5",
         )
-    return lambda rng: sample(rng, *numbers) / 1e3
+    return lambda rng: sample(rng, *numbers)
 
 
 class Pace:
@@ -198,12 +206,12 @@ def parse_stall(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
     try:
-        at_s, for_s = (float(part) for part in text.split(":"))
-    except ValueError:
-        at_s = for_s = math.nan
-    if not (0 <= at_s < math.inf and 0 < for_s < math.inf):
+        at_s, for_s = map(parse_duration, text.split(":"))
+    except (UsageError, ValueError):
+        for_s = 0.0
+    if not for_s:
         raise UsageError(
-            f"--stall: {text!r} is not of the form AT:FOR", hint="write seconds, as in 2:1.5"
+            f"--stall: {text!r} is not of the form AT:FOR", hint="write durations, as in 2s:1500ms"
         )
     return at_s, for_s
 

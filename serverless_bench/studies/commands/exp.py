@@ -41,8 +41,8 @@ _AS_THE_FILE: Final = {"bucket": None, "repeats": None, "seconds": None, "seed":
 
 _format_option = choose_format(*_FORMATS)
 _result_option = choose_format(*_FORMATS, PAGE)
-_plot_option = click.option(
-    "--plot",
+_output_option = click.option(
+    "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also draw the results into this file.",
 )
@@ -130,12 +130,12 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 )
 @where_options
 @_result_option
-@_plot_option
+@_output_option
 def run_command(
     name: str | None,
     resume: Path | None,
     format: str,  # noqa: A002 - the flag's name
-    plot: Path | None,
+    output: Path | None,
     *,
     keep: bool,
     max_cost: float | None,
@@ -183,21 +183,21 @@ def run_command(
     except KeyboardInterrupt:
         say(f"hint: sbench exp run --resume {root}", err=True)
         raise
-    return _report(plan, root, format, plot)
+    return _report(plan, root, format, output)
 
 
 @command.command("report")
 @click.argument("name", metavar="NAME-or-DIR")
 @run_dir_option
 @_result_option
-@_plot_option
-def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
+@_output_option
+def report_command(name: str, run_dir: Path, format: str, output: Path | None) -> int:  # noqa: A002
     """Report on an experiment, complete or not, by directory, --name, or name of the study."""
     from serverless_bench.studies.plan import load_plan
 
     require_scipy()
     root = _find(name, run_dir)
-    return _report(load_plan(root), root, format, plot)
+    return _report(load_plan(root), root, format, output)
 
 
 def _find(name: str, run_dir: Path) -> Path:
@@ -227,7 +227,7 @@ def _find(name: str, run_dir: Path) -> Path:
     )
 
 
-def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
+def _report(plan: "Plan", root: Path, style: str, output: Path | None) -> int:
     from serverless_bench.studies.observations import observe
     from serverless_bench.studies.report import make_report, show
 
@@ -241,12 +241,12 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
     else:
         show(report, sys.stdout, style)
     sys.stdout.flush()
-    if plot is not None:
+    if output is not None:
         from serverless_bench.studies.plot import save_plot
 
         with working("drawing the picture"):
-            save_plot(report, plot)
-        say(f"plot: {plot}", err=style != "text")
+            save_plot(report, output)
+        say(f"plot: {output}", err=style != "text")
     if report.complete:
         return ExitCode.OK
     say(f"hint: sbench exp run --resume {root} adds the missing runs", err=True)

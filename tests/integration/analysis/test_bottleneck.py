@@ -44,7 +44,7 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
     The rate is low for the burst, because a bucket that is more than half full takes
     nothing in: what a busy machine's burst lasts longer is lost to it.
     """
-    shape = ("--function-burst", "60", "--function-rate", "5")
+    shape = ("--function-burst", "60MiB", "--function-rate", "5MiB")
     with loopback(*shape, log=tmp_path / "log") as server:
         asked: dict[str, Any] = {"number": 3, "concurrency": 3}
         write, keys = perform(server, tmp_path / "w", "write", size=82 * MIB, **asked)
@@ -89,7 +89,7 @@ def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: 
 
 
 def test_a_slow_store(tmp_path: Path) -> None:
-    with loopback("--latency", "lognormal:150,0.7", log=tmp_path / "log") as server:
+    with loopback("--latency", "lognormal:150ms,0.7", log=tmp_path / "log") as server:
         found, _ = perform(
             server,
             tmp_path / "w",

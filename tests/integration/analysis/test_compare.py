@@ -325,7 +325,7 @@ def test_scale_runs_every_number_and_fits(sbench: Sbench) -> None:
     runs = sbench.directory / "sbench-runs" / "s"
     for path in runs.glob("*/run.json"):
         assert load_run(path.parent).job.concurrency == int(path.parent.name.split("-")[0])
-    again = sbench("scale", "--report", runs, "--format", "json")
+    again = sbench("scale", "--from", runs, "--format", "json")
     assert again.json == done.json
 
 
@@ -339,16 +339,16 @@ def make_series(path: Path) -> None:
 
 def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_path: Path) -> None:
     make_series(tmp_path / "s")
-    code, out, err = call("scale", "--report", "s", "--predict", "16")
+    code, out, err = call("scale", "--from", "s", "--predict", "16")
     assert (code, err) == (0, "")
     assert "linear up to a cap, the better fit: per function" in out
     assert "16 functions get" in out
     assert "The fit makes no prediction beyond 16 functions." in out
     assert "Knee: the number of functions beyond which more of them add no throughput." in out
-    found = json.loads(call("scale", "--report", "s", "--format", "json")[1])
+    found = json.loads(call("scale", "--from", "s", "--format", "json")[1])
     assert found["whole_bytes_per_s"]["capped"]["knee"]["value"] == pytest.approx(4, rel=0.02)
-    assert call("scale", "--report", "s", "--format", "markdown")[1].count("\n| ") == 6
-    code, _, err = call("scale", "--report", "s", "--predict", "17")
+    assert call("scale", "--from", "s", "--format", "markdown")[1].count("\n| ") == 6
+    code, _, err = call("scale", "--from", "s", "--predict", "17")
     assert code == 2
     assert "17 functions are out of reach" in err
 
@@ -374,7 +374,7 @@ def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: P
     about = {**header(of), "run_id": "late"}
     with Archive(tmp_path / "s" / "8-9", header=about, ledger=()) as archive:
         archive.append(outcome(lost(0)))
-    code, out, err = call("scale", "--report", "s")
+    code, out, err = call("scale", "--from", "s")
     assert code == 6
     assert "left out: s/8-9 cannot be compared: 8 functions lost" in err
     assert "The fit makes no prediction beyond 16 functions." in out
@@ -386,7 +386,7 @@ def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: P
         ("write has no --key", ("--key", "x")),
         ("read has no --mb", ("read", "--mb", "1")),
         ("are not three different numbers", ("--numbers", "1,2,2")),
-        ("are not three different numbers", ("--numbers", "1,two,3")),
+        ("are not whole numbers", ("--numbers", "1,two,3")),
         ("--repeats must be at least 1", ("--repeats", "0")),
         ("inline runs one function at a time", ("--executor", "inline")),
     ],

@@ -118,7 +118,7 @@ def test_all_of_a_put_counts_once_it_is_acknowledged(name: str, size: int) -> No
 @pytest.mark.parametrize("name", ["wire", "boto3"])
 def test_a_store_that_reads_slowly_has_no_peak_above_its_rate(name: str, tmp_path: Path) -> None:
     rate = CONNECTIONS * 2 * MIB
-    with loopback("--check", "none", "--connection-rate", "2", log=tmp_path / "log") as store:
+    with loopback("--check", "none", "--connection-rate", "2MiB", log=tmp_path / "log") as store:
         job = JobSpec(
             workload="write",
             target=Target(client=name, bucket="any", endpoint_url=store.endpoint_url),

@@ -32,7 +32,7 @@ SMALLEST = [
     pytest.param(
         "comparisons", [("`compare`", "skewed"), ("`ab`", "normal"), ("`history`", "bimodal")]
     ),
-    pytest.param("limits", [("200", "op/s"), ("2:fixed:10",)]),
+    pytest.param("limits", [("200", "op/s"), ("2:fixed:10ms",)]),
     pytest.param("page", [("10",)]),
     pytest.param("refused", [("2", "whole_bytes_per_s"), ("2", "t99_s")]),
     pytest.param(

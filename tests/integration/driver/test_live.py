@@ -146,7 +146,7 @@ def test_a_terminal_shows_the_view_and_keeps_nothing_of_it(
 
 @pytest.mark.parametrize(
     ("client", "flags", "says"),
-    [("wire", ("--latency", "fixed:500"), True), ("boto3", (), False)],
+    [("wire", ("--latency", "fixed:500ms"), True), ("boto3", (), False)],
     ids=["the store", "the client"],
 )
 def test_what_bounds_it_is_the_store_only_where_it_is(

@@ -49,7 +49,7 @@ def test_a_notebook_shows_a_run_and_runs_without_a_display_too(tmp_path: Path) -
         "sys.modules['IPython.display'] = None",
         f"len(write({str(tmp_path / 'unseen')!r}).operations['kind']) > 0",
     ]
-    with loopback("--latency", "fixed:20", log=tmp_path / "log") as server:
+    with loopback("--latency", "fixed:20ms", log=tmp_path / "log") as server:
         first = RUN.format(url=server.endpoint_url)
         notebook = new_notebook(cells=[new_code_cell(text) for text in (first, *cells)])  # type: ignore[no-untyped-call]
         client = Watching(notebook, timeout=round(PATIENCE_S), kernel_name="python3")

@@ -31,7 +31,7 @@ def test_what_a_report_calls_ok_is_there_for_long(tmp_path: Path) -> None:
 
 
 def race_pairs(scratch: Path, *, first: int, count: int) -> None:
-    settings = LoopbackSettings(strict=True, shape=Shape(latency="fixed:30"))
+    settings = LoopbackSettings(strict=True, shape=Shape(latency="fixed:30ms"))
     with serving(settings) as store:
         for seed in range(first, first + count):
             directory = scratch / str(seed)

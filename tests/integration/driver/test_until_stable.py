@@ -23,7 +23,7 @@ def test_a_stable_run_ends_before_its_duration_and_says_so(
     monkeypatch.setattr(
         stability.RateEstimate, "holds", lambda rate, _: rate.half_width < float("inf")
     )
-    with loopback("--queue", "2:fixed:4", log=tmp_path / "log") as store:
+    with loopback("--queue", "2:fixed:4ms", log=tmp_path / "log") as store:
         done = sbench(
             *("write", "--endpoint-url", store.endpoint_url, "--bucket", store.bucket),
             *("--number", 2, "--size", "1KiB", "--duration", 600, "--until-stable", "45%"),

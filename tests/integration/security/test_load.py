@@ -32,7 +32,7 @@ STOPPED_S = 20
 @pytest.fixture
 def store() -> Iterator[LoopbackServer]:
     """A store that takes its time: there is always something under way."""
-    with serving(LoopbackSettings(strict=True, shape=Shape(latency="fixed:20"))) as server:
+    with serving(LoopbackSettings(strict=True, shape=Shape(latency="fixed:20ms"))) as server:
         yield server
 
 

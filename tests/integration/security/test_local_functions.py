@@ -25,7 +25,7 @@ def test_workers_of_the_local_executor(open_place: Path, nobody: Stranger) -> No
     place.mkdir()
     alone = Apart(place, {**KEYS, **family.mark})
     # So slow that they are still at work.
-    with loopback("--connection-rate", "0.1", log=place / "log") as store:
+    with loopback("--connection-rate", "0.1MiB", log=place / "log") as store:
         run = alone.start(
             *("write", "--endpoint-url", store.endpoint_url, "--bucket", "any"),
             *("--number", "2", "--concurrency", "2", "--mb", "4"),

@@ -21,7 +21,7 @@ from tests.commands.processes import listening, until
 from tests.stores.servers import KEYS, free_port
 
 RUN_S = 2
-SLOW = Shape(latency="fixed:200")
+SLOW = Shape(latency="fixed:200ms")
 """The run lasts, and has few requests: what a server does is not the run's work."""
 
 

@@ -24,7 +24,7 @@ ONCE = ("--repeats", "1", "--name", "e", "--format", "json")
 @pytest.fixture
 def late(tmp_path: Path) -> Iterator[Server]:
     """Store of the user's own whose answers are 10 ms late."""
-    with loopback("--latency", "fixed:10", log=tmp_path / "serve.log") as server:
+    with loopback("--latency", "fixed:10ms", log=tmp_path / "serve.log") as server:
         yield server
 
 
@@ -124,7 +124,7 @@ def test_a_store_that_the_user_names_takes_the_place_of_ours(
 def test_appends_are_drawn_by_their_number_and_by_bytes(sbench: Sbench) -> None:
     tiny = ("--set", "objects=3", "--set", "shape=[8,8,8]", "--set", "chunks=[8,8,8]")
     only = ("--only", "library=tensorstore")
-    done = sbench("exp", "run", "zarr-writers-append", *only, *tiny, *ONCE, "--plot", "p.png")
+    done = sbench("exp", "run", "zarr-writers-append", *only, *tiny, *ONCE, "--output", "p.png")
     assert done.code == 0, done.err
     assert (sbench.directory / "p.png").stat().st_size > 5000
     drawn = list(panels(picture(report_of(sbench.directory / "sbench-runs" / "e")).spec))
@@ -146,7 +146,7 @@ def test_appends_are_drawn_by_their_number_and_by_bytes(sbench: Sbench) -> None:
 @uses("workload read")
 def test_functions_are_drawn_as_in_the_article(sbench: Sbench) -> None:
     tiny = ("--set", "objects=1", "--set", "size=4KiB", "--set", "number=2")
-    done = sbench("exp", "run", "pywren-2016", *tiny, *ONCE, "--plot", "p.png")
+    done = sbench("exp", "run", "pywren-2016", *tiny, *ONCE, "--output", "p.png")
     assert done.code == 0, done.err
     drawn = picture(report_of(sbench.directory / "sbench-runs" / "e"))
     titles = [panel["title"]["text"].partition(", ")[0] for panel in panels(drawn.spec)]

@@ -95,7 +95,7 @@ values = ["here", "delayed", "nowhere"]
 cpus = 1
 [axes.levels.delayed]
 store = "loopback"
-"serve.latency" = "fixed:30"
+"serve.latency" = "fixed:30ms"
 [axes.levels.nowhere]
 client = "none"
 [[unsupported]]
@@ -146,7 +146,7 @@ def exp(
 def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.toml"
     tiny.write_text(TINY, encoding="utf-8")
-    done = exp("run", tiny, "--name", "e", "--plot", "p.png", "--format", "json", "--seed", 3)
+    done = exp("run", tiny, "--name", "e", "--output", "p.png", "--format", "json", "--seed", 3)
     assert done.code == 0, done.err
     found = done.json
     assert found["complete"]

@@ -54,7 +54,7 @@ def test_reads_and_writes_of_a_mix_have_rows_of_their_own(sbench: Sbench) -> Non
     [
         (
             "concurrency-knee",
-            (*SHORT, "--only", "concurrency=16,32", "--set", "serve.latency=fixed:20"),
+            (*SHORT, "--only", "concurrency=16,32", "--set", "serve.latency=fixed:20ms"),
             2,
         ),
         ("model-streamer-concurrency", ("--only", "connections=16,64", "--set", "size=8MiB"), 2),

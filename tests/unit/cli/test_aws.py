@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_is_one_line(call: Call) -> None:
     ("words", "arguments"),
     [
         ("--memory must be 128 to 10240 MB, got 64", ("--memory", "1769,64")),
-        ("--memory is whole numbers with commas between", ("--memory", "1769,big")),
+        ("--memory '1769,big' are not whole numbers", ("--memory", "1769,big")),
         ("--memory names one of them twice", ("--memory", "1769,1769")),
         ("--arch must be arm64 or x86_64, got arm", ("--arch", "arm")),
         ("0 is not in the range", ("--copies", "0")),

@@ -71,11 +71,33 @@ def test_no_flag_is_listed_in_vain() -> None:
 
 
 def test_flags_of_a_run_stand_in_sections_with_the_most_used_first(call: Call) -> None:
-    out = call("write", "--help")[1]
+    out = call("write", "--help-all")[1]
     titles = ["Workload", "Target", "Transfer", "Functions", "Remote functions", "Output", "Help"]
     places = [out.index(f"\n{title}:\n") for title in titles]
     assert places == sorted(places)
     assert out.index("--number") < out.index("--size") < out.index("--compressibility")
+
+
+@uses("executor lambda", "executor inline")
+def test_flags_for_remote_functions_are_shown_where_functions_are_remote(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    title, line = (
+        "\nRemote functions:\n",
+        "\n--help-all shows 13 more flags, for remote functions.\n",
+    )
+    for words in ((), ("--executor", "inline")):
+        out = call("write", *words, "--help")[1]
+        assert (title in out, "--stack" in out, out.endswith(line)) == (False, False, True)
+    (tmp_path / "far.toml").write_text('executor = "lambda"\n')
+    outs = [
+        call("write", "--help-all")[1],
+        call("write", "--executor", "lambda", "--help")[1],
+        call("--config", "far.toml", "write", "--help")[1],
+    ]
+    monkeypatch.setenv("SBENCH_EXECUTOR", "lambda")
+    for out in (*outs, call("write", "--help")[1]):
+        assert (title in out, "--stack" in out, line in out) == (True, True, False)
 
 
 def test_few_flags_are_one_list(call: Call) -> None:

@@ -283,7 +283,7 @@ def test_endpoints_of_sai3_bench_take_turns(tmp_path: Path) -> None:
         (
             "sai3",
             "workload: [{op: put, weight: 1, size_spec: {type: uniform, min: 9, max: 3}}]",
-            "workload.0: the lowest size",
+            "has a lowest size above the highest",
         ),
         (
             "sai3",

@@ -171,7 +171,7 @@ def test_a_run_without_operations(tmp_path: Path) -> None:
 def test_an_unknown_format() -> None:
     with pytest.raises(PluginError, match="unknown exporter 'xlsx'") as caught:
         EXPORTERS.load("xlsx")
-    assert caught.value.hint == "known exporters: csv, parquet, pywren, warp"
+    assert caught.value.hint == "use one of csv, parquet, pywren, warp"
 
 
 def test_a_key_is_no_formula_in_a_csv_table(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
     """A write, a read of it, a shared read, an open loop and a mix; the write is cleaned."""
     path = tmp_path_factory.mktemp("audit")
     witness = path / "witness.jsonl"
-    settings = LoopbackSettings(witness=witness, shape=Shape(latency="fixed:10"))
+    settings = LoopbackSettings(witness=witness, shape=Shape(latency="fixed:10ms"))
     with serving(settings) as server, credentials(KEYS):
         target = Target(bucket="any", endpoint_url=server.endpoint_url)
 

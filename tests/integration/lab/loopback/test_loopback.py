@@ -269,7 +269,7 @@ def test_a_limit_per_prefix_is_a_503_and_no_fault(sbench: Sbench) -> None:
 
 def test_a_function_has_a_burst_and_then_a_rate(sbench: Sbench) -> None:
     # A Lambda function's 300 MiB and 77.6 MiB/s, a hundred times smaller.
-    flags = ["--function-burst", "3", "--function-rate", "0.776"]
+    flags = ["--function-burst", "3MiB", "--function-rate", "0.776MiB"]
     with loopback(*flags, log=sbench.directory / "out") as server:
         done = sbench(
             "write", *on(server), "--number", 1, "--size", 4 * MIB, "--format", "json",
@@ -280,7 +280,7 @@ def test_a_function_has_a_burst_and_then_a_rate(sbench: Sbench) -> None:
 
 
 def test_its_clock_and_its_first_byte_can_be_late(sbench: Sbench) -> None:
-    flags = ["--clock-skew", "-3600", "--latency", "fixed:200"]
+    flags = ["--clock-skew", "-3600", "--latency", "fixed:200ms"]
     with loopback(*flags, log=sbench.directory / "out") as server:
         began_ns, sent_s = monotonic_ns(), wall_ns() / NS_PER_S
         with DIRECT.open(f"{server.endpoint_url}/-/statistics") as answer:
@@ -306,5 +306,5 @@ def test_a_rate_that_is_none_is_refused(sbench: Sbench) -> None:
     assert sbench("serve", "--tls", "no-such-file").code == 2
     alone = sbench("serve", "--network-quota", "3000")
     assert (alone.code, "needs --function-memory" in alone.err) == (2, True)
-    both = sbench("serve", "--function-memory", "4096", "--function-rate", "5")
+    both = sbench("serve", "--function-memory", "4096", "--function-rate", "5MiB")
     assert (both.code, "already determines burst and rate" in both.err) == (2, True)

@@ -15,7 +15,7 @@ QUICK = ("--block", "0.3s", "--size", "1KiB", "--executor", "inline", "--number"
 
 def test_a_search_is_a_series_of_runs_and_a_report(sbench: Sbench, tmp_path: Path) -> None:
     # It serves 20 a second.
-    with loopback("--queue", "1:fixed:50", log=tmp_path / "log") as store:
+    with loopback("--queue", "1:fixed:50ms", log=tmp_path / "log") as store:
         done = sbench(
             *("limit", "write", "--endpoint-url", store.endpoint_url, "--bucket", store.bucket),
             *(*QUICK, "--objects", "8", "--threads", "8", "--p99", "500ms"),

@@ -164,29 +164,31 @@ class TestShaping:
     def test_latencies_are_drawn_as_asked(self) -> None:
         draw = random.Random(1)
         assert parse_latency(None)(draw) == 0
-        assert parse_latency("fixed:30")(draw) == 0.03
-        some = [parse_latency("uniform:10,20")(draw) for _ in range(500)]
+        assert parse_latency("fixed:30ms")(draw) == 0.03
+        some = [parse_latency("uniform:10ms,20ms")(draw) for _ in range(500)]
         assert 0.01 <= min(some) < 0.011
         assert 0.019 < max(some) <= 0.02
-        many = sorted(parse_latency("lognormal:40,0.5")(draw) for _ in range(2001))
+        many = sorted(parse_latency("lognormal:40ms,0.5")(draw) for _ in range(2001))
         assert 0.036 < many[1000] < 0.044
 
     def test_a_queue_serves_so_many_at_once_and_the_others_wait(self) -> None:
-        shaper, draw, ms = Shaper(Shape(queue="2:fixed:10")), random.Random(1), 10**6
+        shaper, draw, ms = Shaper(Shape(queue="2:fixed:10ms")), random.Random(1), 10**6
         waits = [shaper.queue_ns(draw, 5 * ms, 5 * ms) for _ in range(5)]
         assert waits == [10 * ms, 10 * ms, 20 * ms, 20 * ms, 30 * ms]
         # It counts from when the request came, and nobody waits for what is over.
         assert shaper.queue_ns(draw, 100 * ms, 104 * ms) == 6 * ms
         assert Shaper(Shape()).queue_ns(draw, 0, 0) == 0
-        times = sorted(parse_latency("exponential:10")(draw) for _ in range(2001))
+        times = sorted(parse_latency("exponential:10ms")(draw) for _ in range(2001))
         assert 0.0063 < times[1000] < 0.0076
 
-    @pytest.mark.parametrize("text", ["", "2", "0:fixed:1", "x:fixed:1", "10001:fixed:1"])
+    @pytest.mark.parametrize("text", ["", "2", "0:fixed:1ms", "x:fixed:1ms", "10001:fixed:1ms"])
     def test_other_queues_are_refused(self, text: str) -> None:
         with pytest.raises(UsageError, match=r"is not of the form N:DIST|is not a distribution"):
             Shape(queue=text)
 
-    @pytest.mark.parametrize("text", ["", "fixed", "fixed:a", "fixed:1,2", "normal:1", "fixed:-1"])
+    @pytest.mark.parametrize(
+        "text", ["", "fixed", "fixed:a", "fixed:1ms,2", "normal:1", "fixed:-1"]
+    )
     def test_other_latencies_are_refused(self, text: str) -> None:
         with pytest.raises(UsageError, match="not a distribution"):
             Shape(latency=text)

@@ -110,9 +110,9 @@ def test_the_list_of_runs_says_so(run: Run, call: Call) -> None:
 def test_a_fit_of_simulated_runs_says_so(tmp_path: Path, call: Call) -> None:
     for number in (1, 2, 4):
         simulated(tmp_path / "scale" / f"{number}", AWS_LAMBDA, number)
-    text = call("scale", "--report", tmp_path / "scale")[1]
+    text = call("scale", "--from", tmp_path / "scale")[1]
     assert "whole_bytes_per_s, 3 runs SIMULATED" in text
-    found = json.loads(call("scale", "--report", tmp_path / "scale", "--format", "json")[1])
+    found = json.loads(call("scale", "--from", tmp_path / "scale", "--format", "json")[1])
     assert found["whole_bytes_per_s"]["simulated"] == 3
 
 

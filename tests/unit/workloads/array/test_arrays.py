@@ -267,11 +267,11 @@ def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> 
     ("flags", "message", "code"),
     [
         (("write", "--library", "cpp_zarr"), "writes files only", 2),
-        (("write", "--shape", "64,x"), "is not a shape", 2),
+        (("write", "--shape", "64,x"), "are not whole numbers", 2),
         (("write", "--library-option", "http_threads"), "has no value", 2),
         (("write", "--path", "x", "--gate", "1"), "needs a bucket", 2),
         (("read",), "give --key-file", 2),
-        (("write", "--library", "n5"), "known arrays: cpp_zarr, ome_zarr, tensorstore", 3),
+        (("write", "--library", "n5"), "use one of cpp_zarr, ome_zarr, tensorstore", 3),
     ],
 )
 def test_the_command_ends_with_one_line(
