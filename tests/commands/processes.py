@@ -26,15 +26,15 @@ than this one, and what comes early is not waited for.
 def until(condition: Callable[[], T]) -> T:
     """Return the condition's value as soon as it is true.
 
-    Some conditions look at every process of the machine, so asking takes a fifth of the time at
-    most: what is waited for needs the processor.
+    Some conditions look at every process of the machine, so asking takes a tenth of the time where
+    it can: what is waited for needs the processor.
     """
     deadline_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
     pause, asked_ns = threading.Event(), monotonic_ns()
     while not (value := condition()):
         now_ns = monotonic_ns()
         assert now_ns < deadline_ns, f"not within {PATIENCE_S} s"
-        pause.wait(max(0.02, 4 * (now_ns - asked_ns) / NS_PER_S))
+        pause.wait(min(max(0.02, 9 * (now_ns - asked_ns) / NS_PER_S), 0.1))
         asked_ns = monotonic_ns()
     return value
 
