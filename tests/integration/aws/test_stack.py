@@ -107,6 +107,9 @@ def left(aws: Open) -> dict[str, list[str]]:
 
 ACTIONS = {
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "s3:GetObjectLockConfiguration": "s3:GetBucketObjectLockConfiguration",
+    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
     "s3:HeadBucket": "s3:ListBucket",
     "s3:HeadObject": "s3:GetObject",
     "s3:ListMultipartUploads": "s3:ListBucketMultipartUploads",
@@ -171,6 +174,20 @@ def test_deploy_write_read_clean_delete(
         long_ago(sbench.directory / "sbench-runs" / name)
         assert sbench("clean", f"sbench-runs/{name}").code == 0
     assert needed(log.read_text()[before:]) <= allowed("cleaner")
+    assert contents(aws, data) == contents(aws, control) == (0, 0)
+
+    before = len(log.read_text())
+    tried = sbench("aws", "try", "--stack", NAME, "--mb", 1, "--yes", "--keep")
+    assert tried.code == 0, tried.err
+    assert max(map(len, tried.out.splitlines())) <= 80
+    assert "functions    2, 2 ok" in tried.out
+    for name in (data, control):
+        assert f"bucket       {name}: there" in tried.out
+    unknown = {"servicequotas:ListServiceQuotas", "sts:GetCallerIdentity", "s3:DeleteObject"}
+    assert needed(log.read_text()[before:]) - unknown <= allowed("worker", "driver")
+    for run in (sbench.directory / "sbench-runs").glob("*-try-*/*"):
+        long_ago(run)
+        assert sbench("clean", run).code == 0
     assert contents(aws, data) == contents(aws, control) == (0, 0)
 
     delete(sbench, localstack)
