@@ -105,7 +105,7 @@ class SmallRuns:
         tasks = [Task(job=job, cost=cost, spending=spending, progress="auto") for job in self.jobs]
         runs = [series.run(task, str(task.job.number), accept=(INCOMPLETE,)) for task in tasks]
         series.keep = keep
-        # Deletion waits for late deliveries of the last run, and the wait for the first is over then.
+        # Deletion waits for late deliveries; after the last run's wait, the first run needs none.
         for run in reversed(runs):
             series.delete(run.path)
         return runs

@@ -78,8 +78,8 @@ def test_plan_and_limit_use_the_prices_of_their_region(
     assert "of 2026-10-02, us-east-1; this run: ap-south-1\n" in named.out
     done = sbench("plan", "--prices", "eu-west-1", *there, **home)
     assert done.code == 2
-    assert "aws-eu-west-1.toml: No such file" in done.err
-    assert "sbench aws prices makes one" in done.err
+    assert "there are no prices of eu-west-1" in done.err
+    assert "sbench aws prices --region eu-west-1" in done.err
 
 
 def test_offer_files_say_the_same_as_the_account(
@@ -134,6 +134,39 @@ def test_a_foreign_currency_is_refused_in_one_line(
     done = sbench("aws", "prices", "--region", "eu-central-1", "--file", path, **home)
     assert done.code == 2
     assert done.err.startswith("sbench: AWS bills eu-central-1 in EUR, and")
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        (
+            ("aws", "prices", "--region", "nowhere-9"),
+            "AWS has no region 'nowhere-9'",
+            "name one as AWS does, as in eu-west-1",
+        ),
+        (
+            ("plan", "--prices", "cn-north-1"),
+            "AWS bills cn-north-1 in CNY, and sbench keeps prices in dollars only",
+            "--prices FILE takes a table of yours: sbench plan --show-prices writes one",
+        ),
+        (
+            ("plan", "--prices", "eusc-de-east-1"),
+            "AWS bills eusc-de-east-1 in EUR, and sbench keeps prices in dollars only",
+            "--prices FILE takes a table of yours: sbench plan --show-prices writes one",
+        ),
+        (
+            ("plan", "--prices", "eu-west-1"),
+            "there are no prices of eu-west-1: nobody has asked AWS for them here",
+            "sbench aws prices --region eu-west-1",
+        ),
+    ],
+)
+def test_a_region_without_prices_is_one_line(
+    sbench: Sbench, home: dict[str, str], words: tuple[str, ...], said: str, hint: str
+) -> None:
+    done = sbench(*words, **home)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"sbench: {said}\nhint: {hint}\n"
 
 
 def test_an_account_that_does_not_answer_is_one_line(sbench: Sbench, home: dict[str, str]) -> None:
