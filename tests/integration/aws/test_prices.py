@@ -215,3 +215,17 @@ def test_a_plan_counts_the_requests_of_kms(sbench: Sbench, moto: Server) -> None
     assert found["total"] - free == pytest.approx(1020 * 0.000003)
     assert sbench(*of, "--kms", *write).json["total"] == pytest.approx(found["total"])
     assert found["expected"]["dollars"]["puts"] == pytest.approx(1000 * 0.000008)
+
+
+def test_a_plan_of_a_command_counts_the_requests_of_kms(sbench: Sbench, moto: Server) -> None:
+    cloud = Cloud(moto)
+    names = cloud.deploy("commanded")
+    flags = ("--executor", "lambda", "--stack", "commanded", "--number", 1000, "--mb", 1)
+    of = ("plan", "--format", "json", "write", *flags)
+    free = sbench(*of, **cloud.environment).json["expected"]
+    encrypted(cloud, names["DataBucket"], "aws:kms", bucket_key=False)
+    found = sbench(*of, **cloud.environment).json["expected"]
+    assert (free["usage"]["asks_kms"], found["usage"]["asks_kms"]) == (False, True)
+    requests = found["usage"]["puts"] + found["usage"]["gets"]
+    more = sum(found["dollars"].values()) - sum(free["dollars"].values())
+    assert more == pytest.approx(requests * 0.000003)
