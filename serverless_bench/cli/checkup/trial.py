@@ -50,7 +50,7 @@ _BURST: Final = (
     f"{LAUNCH_AT_ONCE:,} environments of a function at once, then {LAUNCH_PER_S:g} a second"
 )
 _WIDTH: Final = 80
-_INDENT: Final = 13
+_INDENT: Final = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,12 @@ def page(
     yield from _section("Measured", [*rows, ("store", runs[0]["store"])])
     failures = [f"{count} x {error}" for run in runs for error, count in run["errors"].items()]
     problems = [*failures, *large.warnings, *problems] or ["none are foreseen"]
-    rows = [*large.rows(), *zip_longest(["problems"], problems, fillvalue="")]
+    rows = [*large.rows()]
+    if large.load is not None and large.forecast is not None:
+        whole = format_rate(large.load.total_bytes / large.forecast.run_s)
+        most = format_rate(large.job.concurrency * large.load.sustained_bytes_per_s)
+        rows.append(("throughput", f"{whole} with the burst of each function, {most} without it"))
+    rows += zip_longest(["problems"], problems, fillvalue="")
     yield from _section(f"A run of {_LARGE:,} functions that write 1 GiB each", rows)
 
 
