@@ -35,6 +35,7 @@ METHODS: Final = {
     "GetBucketEncryption": "GET",
     "GetBucketLifecycleConfiguration": "GET",
     "GetBucketVersioning": "GET",
+    "GetObjectLockConfiguration": "GET",
     "GetObject": "GET",
     "GetPublicAccessBlock": "GET",
     "HeadBucket": "HEAD",

@@ -77,6 +77,11 @@ class Budget:
         self._check(None if foreseen is None else foreseen.function_s)
 
     @property
+    def at_most(self) -> float:
+        """Highest possible cost of the job, including the probe of the functions."""
+        return self._probe + self._most * self._job.number
+
+    @property
     def foreseen(self) -> float:
         """Expected cost of the job, including the probe of the functions."""
         return self._probe + self.estimate

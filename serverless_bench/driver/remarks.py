@@ -1,22 +1,33 @@
 """Notes about a job that are shown before the first write."""
 
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import Setting, open_bucket
 from serverless_bench.driver.plan import uses_store
-from serverless_bench.errors import SbenchError
+from serverless_bench.errors import SbenchError, StoreError
 from serverless_bench.job.planned_objects import mean_bytes
 from serverless_bench.job.spec import JobSpec, idle_words
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.units import format_rate, format_size
 
 VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
+OBJECT_LOCK: Final = Setting("GetObjectLockConfiguration", "object-lock", "ObjectLockConfiguration")
+LOCKED: Final = "has Object Lock, which sbench does not support: S3 keeps what clean deletes"
+NO_LOCK: Final = "name another `bucket`"
 
 
 def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
-    """Yield notes for the user about a job with these keys; its store must be running."""
+    """Yield notes for the user about a job with these keys; its store must be running.
+
+    Raises
+    ------
+    StoreError
+        If the job's bucket has Object Lock.
+    """
     yield from beyond_the_link(job, keys)
     if _keeps_versions(job):
         yield (
@@ -51,13 +62,25 @@ def _keeps_versions(job: JobSpec) -> bool:
     """Return whether a job's objects will be kept after their deletion.
 
     A store without a versioning status is assumed to keep none.
+
+    Raises
+    ------
+    StoreError
+        If the bucket has Object Lock.
     """
-    target = job.target
+    target, keeps, lock = job.target, False, None
     is_asked = target.protocol is StoreProtocol.S3 and target.store is None and uses_store(job)
     if not is_asked or not job.declared.creates_objects:
         return False
-    try:
-        with open_bucket(target) as bucket:
-            return "Enabled" in texts(bucket.read_setting(VERSIONING), "Status")
-    except SbenchError:
-        return False
+    with suppress(SbenchError), open_bucket(target) as bucket:
+        keeps = "Enabled" in texts(bucket.read_setting(VERSIONING), "Status")
+        # Object Lock needs versions.
+        lock = bucket.read_setting(OBJECT_LOCK) if keeps else None
+    if lock is not None and is_locked(lock):
+        raise StoreError(f"bucket {target.bucket_name!r} {LOCKED}", hint=NO_LOCK)
+    return keeps
+
+
+def is_locked(answer: ET.Element) -> bool:
+    """Return whether the setting of a bucket turns Object Lock on."""
+    return "Enabled" in texts(answer, "ObjectLockEnabled")

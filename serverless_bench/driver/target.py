@@ -4,6 +4,7 @@ None of them is measured.
 """
 
 import os
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -89,10 +90,22 @@ def with_encryption(target: Target) -> Target:
     With a bucket key S3 asks once for many objects.
     """
     with suppress(SbenchError), open_bucket(target) as bucket:
-        how = bucket.read_setting(ENCRYPTION)
-        by_kms = not {"aws:kms", "aws:kms:dsse"}.isdisjoint(texts(how, "SSEAlgorithm"))
-        return replace(target, asks_kms=by_kms and "true" not in texts(how, "BucketKeyEnabled"))
+        return replace(target, asks_kms=asks_kms(bucket.read_setting(ENCRYPTION)))
     return target
+
+
+def with_kms_of_bucket(target: Target) -> Target:
+    """Return the target of a plan with the KMS setting of its bucket, if that can be read."""
+    with suppress(SbenchError):
+        found = with_encryption(target) if target.endpoint_url else resolve(target)
+        return replace(target, asks_kms=found.asks_kms)
+    return target
+
+
+def asks_kms(encryption: ET.Element) -> bool:
+    """Return whether S3 asks KMS at each request of an object, by the setting of its bucket."""
+    by_kms = not {"aws:kms", "aws:kms:dsse"}.isdisjoint(texts(encryption, "SSEAlgorithm"))
+    return by_kms and "true" not in texts(encryption, "BucketKeyEnabled")
 
 
 def _configured_region() -> str:

@@ -25,7 +25,10 @@ FACTORS = {
 }
 REFUSED = [{"data": "elsewhere", "vpc": "yes"}, {"data": "elsewhere", "vpc": "zones"}]
 """A gateway endpoint leads to buckets of its own region alone."""
-CASES = Covering(FACTORS, REFUSED).cover()
+UNKNOWN_TO_LOCALSTACK = {("data", "directory"), ("vpc", "zones")}
+"""docs/stores.md has its answers."""
+COVERING = Covering(FACTORS, REFUSED)
+CASES = COVERING.cover()
 
 
 def name_of(case: Case) -> str:
@@ -44,7 +47,18 @@ def data_region(case: Case) -> str:
     return "us-west-2" if case["data"] == "elsewhere" else REGION
 
 
-def parameters(case: Case) -> dict[str, str]:
+def deployed() -> list[Case]:
+    """Return four cases with every value that LocalStack knows, and many pairs of them."""
+    known = {
+        name: tuple(value for value in values if (name, value) not in UNKNOWN_TO_LOCALSTACK)
+        for name, values in FACTORS.items()
+    }
+    return Covering(known, REFUSED).cover()[:4]
+
+
+def parameters(
+    case: Case, *, region: str = REGION, account: str = ACCOUNT, key: str = KEY
+) -> dict[str, str]:
     """Return the parameters of a case."""
     values = {
         name: case[name]
@@ -55,9 +69,9 @@ def parameters(case: Case) -> dict[str, str]:
         "DataBucketName": (case["data"] != "the stack's", data_bucket(case)),
         "DataRegion": (case["data"] == "elsewhere", data_region(case)),
         # The policies' table has its key in the stack's region: IAM asks for the ARN alone.
-        "DataKeyArn": (case["key"] == "yes", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{KEY}"),
-        "VpcZones": (case["vpc"] == "zones", f"{REGION}b,{REGION}c"),
-        "PermissionsBoundary": (case["boundary"] == "yes", f"arn:aws:iam::{ACCOUNT}:policy/b"),
+        "DataKeyArn": (case["key"] == "yes", f"arn:aws:kms:{region}:{account}:key/{key}"),
+        "VpcZones": (case["vpc"] == "zones", f"{region}b,{region}c"),
+        "PermissionsBoundary": (case["boundary"] == "yes", f"arn:aws:iam::{account}:policy/b"),
         "BudgetEmail": (case["budget"] == "yes", "a@example.com"),
         "BudgetUsd": (case["budget"] == "yes", "5"),
     }

@@ -52,13 +52,16 @@ def bill(run: Saved) -> Row | None:
     def cost(section: str, name: str) -> Fraction:
         return Fraction(str(prices[section][name]["price"]))
 
-    def requests(counts: Iterable[Row]) -> tuple[Fraction, Fraction]:
+    # S3 asks for the key of each object; claims and records have S3's own encryption.
+    key = cost("kms", "request") * bool(run.job["target"].get("asks_kms"))
+
+    def requests(counts: Iterable[Row], *, own: bool, kms: Fraction) -> tuple[Fraction, Fraction]:
         every = [(name, count) for part in counts for name, count in part.items()]
         gets = sum(count for name, count in every if name in GET_CLASS)
         puts = sum(count for name, count in every if name not in GET_CLASS)
-        return puts * cost("s3", "put"), gets * cost("s3", "get")
+        return puts * (cost("s3", "put") * own + kms), gets * (cost("s3", "get") * own + kms)
 
-    puts, gets = (cost * (not outside) for cost in requests(in_data_bucket))
+    puts, gets = requests(in_data_bucket, own=not outside, kms=key)
     up, down = moved(run, UP), moved(run, DOWN)
     at_aws = on_aws or not run.job["target"]["endpoint_url"]
     regions = [run.job["function_region"], run.job["target"]["region"] if at_aws else None]
@@ -75,7 +78,9 @@ def bill(run: Saved) -> Row | None:
         "invocations": len(billed_ms) * cost("lambda", "request"),
         "puts": puts,
         "gets": gets,
-        "control": sum(requests([overhead["control"]]), Fraction(0)) * (not outside_control(run)),
+        "control": sum(
+            requests([overhead["control"]], own=not outside_control(run), kms=Fraction(0))
+        ),
         "storage": Fraction(0),
         "logs": Fraction(700 * len(billed_ms), GIB) * cost("logs", "ingest_gb"),
         "network": Fraction(crossing, GIB) * cost("network", "cross_region_gb")

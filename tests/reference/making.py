@@ -160,6 +160,7 @@ class _Maker:
             client="boto3" if self.has("other") else "wire",
             endpoint_url=url,
             store="seaweedfs" if self.has("other", 0.5) else None,
+            asks_kms=self.has("kms"),
         )
         of = DescribedJob(
             name="made-up",

@@ -15,9 +15,11 @@ from pathlib import Path
 from statistics import multimode
 from typing import Any, Final
 
-from serverless_bench.aws.client import explained, open_client
+from botocore.exceptions import UnknownRegionError
+
+from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.cost.places import currency_of
-from serverless_bench.aws.cost.prices import DEFAULT_REGION, price_text
+from serverless_bench.aws.cost.prices import DEFAULT_REGION, check_currency, price_text
 from serverless_bench.errors import UsageError
 from serverless_bench.user_files import parse_toml, read_text, refusing
 
@@ -77,12 +79,13 @@ def regional_prices(region: str, offers: Sequence[Path] = ()) -> tuple[str, list
     Raises
     ------
     UsageError
-        If AWS bills the region in a currency other than dollars, a file is not an offer file, or
-        prices of Lambda or S3 are missing.
+        If there is no such region, AWS bills it in a currency other than dollars, a file is not an
+        offer file, or prices of Lambda or S3 are missing.
     ExecutorError
         If AWS does not respond, or denies the request.
     """
-    _check_currency(region, currency_of(region) or "USD")
+    _check_region(region)
+    check_currency(region, currency_of(region) or "USD")
     amounts: dict[str, list[float]] = defaultdict(list)
     sources: dict[str, str] = {}
     days = [""]
@@ -117,6 +120,15 @@ def regional_prices(region: str, offers: Sequence[Path] = ()) -> tuple[str, list
     return "\n".join([*lines, ""]), missing
 
 
+def _check_region(region: str) -> None:
+    """Raise an error for a name that no partition of AWS can have for a region."""
+    try:
+        open_session().get_partition_for_region(region)
+    except UnknownRegionError as exc:
+        hint = "name one as AWS does, as in eu-west-1"
+        raise UsageError(f"AWS has no region {region!r}", hint=hint) from exc
+
+
 def _figures(region: str, service: str, attributes: Mapping[str, Any]) -> list[str]:
     """Return the names of the prices that a product defines in the region."""
     prefix = f"([A-Z]+[0-9]*-|{re.escape(region)}-)?"
@@ -134,17 +146,9 @@ def _first_tier(region: str, terms: Mapping[str, Any]) -> list[float]:
     for term in terms.values():
         for tier in term["priceDimensions"].values():
             for currency, amount in tier["pricePerUnit"].items():
-                _check_currency(region, currency)
+                check_currency(region, currency)
                 tiers.append((float(tier["beginRange"]), float(amount)))
     return [amount for _, amount in sorted(tiers) if 0 < amount < math.inf][:1]
-
-
-def _check_currency(region: str, currency: str) -> None:
-    if currency != "USD":
-        raise UsageError(
-            f"AWS bills {region} in {currency}, and sbench keeps prices in dollars only",
-            hint="`prices` FILE takes a table of yours: sbench plan --show-prices writes one",
-        )
 
 
 def _ask(region: str) -> Iterator[_Product]:

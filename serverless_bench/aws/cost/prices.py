@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.aws.cost.places import other_currency, regions
+from serverless_bench.aws.cost.places import currency_of, other_currency, regions
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
@@ -180,8 +180,30 @@ def _file_of(path: Path | None) -> Path | None:
     """Return the file for a path or a region; None for the prices that come with sbench."""
     if path is None or not _REGION.fullmatch(str(path)):
         return path
-    own = own_table(str(path))
-    return own if str(path) != DEFAULT_REGION or os.path.isfile(own) else None  # noqa: PTH113
+    region = str(path)
+    own = own_table(region)
+    if os.path.isfile(own) or region == DEFAULT_REGION:  # noqa: PTH113
+        return own if os.path.isfile(own) else None  # noqa: PTH113
+    check_currency(region, currency_of(region) or "USD")
+    raise UsageError(
+        f"there are no prices of {region}: nobody has asked AWS for them here",
+        hint=f"sbench aws prices --region {region}",
+    )
+
+
+def check_currency(region: str, currency: str) -> None:
+    """Check that AWS bills a region in dollars.
+
+    Raises
+    ------
+    UsageError
+        If it does not.
+    """
+    if currency != "USD":
+        raise UsageError(
+            f"AWS bills {region} in {currency}, and sbench keeps prices in dollars only",
+            hint="`prices` FILE takes a table of yours: sbench plan --show-prices writes one",
+        )
 
 
 def _text(name: str, data: Mapping[str, Any], key: str) -> str:

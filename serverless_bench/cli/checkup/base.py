@@ -61,6 +61,8 @@ class Patient:
     stack: Stack | None = None
     functions: tuple[str, ...] = ()
     setups: list[FunctionSetup] = field(default_factory=list)
+    network_mbps: float = BASE_MBPS
+    """Network quota of one function."""
 
 
 def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
@@ -193,7 +195,8 @@ def quota(patient: Patient) -> Finding:
         limits = read_quota(region=patient.region)
     except SbenchError as exc:
         return warn("quota", str(exc), "allow lambda:GetAccountSettings, or plan with --quota")
-    text = f"{limits.concurrent} functions at once, {limits.unreserved} not reserved"
+    where = f" in {patient.region}" if patient.region else ""
+    text = f"{limits.concurrent} functions at once{where}, {limits.unreserved} not reserved"
     hint = "request an increase: Service Quotas, Lambda, concurrent executions"
     if limits.unreserved < 1:
         return fail("quota", text, hint)
@@ -209,6 +212,7 @@ def network_quota(patient: Patient) -> Finding:
         return ok("network", f"{text}; the quota of the account could not be read: {exc}")
     if mbps is None or mbps <= BASE_MBPS:
         return ok("network", text)
+    patient.network_mbps = mbps
     raised = f"up to {mbps:g} Mbps, with {RAISED_FROM_MIB} MB or more and outside a VPC"
     return ok("network", f"{raised}: pass --network-quota {mbps:g} to sbench plan")
 
@@ -219,6 +223,7 @@ def function(name: str, patient: Patient) -> Iterator[Finding]:
     patient.setups.append(setup)
     what = f"function {name}"
     text = f"{setup.memory_mib} MB, {setup.architecture}, {setup.runtime}, {setup.state}"
+    text += ", in a VPC" if setup.in_vpc else ", in no VPC"
     if setup.state == "Active":
         yield ok(what, text)
     elif will_be_ready(setup.state) or setup.state.startswith("Inactive"):

@@ -8,9 +8,9 @@ from typing import Final
 
 from serverless_bench.cli.checkup.base import Patient
 from serverless_bench.clients.s3_http import texts
-from serverless_bench.driver.bucket import Bucket, Setting, explained
-from serverless_bench.driver.remarks import VERSIONING
-from serverless_bench.driver.target import resolve
+from serverless_bench.driver.bucket import ENCRYPTION, Bucket, Setting, explained
+from serverless_bench.driver.remarks import LOCKED, NO_LOCK, OBJECT_LOCK, VERSIONING, is_locked
+from serverless_bench.driver.target import asks_kms, resolve
 from serverless_bench.errors import (
     AccessDenied,
     OperationError,
@@ -20,12 +20,18 @@ from serverless_bench.errors import (
 )
 from serverless_bench.executors.findings import Finding, fail, ok, warn
 from serverless_bench.job.defaults import CONTROL_PREFIX
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.target import StoreProtocol, Target
 
 _GIVE_UP_S: Final = 12.0
 """Time limit of each request to a bucket that exists."""
 _NOTHING: Final = frozenset(
-    {"NoSuchLifecycleConfiguration", "NoSuchPublicAccessBlockConfiguration"}
+    {
+        "NoSuchLifecycleConfiguration",
+        "NoSuchPublicAccessBlockConfiguration",
+        "ObjectLockConfigurationNotFoundError",
+        "ServerSideEncryptionConfigurationNotFoundError",
+    }
 )
 """Error codes of AWS for a setting that has never been configured."""
 _BLOCKS: Final = (
@@ -74,7 +80,8 @@ def _refused(bucket: Target, exc: SbenchError, *, owned: bool) -> Finding:
 
 def _region(what: str, patient: Patient, bucket_region: str) -> Iterator[Finding]:
     account = f", owned by {patient.account}" if patient.account else ""
-    yield ok(what, f"there{account}" + (f", in {bucket_region}" if bucket_region else ""))
+    kind = "S3 Express One Zone" if is_directory_bucket(what.removeprefix("bucket ")) else "there"
+    yield ok(what, f"{kind}{account}" + (f", in {bucket_region}" if bucket_region else ""))
     for setup in patient.setups:
         # arn:aws:lambda:REGION:ACCOUNT:function:NAME
         region = setup.arn.split(":")[3]
@@ -119,6 +126,20 @@ def _versioning(what: str, answer: ET.Element) -> Finding:
     return ok(what, "keeps no versions")
 
 
+def _encryption(what: str, answer: ET.Element) -> Finding:
+    if asks_kms(answer):
+        text = "encrypted with KMS: each request of an object also asks KMS, and is billed for it"
+        return warn(what, text, "turn on its bucket key")
+    kms = texts(answer, "KMSMasterKeyID")
+    return ok(what, f"encrypted with {kms[0]} and a bucket key" if kms else "encrypted by S3")
+
+
+def _lock(what: str, answer: ET.Element) -> Finding:
+    if is_locked(answer):
+        return fail(what, LOCKED, NO_LOCK)
+    return ok(what, "has no Object Lock")
+
+
 def _lifecycle(what: str, answer: ET.Element) -> Finding:
     rules = [rule for rule in answer if "Enabled" in texts(rule, "Status")]
     needed = {"objects": "Expiration", "open uploads": "AbortIncompleteMultipartUpload"}
@@ -135,11 +156,9 @@ _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Findi
         Setting("GetPublicAccessBlock", "publicAccessBlock", "PublicAccessBlockConfiguration"),
         _public,
     ),
-    (
-        "versioning",
-        VERSIONING,
-        _versioning,
-    ),
+    ("versioning", VERSIONING, _versioning),
+    ("encryption", ENCRYPTION, _encryption),
+    ("Object Lock", OBJECT_LOCK, _lock),
     (
         "lifecycle",
         Setting("GetBucketLifecycleConfiguration", "lifecycle", "LifecycleConfiguration"),

@@ -1,6 +1,7 @@
 """``sbench aws``: what an AWS account needs for sbench's functions."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,10 +13,21 @@ from serverless_bench.aws.stack.template import (
     RUNTIMES,
     template,
 )
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
-from serverless_bench.cli.flags.options import FILE, FOLDER, harmless, option
+from serverless_bench.cli.flags.options import (
+    FILE,
+    FOLDER,
+    choose_format,
+    harmless,
+    keep_option,
+    new_name,
+    option,
+    prices_option,
+    run_dir_option,
+)
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import say
+from serverless_bench.cli.output.terminal import aside, confirmed, note, say, show, working
 from serverless_bench.settings.texts import read_numbers
 
 
@@ -92,3 +104,64 @@ def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
     say(f"prices of {region}, in AWS's list of {load_prices(path).as_of}: {path}")
     if missing:
         say(f"not in the list, so those of us-east-1: {', '.join(missing)}")
+
+
+@command.command("try")
+@settings(
+    *("stack", "bucket", "endpoint_url", "function", "region", "memory", "arch", "mb"),
+    stack="Stack from `sam deploy` whose functions to launch.",
+    bucket="Bucket to write to.",
+    mb="Size of an object in MiB.  [default: 8]",
+)
+@prices_option
+@run_dir_option
+@keep_option
+@option("--yes", is_flag=True, help="Do not ask before functions are launched: for scripts.")
+@choose_format("text", "json")
+def try_command(
+    prices: Path | None,
+    run_dir: Path,
+    *,
+    keep: bool,
+    yes: bool,
+    format: str,  # noqa: A002 - the flag's name
+    **flags: Any,  # noqa: ANN401 - settings of the job
+) -> int:
+    """Launch 2, then 20 functions for less than a cent, and predict a run of 1,000.
+
+    The command deploys nothing. It asks the account for its limits, and asks you before it
+    launches functions, which write small objects. It deletes these objects and ends with a page
+    about the account, the runs, and a run of 1,000 functions.
+    """
+    from serverless_bench.aws.cost.prices import needed_prices
+    from serverless_bench.cli.checkup.base import Patient
+    from serverless_bench.cli.checkup.trial import NUMBERS, SETTINGS, SmallRuns, page
+    from serverless_bench.cli.commands.doctor import examine_account, with_flags_in
+    from serverless_bench.cli.commands.doctor import show as show_findings
+    from serverless_bench.driver.checked_job import check_job
+    from serverless_bench.executors.findings import Level
+    from serverless_bench.series.runs import Listener
+
+    given = {name: value for name, value in flags.items() if value not in {None, ()}}
+    checked = check_job({**SETTINGS, **given})
+    with checked.open_target() as target:
+        job = checked.at(target)
+        patient = Patient(region=job.functions_region, functions=job.function)
+        asked = {**flags, "probe": False, "write_test": False}
+        with working("asking the account"):
+            findings = [*with_flags_in(examine_account(asked, patient))]
+        if any(finding.level is Level.FAIL for finding in findings):
+            show_findings(findings)
+            return ExitCode.UNFIT
+        small = SmallRuns(job=job, prices=needed_prices(job, prices), patient=patient)
+        most = small.at_most
+        action = f"launch {sum(NUMBERS)} functions for at most {small.prices.money(most)}"
+        if not yes and not confirmed(action, hint="sbench aws try --yes"):
+            return ExitCode.OK
+        root = run_dir / new_name("try")
+        aside(f"{action}; run directories: {root}")
+        runs = small.run(root, Listener(note=note, aside=aside, working=working), keep=keep)
+    measured, plan = [*map(small.measured, runs)], small.large(runs[-1])
+    document = {"findings": findings, "at_most": most, "measured": measured, "plan": plan.to_json()}
+    show(format, document, page(findings, measured, plan))
+    return ExitCode(max(run["exit_code"] for run in measured))

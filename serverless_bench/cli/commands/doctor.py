@@ -1,6 +1,6 @@
 """``sbench doctor``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any, Final
@@ -70,8 +70,6 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
 
     Without --stack, --bucket, --function or --executor, check this machine only.
     """
-    from rich.console import Console
-
     if flags["executor"] and not info_of(flags["executor"]).examine:
         checked = " or ".join(executors_where(lambda info: bool(info.examine)))
         raise UsageError(
@@ -80,19 +78,33 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
         )
     if flags["endpoint_url"] is not None:
         flags["endpoint_url"] = parse_endpoint(flags["endpoint_url"])
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    findings = []
-    for raw in examine(flags):
-        finding = replace(raw, text=with_flags(raw.text), hint=with_flags(raw.hint))
-        findings.append(finding)
-        if flags["format"] == "text":
-            hint = f" -> {finding.hint}" if finding.hint else ""
-            line = f"{finding.level.value:4}  {finding.what}: {finding.text}{hint}"
-            console.print(for_terminal(line), style=_STYLES[finding.level])
-    failed = any(finding.level is Level.FAIL for finding in findings)
+    findings = with_flags_in(examine(flags))
     if flags["format"] == "json":
-        say_json({"ok": not failed, "findings": findings})
+        every = [*findings]
+        failed = any(finding.level is Level.FAIL for finding in every)
+        say_json({"ok": not failed, "findings": every})
+    else:
+        failed = show(findings)
     return ExitCode.UNFIT if failed else ExitCode.OK
+
+
+def with_flags_in(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings with flags in place of settings."""
+    for raw in findings:
+        yield replace(raw, text=with_flags(raw.text), hint=with_flags(raw.hint))
+
+
+def show(findings: Iterable[Finding]) -> bool:
+    """Print each finding as it arrives, and return whether one prevents a run."""
+    from rich.console import Console
+
+    console, failed = Console(highlight=False, markup=False, soft_wrap=True), False
+    for finding in findings:
+        hint = f" -> {finding.hint}" if finding.hint else ""
+        line = f"{finding.level.value:4}  {finding.what}: {finding.text}{hint}"
+        console.print(for_terminal(line), style=_STYLES[finding.level])
+        failed |= finding.level is Level.FAIL
+    return failed
 
 
 def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
@@ -104,8 +116,12 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     yield from machine()
     yield from proxies(flags["endpoint_url"])
     yield from _place(flags)
-    if not (flags["stack"] or flags["bucket"] or flags["function"]):
-        return
+    if flags["stack"] or flags["bucket"] or flags["function"]:
+        yield from examine_account(flags, patient)
+
+
+def examine_account(flags: Mapping[str, Any], patient: Patient) -> Iterator[Finding]:
+    """Run the checks of an account, its functions and buckets."""
     cloud = CLOUDS.get(parse_bucket(flags["bucket"] or "")[0])
     yield from _credentials(cloud, flags, patient)
     if flags["stack"] is not None:

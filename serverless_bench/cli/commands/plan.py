@@ -29,7 +29,7 @@ from serverless_bench.cli.flags.options import (
     prices_option,
 )
 from serverless_bench.cli.output.terminal import say, say_json
-from serverless_bench.errors import ExecutorError, SbenchError, UsageError
+from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.target import Target
 from serverless_bench.plugins import TOOLS
 
@@ -112,11 +112,15 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         simulate = TOOLS.load("simulation")
         return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
     from serverless_bench.driver.outlook import plan
+    from serverless_bench.driver.target import with_kms_of_bucket
 
     prepared = prepare_command(words)
     job = job_of(prepared)
     if stack is not None:
         job = _on_stack(job, stack, functions)
+    if stack is not None or prepared.checked.settings.stack is not None:
+        # Other plans send no request.
+        job = replace(job, target=with_kms_of_bucket(job.target))
     if flags["kms"]:
         job = replace(job, target=replace(job.target, asks_kms=True))
     planned = plan(
@@ -158,14 +162,9 @@ def _check_words(words: Sequence[str], flags: Mapping[str, Any]) -> None:
 
 def _on_stack(job: "JobSpec", stack: Stack, functions: Sequence[DeployedFunction]) -> "JobSpec":
     """Return a job with the functions of a stack, and its bucket unless the job names one."""
-    from serverless_bench.driver.target import resolve
-
     target = job.target
     if target.store is not None:
         target = Target(bucket=stack.data_bucket, region=stack.data_region, client=target.client)
-        # Without permission to ask, requests of KMS are not counted.
-        with suppress(SbenchError):
-            target = replace(target, asks_kms=resolve(target).asks_kms)
     names = tuple(deployed.name for deployed in functions)
     return replace(job, target=target, function_region=stack.region, function=names)
 

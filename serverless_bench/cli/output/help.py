@@ -37,7 +37,7 @@ SECTIONS: Final = {
     " kms show-prices",
     "Simulation": "simulate model runs",
     "Checks": "run-seconds write-test",
-    "Output": "name format full run-dir dry-run keep pickle output ceiling progress",
+    "Output": "name format full run-dir dry-run keep yes pickle output ceiling progress",
 }
 """Flags of each section, in their order."""
 _SERVE: Final = {

@@ -78,8 +78,8 @@ def test_plan_and_limit_use_the_prices_of_their_region(
     assert "of 2026-10-02, us-east-1; this run: ap-south-1\n" in named.out
     done = sbench("plan", "--prices", "eu-west-1", *there, **home)
     assert done.code == 2
-    assert "aws-eu-west-1.toml: No such file" in done.err
-    assert "sbench aws prices makes one" in done.err
+    assert "there are no prices of eu-west-1" in done.err
+    assert "sbench aws prices --region eu-west-1" in done.err
 
 
 def test_offer_files_say_the_same_as_the_account(
@@ -136,6 +136,39 @@ def test_a_foreign_currency_is_refused_in_one_line(
     assert done.err.startswith("sbench: AWS bills eu-central-1 in EUR, and")
 
 
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        (
+            ("aws", "prices", "--region", "nowhere-9"),
+            "AWS has no region 'nowhere-9'",
+            "name one as AWS does, as in eu-west-1",
+        ),
+        (
+            ("plan", "--prices", "cn-north-1"),
+            "AWS bills cn-north-1 in CNY, and sbench keeps prices in dollars only",
+            "--prices FILE takes a table of yours: sbench plan --show-prices writes one",
+        ),
+        (
+            ("plan", "--prices", "eusc-de-east-1"),
+            "AWS bills eusc-de-east-1 in EUR, and sbench keeps prices in dollars only",
+            "--prices FILE takes a table of yours: sbench plan --show-prices writes one",
+        ),
+        (
+            ("plan", "--prices", "eu-west-1"),
+            "there are no prices of eu-west-1: nobody has asked AWS for them here",
+            "sbench aws prices --region eu-west-1",
+        ),
+    ],
+)
+def test_a_region_without_prices_is_one_line(
+    sbench: Sbench, home: dict[str, str], words: tuple[str, ...], said: str, hint: str
+) -> None:
+    done = sbench(*words, **home)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"sbench: {said}\nhint: {hint}\n"
+
+
 def test_an_account_that_does_not_answer_is_one_line(sbench: Sbench, home: dict[str, str]) -> None:
     with price_service() as url:
         account = {**KEYS, "AWS_ENDPOINT_URL_PRICING": url}
@@ -182,3 +215,17 @@ def test_a_plan_counts_the_requests_of_kms(sbench: Sbench, moto: Server) -> None
     assert found["total"] - free == pytest.approx(1020 * 0.000003)
     assert sbench(*of, "--kms", *write).json["total"] == pytest.approx(found["total"])
     assert found["expected"]["dollars"]["puts"] == pytest.approx(1000 * 0.000008)
+
+
+def test_a_plan_of_a_command_counts_the_requests_of_kms(sbench: Sbench, moto: Server) -> None:
+    cloud = Cloud(moto)
+    names = cloud.deploy("commanded")
+    flags = ("--executor", "lambda", "--stack", "commanded", "--number", 1000, "--mb", 1)
+    of = ("plan", "--format", "json", "write", *flags)
+    free = sbench(*of, **cloud.environment).json["expected"]
+    encrypted(cloud, names["DataBucket"], "aws:kms", bucket_key=False)
+    found = sbench(*of, **cloud.environment).json["expected"]
+    assert (free["usage"]["asks_kms"], found["usage"]["asks_kms"]) == (False, True)
+    requests = found["usage"]["puts"] + found["usage"]["gets"]
+    more = sum(found["dollars"].values()) - sum(free["dollars"].values())
+    assert more == pytest.approx(requests * 0.000003)

@@ -17,6 +17,16 @@ from serverless_bench.aws.stack.template import functions_in
 from tests.clouds.aws_clients import open_client
 from tests.clouds.localstacks import Running, running_localstack
 from tests.clouds.sam import ARCHITECTURE, build, sam
+from tests.clouds.stack_options import (
+    FACTORS,
+    UNKNOWN_TO_LOCALSTACK,
+    data_region,
+    deployed,
+    name_of,
+    parameters,
+)
+from tests.clouds.template import REGION
+from tests.combinations.covering import Case
 from tests.commands.command import Sbench
 from tests.data.runs import long_ago
 from tests.unit.aws.test_policies import POLICIES, ROLES, listed
@@ -25,6 +35,7 @@ NAME = "bench"
 NUMBER, MB = 50, 8
 SIZE = NUMBER * MB << 20
 ARTIFACTS = "artifacts"
+HERE = "us-east-1"
 
 Open = Callable[[str], Any]
 
@@ -44,14 +55,7 @@ def localstack(log: Path) -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def aws(localstack: Running) -> Open:
     def connect(service: str) -> Any:
-        told = localstack.environment
-        return open_client(
-            service,
-            endpoint_url=told["AWS_ENDPOINT_URL"],
-            region_name=told["AWS_DEFAULT_REGION"],
-            aws_access_key_id=told["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=told["AWS_SECRET_ACCESS_KEY"],
-        )
+        return there(localstack, service, HERE)
 
     return connect
 
@@ -107,6 +111,9 @@ def left(aws: Open) -> dict[str, list[str]]:
 
 ACTIONS = {
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "s3:GetObjectLockConfiguration": "s3:GetBucketObjectLockConfiguration",
+    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
     "s3:HeadBucket": "s3:ListBucket",
     "s3:HeadObject": "s3:GetObject",
     "s3:ListMultipartUploads": "s3:ListBucketMultipartUploads",
@@ -173,6 +180,20 @@ def test_deploy_write_read_clean_delete(
     assert needed(log.read_text()[before:]) <= allowed("cleaner")
     assert contents(aws, data) == contents(aws, control) == (0, 0)
 
+    before = len(log.read_text())
+    tried = sbench("aws", "try", "--stack", NAME, "--mb", 1, "--yes", "--keep")
+    assert tried.code == 0, tried.err
+    assert max(map(len, tried.out.splitlines())) <= 80
+    assert "functions 2, 2 ok" in " ".join(tried.out.split())
+    for name in (data, control):
+        assert f"bucket {name}: there" in " ".join(tried.out.split())
+    unknown = {"servicequotas:ListServiceQuotas", "sts:GetCallerIdentity", "s3:DeleteObject"}
+    assert needed(log.read_text()[before:]) - unknown <= allowed("worker", "driver")
+    for run in (sbench.directory / "sbench-runs").glob("*-try-*/*"):
+        long_ago(run)
+        assert sbench("clean", run).code == 0
+    assert contents(aws, data) == contents(aws, control) == (0, 0)
+
     delete(sbench, localstack)
     assert contents(aws, ARTIFACTS) == (0, 0)
     assert left(aws) == {**nothing(aws), "buckets": [ARTIFACTS]}
@@ -210,48 +231,52 @@ def test_one_deployment_compares_memory_sizes(
     assert left(aws) == {**nothing(aws), "buckets": [ARTIFACTS]}
 
 
-YOURS = "bucket-of-yours"
-OPTIONS = {
-    "together": {
-        "DataBucketName": YOURS,
-        "DataRegion": "us-east-1",
-        "Vpc": "true",
-        "RecordRetentionDays": "90",
-        "ReservedConcurrency": "5",
-        "AllowCode": "true",
-        "AllowDelete": "true",
-    },
-    "bucket": {"DataBucketName": YOURS},
-    "vpc": {"Vpc": "true"},
-    "retention": {"DataRetentionDays": "7", "RecordRetentionDays": "400", "LogRetentionDays": "1"},
-    "concurrency": {"ReservedConcurrency": "5", "MaximumEventAge": "120"},
-    "budget": {"BudgetEmail": "a@example.com", "BudgetUsd": "5"},
+KEPT = {"DataRetentionDays": "7", "RecordRetentionDays": "400", "LogRetentionDays": "1"}
+"""Days, in place of another runtime, which would not run here."""
+ANYBODY = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
 }
+DEPLOYED = deployed()
+
+
+def test_the_deployments_hold_every_value_that_localstack_knows() -> None:
+    held = {item for case in DEPLOYED for item in case.items()}
+    every = {(name, value) for name, values in FACTORS.items() for value in values}
+    assert every - held == UNKNOWN_TO_LOCALSTACK
 
 
 @pytest.mark.parametrize(
-    "parameters",
+    "case",
     [
-        pytest.param(values, id=name, marks=() if name == "together" else pytest.mark.full)
-        for name, values in OPTIONS.items()
+        pytest.param(case, id=name_of(case), marks=() if number == 0 else pytest.mark.full)
+        for number, case in enumerate(DEPLOYED)
     ],
 )
-def test_every_option_deploys_runs_and_goes_without_a_trace(
-    parameters: dict[str, str],
-    deploy: Deploy,
-    aws: Open,
-    sbench: Sbench,
-    localstack: Running,
+def test_pairs_of_options_deploy_run_and_go_without_a_trace(
+    case: Case, deploy: Deploy, aws: Open, sbench: Sbench, localstack: Running
 ) -> None:
-    own = parameters.get("DataBucketName")
+    place = data_region(case).replace(REGION, HERE)
+    account = aws("sts").get_caller_identity()["Account"]
+    values = parameters(case, region=HERE, account=account)
+    if "DataKeyArn" in values:
+        values["DataKeyArn"] = values["DataKeyArn"].replace(HERE, place)
+    if case["runtime"] != FACTORS["runtime"][0]:
+        values |= KEPT
+    own, policies = values.get("DataBucketName"), []
     if own:
-        aws("s3").create_bucket(Bucket=own)
+        where = (
+            {"CreateBucketConfiguration": {"LocationConstraint": place}} if place != HERE else {}
+        )
+        there(localstack, "s3", place).create_bucket(Bucket=own, **where)
+    if case["boundary"] == "yes":
+        aws("iam").create_policy(PolicyName="b", PolicyDocument=json.dumps(ANYBODY))
+        policies = [values["PermissionsBoundary"]]
     before = in_vpcs(aws)
-    outputs = deploy(**parameters)
+    outputs = deploy(*((1769, 3538) if case["functions"] == "many" else ()), **values)
     assert outputs["DataBucket"] == (own or outputs["DataBucket"])
-    (name,) = names(outputs)
-    function = aws("lambda").get_function_configuration(FunctionName=name)
-    assert bool(function.get("VpcConfig", {}).get("SubnetIds")) == ("Vpc" in parameters)
+    function = aws("lambda").get_function_configuration(FunctionName=names(outputs)[0])
+    assert bool(function.get("VpcConfig", {}).get("SubnetIds")) == (case["vpc"] != "no")
     flags = ("--executor", "lambda", "--stack", NAME, "--start-timeout", 30)
     mixed = sbench("mixed", *flags, "--number", 2, "--operations", 40, "--mb", 1, "--name", "mix")
     assert mixed.code == 0, mixed.err
@@ -259,10 +284,25 @@ def test_every_option_deploys_runs_and_goes_without_a_trace(
     assert sbench("clean", "sbench-runs/mix").code == 0
     delete(sbench, localstack)
     if own:
-        assert contents(aws, own) == (0, 0)
-        aws("s3").delete_bucket(Bucket=own)
+        s3 = there(localstack, "s3", place)
+        assert s3.list_objects_v2(Bucket=own)["KeyCount"] == 0
+        s3.delete_bucket(Bucket=own)
+    for policy in policies:
+        aws("iam").delete_policy(PolicyArn=policy)
     assert left(aws) == {**nothing(aws), "buckets": [ARTIFACTS]}
     assert in_vpcs(aws) == before
+
+
+def there(localstack: Running, service: str, region: str) -> Any:
+    """Return a client of a region."""
+    told = localstack.environment
+    return open_client(
+        service,
+        endpoint_url=told["AWS_ENDPOINT_URL"],
+        region_name=region,
+        aws_access_key_id=told["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=told["AWS_SECRET_ACCESS_KEY"],
+    )
 
 
 def in_vpcs(aws: Open) -> dict[str, int]:

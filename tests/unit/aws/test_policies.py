@@ -118,6 +118,7 @@ ALLOWED = [
     *calls("driver", "s3:ListBucket", ARNS["ControlBucket"], prefix=f"sbench-control/{RUN}/"),
     *calls("driver", "s3:GetBucketLocation s3:GetBucketPublicAccessBlock", *BUCKETS),
     *calls("driver", "s3:GetBucketVersioning s3:GetLifecycleConfiguration", *BUCKETS),
+    *calls("driver", "s3:GetBucketObjectLockConfiguration", *BUCKETS),
     *calls("driver", "s3:GetEncryptionConfiguration", *BUCKETS),
     *calls("driver", "s3:GetObject s3:PutObject", GATE, OBJECT, CLAIM),
     *calls("driver", "s3:GetObject", RECORD),
