@@ -33,7 +33,7 @@ from serverless_bench.worker.pacing import Schedule, at_most
 from serverless_bench.worker.retry import Retrier, jitter_of
 
 if TYPE_CHECKING:
-    from serverless_bench.worker.interventions import Changes
+    from serverless_bench.worker.why.changes import Changes
 
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector: objects, then collections; the defaults are 700, 10, 10."""
@@ -97,9 +97,10 @@ class InvocationRunner:
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if invocation.interventions is None:
             return self._measure_rounds(workload)
-        from serverless_bench.worker.interventions import Changes  # noqa: PLC0415 - rarely needed
+        from serverless_bench.worker.why.changes import Changes  # noqa: PLC0415 - rarely needed
 
-        with Changes(self) as self.changes:
+        self.changes = Changes(self)
+        with self.changes.taxes:
             return self._measure_rounds(workload)
 
     def _measure_rounds(self, workload: Workload) -> str | None:

@@ -9,14 +9,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import serverless_bench as sbench
 from serverless_bench.driver.pickling import pack
+from serverless_bench.job.defaults import CONTROL_PREFIX
+from serverless_bench.process import environment
 from serverless_bench.statistics.cause import BoundBy
+from tests.stores.network import certificate
 from tests.stores.servers import KEYS, loopback
 from tests.verdicts import namespace
 from tests.verdicts.proxy import Behaviour, proxy_of
@@ -70,6 +74,11 @@ class Rig:
     """Whether the kernel limits the rate: ``pipe`` or ``links``."""
     proxy: Behaviour | None = None
     """Of a proxy in front of the store."""
+    one_processor: bool = False
+    """Whether the functions share a processor that the store does not use."""
+    tls: bool = False
+    size: int = SIZE
+    budget_s: float = 60.0
     job: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -86,6 +95,10 @@ RIGS: Final[Mapping[str, Rig]] = {
     "own": Rig(truth=(BoundBy.OWN_CODE,), workload="function", code=sleeping),
     "lock": Rig(truth=(BoundBy.LOCK,), workload="function", code=locking),
     "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR)),
+    "processor": Rig(
+        truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), one_processor=True, budget_s=120, size=4096
+    ),
+    "latency tls": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60"), tls=True),
     "prefix": Rig(
         truth=(BoundBy.PREFIX,),
         flags=("--put-limit", "100"),
@@ -95,13 +108,62 @@ RIGS: Final[Mapping[str, Rig]] = {
 
 
 @contextmanager
+def workers_on_links(directory: Path, port: int) -> Iterator[str]:
+    """Have a worker in each of several namespaces, and yield the store's address for all."""
+    numbers = count()
+    with ExitStack() as stack:
+        url = ""
+        for _ in range(FUNCTIONS):
+            network = stack.enter_context(namespace.namespace())
+            network.links = numbers
+            inside = network.link(_LINK)
+            here = inside.rpartition(".")[0] + f".{int(inside.rpartition('.')[2]) - 1}"
+            url = url or f"http://{here}:{port}"
+            route = ("ip", "-n", network.name, "route", "add", "default", "via", here)
+            subprocess.run(route, check=True)
+            command = [*network.command, sys.executable, "-m", "serverless_bench", "worker"]
+            worker = subprocess.Popen(
+                [*command, "--control", f"s3://test/{CONTROL_PREFIX}", "--endpoint-url", url],
+                cwd=directory,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            stack.callback(worker.wait)
+            stack.callback(worker.kill)
+            assert worker.stdout is not None
+            assert worker.stdout.readline()
+        yield url
+
+
+@contextmanager
+def on_processor(number: int) -> Iterator[None]:
+    """Let this process and its children use one processor for the length of a block."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {number})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
 def store_of(rig: Rig, directory: Path) -> Iterator[str]:
     """Yield the address of the store of a rig."""
     with ExitStack() as stack:
         if not rig.namespace:
-            log = directory / "store.log"
-            url = stack.enter_context(loopback("--check", "none", *rig.flags, log=log)).endpoint_url
+            flags, log = ("--check", "none", *rig.flags), directory / "store.log"
+            if rig.tls:
+                pem = certificate(directory)
+                stack.enter_context(environment({"AWS_CA_BUNDLE": str(pem)}))
+                flags += ("--tls", str(pem))
+            with on_processor(1) if rig.one_processor else nullcontext():
+                url = stack.enter_context(loopback(*flags, log=log)).endpoint_url
             yield stack.enter_context(proxy_of(url, rig.proxy)) if rig.proxy else url
+            return
+        if rig.namespace == "links":
+            flags, log = ("--check", "none", "--host", "0.0.0.0"), directory / "store.log"  # noqa: S104
+            url = stack.enter_context(loopback(*flags, log=log)).endpoint_url
+            yield stack.enter_context(workers_on_links(directory, int(url.rpartition(":")[2])))
             return
         network = stack.enter_context(namespace.namespace())
         address = network.link(_PIPE)
@@ -125,12 +187,16 @@ def job_of(rig: Rig, url: str) -> sbench.JobSpec:
         load["threads"] = THREADS
     else:
         load["code"] = pack(rig.code)
+    target = sbench.Target(bucket="test", endpoint_url=url, region="us-east-1")
+    polled = rig.namespace == "links"
     return sbench.JobSpec(
         workload=rig.workload,
-        target=sbench.Target(bucket="test", endpoint_url=url, region="us-east-1"),
+        target=target,
         number=FUNCTIONS,
         concurrency=FUNCTIONS,
-        size=None if rig.workload == "read" else SIZE,
+        size=None if rig.workload == "read" else rig.size,
+        executor="workers" if polled else "local",
+        control=replace(target, prefix=CONTROL_PREFIX) if polled else None,
         load=sbench.Load(**load),
         **job,
     )
@@ -143,21 +209,25 @@ def keys_of(rig: Rig) -> list[str]:
     return [f"sbench/{number:032x}.{SIZE}" for number in range(FUNCTIONS * THREADS)]
 
 
-def check(name: str, budget_s: float, directory: Path) -> sbench.Why:
+def check(name: str, directory: Path) -> sbench.Why:
     """Run a rig and return the answer."""
     rig = RIGS[name]
-    with store_of(rig, directory) as url:
-        return sbench.why(job_of(rig, url), directory / "why", keys=keys_of(rig), budget_s=budget_s)
+    with ExitStack() as stack:
+        url = stack.enter_context(store_of(rig, directory))
+        if rig.one_processor:
+            stack.enter_context(on_processor(0))
+        where = directory / "why"
+        return sbench.why(job_of(rig, url), where, keys=keys_of(rig), budget_s=rig.budget_s)
 
 
-def main(*names: str, budget_s: float = 60.0) -> None:
+def main(*names: str) -> None:
     """Run rigs one after the other, and print a line for each."""
     os.environ.update(KEYS)
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             load = os.getloadavg()[0]
             try:
-                answer = check(name, budget_s, Path(folder))
+                answer = check(name, Path(folder))
             except sbench.SbenchError as exc:
                 _say(f"{name}: load {load:.0f}: failed: {exc}")
                 continue

@@ -1,27 +1,19 @@
-"""Carry out the changes of ``sbench why`` inside a function; no other job loads this module."""
+"""Operations of a function in each block: of an additional thread, half as large, or none."""
 
-import threading
-from collections.abc import Iterator
-from ctypes import PyDLL
-from hashlib import pbkdf2_hmac
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from serverless_bench.clock import monotonic_ns, sleep, thread_ns
+from serverless_bench.clock import sleep
 from serverless_bench.job.interventions import with_extra_thread, with_half_bytes
 from serverless_bench.job.keys import parse_layout
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.workload import Workload
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.cpu_time import cpu_ns
 from serverless_bench.worker.operation import MeasuredOperation
+from serverless_bench.worker.why.taxes import Taxes
 
 if TYPE_CHECKING:
     from serverless_bench.worker.runner import InvocationRunner, Rounds
 
-_STEP_S: Final = 0.004
-"""Interval of the taxes: below the interpreter's switch interval of 5 ms."""
-_ROUNDS: Final = 500
-"""Iterations of a hash, which takes a fraction of a millisecond without the interpreter's lock."""
 _MOST_SKIPPED: Final = 64
 """Operations to skip in search of a prefix; a thread may have objects in few prefixes."""
 
@@ -43,38 +35,15 @@ class Changes:
         self._runner = runner
         self._index = runner.invocation.index
         self._folders = parse_layout(runner.invocation.load.layout) or 0
-        self._over = threading.Event()
         self._halved: list[Rounds] = []
         self._ended_ns: int | None = None
         self.extra_operations = 0
         """Operations that the additional thread started."""
-        self._tax_ns = self._tax_of_ns = self._hold_ns = self._hold_of_ns = 0
+        self.taxes = Taxes(plan, runner.clock)
 
-    def __enter__(self) -> Self:
-        taxes = {"processor": self._burn, "lock": self._hold}
-        self._threads = [
-            threading.Thread(target=do, name=f"why-{change}", daemon=True)
-            for change, do in taxes.items()
-            if change in self._plan.changes
-        ]
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, int]:
         """Return the measured doses, as fields of the record."""
-        return {
-            "tax_ns": self._tax_ns,
-            "tax_of_ns": self._tax_of_ns,
-            "hold_ns": self._hold_ns,
-            "hold_of_ns": self._hold_of_ns,
-            "extra_operations": self.extra_operations,
-        }
+        return {**self.taxes.record(), "extra_operations": self.extra_operations}
 
     def prepare(self, workload: Workload) -> "list[Rounds]":
         """Prepare the operations of changed blocks; return those of additional threads."""
@@ -158,41 +127,3 @@ class Changes:
 
     def _sleep(self, until_ns: int) -> None:
         sleep(max(until_ns - self._runner.clock.now_ns(), 0) / NS_PER_S)
-
-    def _blocks_of(self, change: str) -> Iterator[int]:
-        """Wait for each block of a change, and yield its end."""
-        while not self._over.is_set():
-            current, _, until_ns = self._now()
-            if current == change:
-                yield until_ns
-            else:
-                self._over.wait(max(until_ns - self._runner.clock.now_ns(), 0) / NS_PER_S)
-
-    def _burn(self) -> None:
-        """Use a share of a processor, without the interpreter's lock."""
-        lever, now_ns = self._plan.lever, self._runner.clock.now_ns
-        for until_ns in self._blocks_of("processor"):
-            begin_ns, own_ns, used_ns = monotonic_ns(), thread_ns(), cpu_ns()
-            while now_ns() < until_ns and not self._over.is_set():
-                if thread_ns() - own_ns < lever * (monotonic_ns() - begin_ns):
-                    pbkdf2_hmac("sha256", b"why", b"tax", _ROUNDS)
-                else:
-                    sleep(_STEP_S)
-            self._tax_ns += thread_ns() - own_ns
-            self._tax_of_ns += cpu_ns() - used_ns
-
-    def _hold(self) -> None:
-        """Hold the interpreter's lock for a share of the time, without using a processor."""
-        # A function of PyDLL keeps the lock while it runs.
-        hold = PyDLL(None).usleep
-        lever, now_ns = self._plan.lever, self._runner.clock.now_ns
-        for until_ns in self._blocks_of("lock"):
-            begin_ns, held_ns = monotonic_ns(), 0
-            while now_ns() < until_ns and not self._over.is_set():
-                start_ns = monotonic_ns()
-                due_ns = lever * (start_ns - begin_ns) - held_ns
-                hold(int(min(max(due_ns, 0) / 1000, _STEP_S * 1e6)))
-                held_ns += monotonic_ns() - start_ns
-                sleep(_STEP_S * (1 - lever))
-            self._hold_ns += held_ns
-            self._hold_of_ns += monotonic_ns() - begin_ns
