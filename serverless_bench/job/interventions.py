@@ -76,7 +76,7 @@ class Interventions:
         return _shuffled(self.changes, self.seed, cycle)[turn]
 
     def is_idle(self, change: str, block: int, index: int) -> bool:
-        """Return whether a function does nothing in a block, so that others are measured."""
+        """Return whether a function does nothing in a block."""
         side, at = self.side(block), index % self.endpoints
         if change == "others":
             return index // self.endpoints % 2 == side
@@ -108,7 +108,7 @@ def changes_for(job: "JobSpec") -> tuple[str, ...]:
 
 
 def with_extra_thread(invocation: "InvocationSpec") -> tuple["InvocationSpec", int]:
-    """Return the invocation and the thread whose operations an additional thread performs.
+    """Return the invocation and the thread that an additional thread takes its operations from.
 
     A thread that writes has an object that no other thread writes.
     """
@@ -126,7 +126,7 @@ def with_half_bytes(invocation: "InvocationSpec") -> "InvocationSpec":
 
 
 def variants(invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:
-    """Yield an invocation, and those whose operations it may perform in changed blocks."""
+    """Yield an invocation, and variants for the operations of changed blocks."""
     yield invocation
     changes = () if invocation.interventions is None else invocation.interventions.changes
     if "thread" in changes:

@@ -1,7 +1,7 @@
 """Read what bounds a run from elasticities. Pure functions.
 
-A tree leads from the inside of a function to the store. Each step needs an elasticity whose
-interval lies on one side of ``SPLIT``, otherwise the cause stays undecided. Causes that the
+A tree leads from the inside of a function to the store. Each step needs the interval of an
+elasticity to lie on one side of ``SPLIT``, otherwise the cause stays undecided. Causes that the
 available changes cannot separate are returned together.
 """
 
@@ -42,7 +42,7 @@ class Cause:
     blocks: int = 0
     """Approximate number of further blocks of each of them."""
     shares: Mapping[str, float] = field(default_factory=dict)
-    """Elasticities of changes whose resources bound the run together."""
+    """Elasticities of the changes, if several resources bound the run together."""
     without_effect: tuple[str, ...] = ()
     """Changes that were not carried out."""
 
@@ -93,7 +93,7 @@ def _shares(rows: Mapping[str, Elasticity], undecided: Iterable[str]) -> dict[st
 def _names(rows: Mapping[str, Elasticity], own_share: float) -> tuple[BoundBy, ...]:
     """Walk the tree; raise ``_UndecidedError`` with the change that would be the next step."""
     steps = ("processor", "lock", "thread" if "thread" in rows else "pause")
-    # Elasticities of speeds add up to 1: the first above one half is the cause.
+    # Elasticities of speeds add up to 1: the first above ``SPLIT`` is the cause.
     first = next((name for name in steps if name in rows and rows[name].bounds), None)
     if first is None:
         for name in steps:

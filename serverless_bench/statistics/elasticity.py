@@ -1,10 +1,10 @@
 """Effects of changes that are made in short blocks, as elasticities. Pure functions.
 
 The rate of a changed block is compared with its base, interpolated between the base blocks before
-and after it. An elasticity is the effect (a log ratio) relative to the effect that the change would
-have if its resource alone bounded the run: 1 if all of the run waits for the resource, 0 if none of
-it does. Estimates, intervals and p are those of Wilcoxon's signed ranks (Hollander, Wolfe and
-Chicken 2014, section 3.1 to 3.3), which a single stalled block cannot move.
+and after it. An elasticity is the effect (on logarithms) relative to the effect that the change
+would have if its resource alone bounded the run: 1 if all of the run waits for the resource, 0 if
+none of it does. Estimates, intervals and p are those of Wilcoxon's signed ranks (Hollander, Wolfe
+and Chicken 2014, sections 3.1 to 3.3), which a single stalled block cannot move.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ class Elasticity:
     Parameters
     ----------
     expected
-        Log ratio of the rates if the changed resource alone bounded the run.
+        Logarithm of the effect if the changed resource alone bounded the run.
     logs
-        Log ratio of each changed block to its base.
+        Logarithm of the effect in each changed block.
     confidence
         Confidence of the interval.
     """
@@ -110,7 +110,7 @@ def _signed_ranks(number: int) -> Floats:
 
 
 def log_ratios(changes: Sequence[str], rates: Floats, counted: Mask) -> dict[str, Floats]:
-    """Return the log ratio of each changed block to its base, by change.
+    """Return the logarithm of each changed block's effect, by change.
 
     Parameters
     ----------

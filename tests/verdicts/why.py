@@ -101,7 +101,7 @@ RIGS: Final[Mapping[str, Rig]] = {
     "latency tls": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60"), tls=True),
     "prefix": Rig(
         truth=(BoundBy.PREFIX,),
-        flags=("--put-limit", "100"),
+        flags=("--put-limit", "20"),
         job={"layout": "sharded:4", "objects": 16},
     ),
 }

@@ -44,7 +44,7 @@ def command(
     block: str | None,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
-    """Find out what bounds a job by changing one thing at a time.
+    """Find out what bounds a job by changes in short blocks of time.
 
     A short run without changes shows how long requests take. Then all functions change the same
     thing in the same short blocks: a thread more, a tax on the processor, half of the functions

@@ -1,1 +1,1 @@
-"""What bounds a job, found out by changing one thing at a time in short blocks of a run."""
+"""What bounds a job, found out by changes in short blocks of a run."""

@@ -105,7 +105,7 @@ class Blocks:
 
     @property
     def guard_s(self) -> float:
-        """Time left out at the start of each block, in which requests of the previous one end."""
+        """Time left out at the start of each block, in which requests of the previous block end."""
         return min(GUARD * self.p90_s, self.plan.block_s / LEAST_BLOCK)
 
     @property
@@ -169,7 +169,7 @@ class Blocks:
         ]
 
     def _expected(self, change: str) -> float:
-        """Return the log ratio if the changed resource alone bounded the run."""
+        """Return the logarithm of the effect if the changed resource alone bounded the run."""
         job, lever, counted = self.run.job, self.plan.lever, self._counted
         blocks = [name == change for name in self.changes]
         ratios = {

@@ -42,7 +42,7 @@ def why(  # noqa: PLR0913 - the flags of the command
     on_plan: OnPlan = lambda _: None,
     listener: Listener | None = None,
 ) -> Why:
-    """Find out what bounds a job by changing one thing at a time, like ``sbench why``.
+    """Find out what bounds a job by changes in short blocks of time, like ``sbench why``.
 
     A short run without changes shows how long requests take. In the second run all functions
     change the same thing in the same short blocks, in random order with unchanged blocks between
@@ -81,7 +81,7 @@ def why(  # noqa: PLR0913 - the flags of the command
     Raises
     ------
     UsageError
-        If the job has too few functions, its executor runs one at a time, or blocks would be too
+        If the job has too few functions, they do not run at the same time, or blocks would be too
         short for its requests.
     CostError
         If the runs are expected to cost more than ``max_cost``.
@@ -113,7 +113,7 @@ def why(  # noqa: PLR0913 - the flags of the command
 
 
 def check_halves(job: JobSpec) -> None:
-    """Check that half of a job's functions can be changed while the others run.
+    """Check that half of a job's functions can be changed while the other half runs.
 
     Raises
     ------
