@@ -158,6 +158,11 @@ class InvocationRunner:
                 self._schedule.end(now_ns)
         return now_ns >= self._end_ns
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the threads are to stop early."""
+        return self._stopped is not None
+
     def overdue(self) -> tuple[Overdue, ...]:
         """Return the operations that were due and never started; call it after all threads."""
         if self._schedule is None:

@@ -76,7 +76,7 @@ class Changes:
             Whether its previous operation succeeded; None for the first.
         """
         is_extra = thread >= self._runner.invocation.load.threads
-        while not self._runner.is_over:
+        while not (self._runner.is_over or self._runner.is_stopped):
             change, idle, until_ns = self._now()
             if idle or (is_extra and change != "thread"):
                 self._sleep(until_ns)
@@ -92,7 +92,7 @@ class Changes:
 
     def wait_while_idle(self) -> None:
         """Wait until the function may start an operation."""
-        while not self._runner.is_over:
+        while not (self._runner.is_over or self._runner.is_stopped):
             _, idle, until_ns = self._now()
             if not idle:
                 return
