@@ -36,7 +36,7 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
     BoundBy.LATENCY: (
         "the time that each request waits for its answer",
         "more threads, more functions, or larger objects",
-        "a faster network or processor",
+        "more bandwidth or a faster processor",
     ),
     BoundBy.CONNECTION: (
         "the rate of each connection",
