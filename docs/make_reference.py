@@ -35,7 +35,7 @@ CHAPTERS: Final = {
     "Look at a run": ("load_run", "Run", "summarize", "Summary", "timeline", "Timeline"),
     "Compare and check": ("compare", "RunComparison", "check", "CheckedRun"),
     "Run again and again": (
-        *("ab", "scale", "ScaleFit", "limit", "Limit"),
+        *("ab", "scale", "ScaleFit", "limit", "Limit", "why", "Why"),
         *("history_add", "history_check", "history_check_in_turns", "HistoryCheck"),
     ),
     "Hand over and clean up": ("render", "export", "clean", "Cleaned"),

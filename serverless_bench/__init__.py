@@ -15,6 +15,7 @@ each name with an example::
     ab                                            two jobs in turns             RunComparison
     scale                                         more and more functions       ScaleFit
     limit                                         highest sustainable load      Limit
+    why                                           what bounds a job             Why
     history_add, history_check                    is it as fast as before       HistoryCheck
     history_check_in_turns                        the same, old and new in turns
     render, export                                results as text, runs for other tools
@@ -86,6 +87,8 @@ if TYPE_CHECKING:
     from serverless_bench.series.scale import ScaleFit as ScaleFit
     from serverless_bench.series.scale import scale as scale
     from serverless_bench.series.turns import ab as ab
+    from serverless_bench.series.why.measure import why as why
+    from serverless_bench.series.why.result import Why as Why
     from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 _PUBLIC = {
@@ -108,6 +111,7 @@ _PUBLIC = {
     "Target": "job.target",
     "Timeline": "analysis.timeline",
     "Transfer": "job.transfer",
+    "Why": "series.why.result",
     "ab": "series.turns",
     "check": "driver.check",
     "clean": "driver.clean",
@@ -127,6 +131,7 @@ _PUBLIC = {
     "simulate": "lab.simulation.simulated_run",
     "summarize": "analysis.summary",
     "timeline": "analysis.timeline",
+    "why": "series.why.measure",
 }
 _DISPLAYED = {"analysis.run_comparison", "analysis.summary", "series.turns"}
 """Modules whose results ``print`` and notebooks show in the form of the reporters."""

@@ -14,6 +14,9 @@ monotonic_ns = time.perf_counter_ns
 wall_ns = time.time_ns
 """Nanoseconds since the Unix epoch, according to this machine."""
 
+thread_ns = time.thread_time_ns
+"""Nanoseconds of processor time that the calling thread has used."""
+
 sleep = time.sleep
 
 

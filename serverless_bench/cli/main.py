@@ -56,6 +56,7 @@ GROUPS: Final = {
         "scale": "Run a job with more and more functions, and fit how throughput scales.",
         "history": "Record runs in a folder for git, and check new runs for regressions.",
         "limit": "Find the highest rate, or number of functions, that holds an objective.",
+        "why": "Find out what bounds a job, by changing one thing at a time in short blocks.",
     },
     "Stores": {
         "store": "Keep the embedded store running between commands, or empty it.",

@@ -10,6 +10,7 @@ from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.interventions import keys_of
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -143,7 +144,7 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
     if not workload.creates_objects and job.gate is None:
         return
     for invocation in invocations:
-        for key in chain(gate_keys(invocation), workload.keys(invocation)):
+        for key in chain(gate_keys(invocation), keys_of(workload, invocation)):
             if len(key.encode()) > MAX_KEY_BYTES:
                 raise UsageError(
                     f"{key[:80]}... is longer than a key may be ({MAX_KEY_BYTES} bytes)",

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
+from serverless_bench.job.interventions import Interventions
 from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
@@ -59,6 +60,7 @@ class Work:
     deadline: float = 900.0
     seed: int = 0
     gate_timeout: float = 60.0
+    interventions: Interventions | None = None
 
     @property
     def declared(self) -> Workload:
@@ -99,6 +101,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         Seed of random draws, of sizes for instance; keys and bytes do not depend on it.
     gate_timeout
         Time after which the gate opens even if functions are missing.
+    interventions
+        Changes in short blocks of time, set by ``sbench.why``; None for none.
     gate
         Fraction of the invocations that must have arrived before any starts; None for no gate.
     number

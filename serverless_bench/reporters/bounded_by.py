@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.job.workload import workload_of
 from serverless_bench.units import format_count, format_rate, format_size
 
 CAUSE_WORDS: Final[Mapping[str, str]] = {
@@ -31,6 +32,9 @@ _IDLE: Final = {
     "launch": "launching",
     "unfilled": "nothing submitted",
 }
+_UNTOLD: Final = frozenset({"store_or_network", "unknown"})
+_WHY_S: Final = 63.0
+"""Duration of ``sbench why``."""
 NOTABLE_IDLE: Final = 0.2
 """Smallest share of idle slot time that is reported."""
 MOSTLY_IDLE: Final = 0.5
@@ -66,6 +70,18 @@ def bounded_by(summary: Summary) -> str | None:
             f" then {format_rate(bottleneck.sustained_bytes_per_s)} each"
         )
     return "; ".join(parts)
+
+
+def would_tell(summary: Summary) -> str | None:
+    """Return the command that would find a cause which records cannot tell, and its price."""
+    bottleneck = summary.bottleneck
+    untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
+    if not untold or summary.simulated or "rate" not in workload_of(summary.workload).settings:
+        return None
+    price = "1 min"
+    if summary.bill is not None and summary.span_s:
+        price += f" and about {summary.bill.money(summary.bill.total * _WHY_S / summary.span_s)}"
+    return f"sbench why {summary.workload}, in {price}"
 
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:

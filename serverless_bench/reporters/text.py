@@ -9,7 +9,7 @@ from serverless_bench.escaping import for_terminal
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.base import both_units, problems, store, verified
 from serverless_bench.reporters.bill import billed
-from serverless_bench.reporters.bounded_by import bounded_by
+from serverless_bench.reporters.bounded_by import bounded_by, would_tell
 from serverless_bench.reporters.tables import is_largest
 from serverless_bench.reporters.terminal import write
 from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
@@ -47,6 +47,8 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "stability", stable
     if bound := bounded_by(summary):
         yield "bounded by", bound
+    if command := would_tell(summary):
+        yield "to know it", command
     yield "store", store(summary)
     if summary.bill is not None:
         bill = summary.bill

@@ -6,6 +6,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.job.interventions import variants
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -67,7 +68,7 @@ class Plan:
             planned = _planned(invocation)
             if overdue or self._job.duration is not None:
                 # The progress of each thread is unknown, but bounded by that of all threads.
-                return _unplanned(done, islice(planned, len(done) * invocation.load.threads))
+                return _unplanned(done, islice(planned, len(done) * len(_threads(invocation))))
             return _difference(done, list(islice(planned, len(done) + 1)))
         except (ArithmeticError, LookupError, TypeError, ValueError, UsageError):
             # No function can have been launched with such a job.
@@ -92,10 +93,14 @@ def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
     return Plan(job, run_id, ()) if has_ledger and not workload.runs_code else None
 
 
+def _threads(invocation: InvocationSpec) -> list[tuple[InvocationSpec, int]]:
+    """Return the threads of an invocation, and those that take their place in changed blocks."""
+    return [(own, thread) for own in variants(invocation) for thread in range(own.load.threads)]
+
+
 def _planned(invocation: InvocationSpec) -> Iterator[_Row]:
     """Yield the operations of an invocation, taking turns between its threads."""
-    threads = (_of_thread(invocation, thread) for thread in range(invocation.load.threads))
-    turns = zip_longest(*threads)
+    turns = zip_longest(*(_of_thread(own, thread) for own, thread in _threads(invocation)))
     return (row for turn in turns for row in turn if row is not None)
 
 

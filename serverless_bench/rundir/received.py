@@ -34,6 +34,8 @@ _SAVED: Final = {
     **{kind: Literal[tuple(map(str, kind))] for kind in (OperationKind, FoundBytes, Act, Ending)},
 }
 """Replacement types for validating a record in a run directory."""
+_RARE: Final = frozenset({"tax_ns", "tax_of_ns", "hold_ns", "hold_of_ns", "extra_operations"})
+"""Fields of runs of ``sbench why``, which earlier runs lack."""
 # Imported runs may lack timestamps.
 _Instant = Annotated[int, msgspec.Meta(ge=ABSENT, lt=LIMIT)] | None
 
@@ -119,7 +121,8 @@ def _record_type(*, is_sent: bool) -> type[msgspec.Struct]:
     }
     members = []
     for item in fields(InvocationRecord):
-        has_default = is_sent and item.name not in tables and item.default is not MISSING
+        may_lack = item.name in _RARE or (is_sent and item.name not in tables)
+        has_default = may_lack and item.default is not MISSING
         kind = tables.get(item.name) or _values(item.type, kinds)
         members.append((item.name, kind, item.default if has_default else msgspec.NODEFAULT))
     return _complete(

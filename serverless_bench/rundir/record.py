@@ -317,6 +317,17 @@ class InvocationRecord:
     """Billed requests for reading claims of other deliveries; None in the same case."""
     measured_cpu_ns: int | None = None
     """User and system time from the first measured operation to the end; None if unknown."""
+    tax_ns: int | None = None
+    """Processor time that ``sbench why`` burnt in blocks with the change ``processor``; None in
+    other runs, as for the following fields."""
+    tax_of_ns: int | None = None
+    """Processor time of the function in these blocks, including the tax."""
+    hold_ns: int | None = None
+    """Time for which the interpreter's lock was held in blocks with the change ``lock``."""
+    hold_of_ns: int | None = None
+    """Duration of these blocks."""
+    extra_operations: int | None = None
+    """Operations of the additional thread in blocks with the change ``thread``."""
 
     @property
     def ok(self) -> bool:

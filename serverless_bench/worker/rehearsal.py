@@ -39,6 +39,7 @@ def rehearsal(job: JobSpec) -> str:
         duration=None,
         warm_up=0,
         gate=None,
+        interventions=None,
         # No rate and no code: command-line arguments must be short.
         load=Load(),
     )

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
@@ -31,6 +31,9 @@ from serverless_bench.worker.operation_context import (
 )
 from serverless_bench.worker.pacing import Schedule, at_most
 from serverless_bench.worker.retry import Retrier, jitter_of
+
+if TYPE_CHECKING:
+    from serverless_bench.worker.why.changes import Changes
 
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector: objects, then collections; the defaults are 700, 10, 10."""
@@ -58,6 +61,8 @@ class InvocationRunner:
     """Results of the start barrier, as fields of the record; empty without a barrier."""
     probe: LockProbe | None = None
     """Samples the interpreter's lock while several threads measure."""
+    changes: "Changes | None" = None
+    """Carries out the changes of ``sbench why``; None in other jobs."""
     deadline_ns: int = 0
     """Monotonic instant after which no operation is started."""
     _context: InvocationContext = field(default_factory=InvocationContext)
@@ -90,6 +95,16 @@ class InvocationRunner:
         workload = open_workload(invocation.workload)
         self._context.performer = workload.performer(invocation)
         self._in_threads(lambda thread: self._prepare(workload, thread))
+        if invocation.interventions is None:
+            return self._measure_rounds(workload)
+        from serverless_bench.worker.why.changes import Changes  # noqa: PLC0415 - rarely needed
+
+        self.changes = Changes(self)
+        with self.changes.taxes:
+            return self._measure_rounds(workload)
+
+    def _measure_rounds(self, workload: Workload) -> str | None:
+        invocation = self.invocation
         if self._stopped is None and workload.runs_code:
             # Only jobs with user functions pay for loading this.
             from serverless_bench.worker.user_function import run_function  # noqa: PLC0415
@@ -109,7 +124,13 @@ class InvocationRunner:
                     self.probe = stack.enter_context(LockProbe())
                     if self.board is not None:
                         self.board.probe = self.probe
-                self._in_threads(lambda thread: self._measure(self._rounds[thread], rngs[thread]))
+                if self.changes is not None:
+                    self._rounds += self.changes.prepare(workload)
+                    rngs.append(self._rng(len(rngs)))
+                self._in_threads(
+                    lambda thread: self._measure(self._rounds[thread], rngs[thread], thread),
+                    len(self._rounds),
+                )
             self._close(workload, rngs[0])
         return self._stopped
 
@@ -136,6 +157,11 @@ class InvocationRunner:
             if self._schedule is not None:
                 self._schedule.end(now_ns)
         return now_ns >= self._end_ns
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the threads are to stop early."""
+        return self._stopped is not None
 
     def overdue(self) -> tuple[Overdue, ...]:
         """Return the operations that were due and never started; call it after all threads."""
@@ -196,6 +222,8 @@ class InvocationRunner:
             Source of the jitter before retries.
         """
         transfer, board = self.invocation.transfer, self.board
+        if self.changes is not None and not warmup:
+            self.changes.wait_while_idle()
         on_moved = (
             unseen if board is None else board.on_moved[WARM_UP if warmup else operation.kind]
         )
@@ -214,6 +242,8 @@ class InvocationRunner:
         )
         done, result = measure(context, self.clock)
         self.measured.append(done)
+        if self.changes is not None:
+            self.changes.pause(done)
         if board is not None and done.end_ns >= board.due_ns:
             board.count(done.end_ns)
         if done.bug:
@@ -227,8 +257,8 @@ class InvocationRunner:
             self._stopped_ns = min(monotonic_ns(), self.deadline_ns)
             self._stopped = reason
 
-    def _in_threads(self, do: Callable[[int], None]) -> None:
-        threads = self.invocation.load.threads
+    def _in_threads(self, do: Callable[[int], None], number: int | None = None) -> None:
+        threads = self.invocation.load.threads if number is None else number
 
         def counted(thread: int) -> None:
             with thread_counted():
@@ -269,11 +299,14 @@ class InvocationRunner:
                 done, _ = self.perform(operation, rng, warmup=True)
                 ok = done.error is None
 
-    def _measure(self, rounds: "Rounds", rng: random.Random) -> None:
+    def _measure(self, rounds: "Rounds", rng: random.Random, thread: int) -> None:
         schedule, repeats = self._schedule, self._end_ns is not None
         ok: bool | None = None
         while self._stopped is None and not (repeats and self.is_over):
-            operation = rounds.next(ok, again=repeats)
+            if self.changes is None:
+                operation = rounds.next(ok, again=repeats)
+            else:
+                operation = self.changes.next(thread, rounds, ok)
             if operation is None:
                 return
             intended_ns = None

@@ -1,0 +1,73 @@
+"""``sbench why``."""
+
+from typing import Any, Final
+
+import click
+
+from serverless_bench.cli.commands.ab import series_options
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import choose_format, harmless, new_name
+from serverless_bench.cli.output.terminal import say, show
+from serverless_bench.cli.task import (
+    COMMANDS,
+    OWN_FLAGS,
+    commands_where,
+    flags_of_job,
+    job_parameters,
+    listener,
+    prepare_task,
+)
+from serverless_bench.units import parse_duration
+
+_JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.settings)
+"""Commands that transfer objects, and those with threads that continue for a duration."""
+_DECIDED: Final = OWN_FLAGS | {"rate", "arrivals", "duration", "operations", "seed", "until_stable"}
+"""Parameters of the jobs that this command sets."""
+
+
+@click.command("why")
+@click.argument("job", type=click.Choice(sorted(_JOBS)))
+@harmless("--budget", default="60s", metavar="TIME", help="Duration of all blocks.")
+@harmless(
+    "--block",
+    metavar="TIME",
+    help="Length of a block.  [default: as short as the requests allow]",
+)
+@series_options
+@choose_format("text", "json", "markdown")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    job: str,
+    budget: str,
+    block: str | None,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Find out what bounds a job by changes in short blocks of time.
+
+    A short run without changes shows how long requests take. Then all functions change the same
+    thing in the same short blocks: a thread more, a tax on the processor, half of the functions
+    idle, half of the bytes. The remaining flags are those of the job. See docs/why.md.
+    """
+    from serverless_bench.series.why.measure import why
+    from serverless_bench.series.why.result import lines
+
+    style = flags["format"]
+    own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
+    fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
+    answer = why(
+        prepare_task(job, {**own, **fixed}),
+        flags["run_dir"] / new_name("why", flags["name"]),
+        budget_s=parse_duration("--budget", budget),
+        block_s=None if block is None else parse_duration("--block", block),
+        seed=flags["seed"],
+        keep=flags["keep"],
+        on_plan=lambda text: say(text, err=style != "text"),
+        listener=listener(),
+    )
+    show(style, answer.to_json(), lines(answer, style))
+    return ExitCode.OK if answer.is_decided else ExitCode.UNDECIDED
+
+
+command.params.extend(job_parameters(_JOBS, _DECIDED))

@@ -1,0 +1,142 @@
+"""Changes of a job in short blocks of time, for ``sbench why``. Reads no clock.
+
+Blocks are numbered from the epoch, so that each function knows the present block by its clock,
+whenever it started. A base block, in which nothing is changed, precedes every two changed blocks.
+Changes come in cycles of random order.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.errors import UsageError
+from serverless_bench.job.keys import parse_layout
+from serverless_bench.job.types import check_types
+from serverless_bench.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec, JobSpec
+    from serverless_bench.job.workload import Workload
+
+CHANGES: Final = (
+    *("thread", "pause", "processor", "lock", "others", "bytes", "prefixes", "endpoints"),
+    "nothing",
+)
+"""Names of all changes; ``nothing`` shows the effect of chance."""
+BASE: Final = ""
+"""Name of the change in a base block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interventions:
+    """The blocks of a run, and the changes in them.
+
+    Parameters
+    ----------
+    changes
+        Changes to make, from ``CHANGES``.
+    block_s
+        Length of a block.
+    endpoints
+        Number of endpoints at which the functions take turns.
+    lever
+        Size of a gradual change: share of processor time, of the interpreter's lock, or of the
+        time of a request.
+    seed
+        Seed of the order.
+    """
+
+    changes: tuple[str, ...]
+    block_s: float
+    endpoints: int = 1
+    lever: float = 0.25
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", tuple(self.changes))
+        check_types(self)
+        if not self.changes or not {*self.changes} <= {*CHANGES} or self.endpoints < 1:
+            raise UsageError(f"`changes` must be some of {', '.join(CHANGES)}", field="changes")
+        if self.block_s <= 0 or not 0 < self.lever < 1:
+            raise UsageError("`block_s` must be above 0, and `lever` a share", field="block_s")
+
+    @property
+    def block_ns(self) -> int:
+        """Length of a block."""
+        return round(self.block_s * NS_PER_S)
+
+    def change(self, block: int) -> str:
+        """Return the change in a block; ``BASE`` for none."""
+        place = block % 3
+        if not place:
+            return BASE
+        cycle, turn = divmod(2 * (block // 3) + place - 1, len(self.changes))
+        return _shuffled(self.changes, self.seed, cycle)[turn]
+
+    def is_idle(self, change: str, block: int, index: int) -> bool:
+        """Return whether a function does nothing in a block."""
+        side, at = self.side(block), index % self.endpoints
+        if change == "others":
+            return index // self.endpoints % 2 == side
+        return change == "endpoints" and at % 2 == side
+
+    def side(self, block: int) -> int:
+        """Return the changed half of functions or prefixes, which alternates between cycles."""
+        return (2 * (block // 3) + block % 3 - 1) // len(self.changes) % 2
+
+
+@lru_cache(maxsize=8)
+def _shuffled(changes: tuple[str, ...], seed: int, cycle: int) -> Sequence[str]:
+    rng = random.Random(f"{seed}/{cycle}")  # noqa: S311 - an order, no secret
+    return rng.sample(changes, len(changes))
+
+
+def changes_for(job: "JobSpec") -> tuple[str, ...]:
+    """Return the changes that a job allows."""
+    workload, load = job.declared, job.load
+    is_even = not workload.creates_objects or (job.size or 0) > 1
+    allowed = {
+        "thread": workload.deals_objects,
+        "pause": load.threads == 1,
+        "bytes": workload.deals_objects and is_even,
+        "prefixes": workload.deals_objects and (parse_layout(load.layout) or 0) > 1,
+        "endpoints": len(job.endpoints) > 0,
+    }
+    return tuple(name for name in CHANGES if allowed.get(name, True))
+
+
+def with_extra_thread(invocation: "InvocationSpec") -> tuple["InvocationSpec", int]:
+    """Return the invocation and the thread that an additional thread takes its operations from.
+
+    A thread that writes has an object that no other thread writes.
+    """
+    number = invocation.objects if invocation.declared.creates_objects else 0
+    load = replace(invocation.load, threads=number + 1)
+    return replace(invocation, objects=invocation.objects + 1, load=load), number
+
+
+def with_half_bytes(invocation: "InvocationSpec") -> "InvocationSpec":
+    """Return an invocation that transfers half as many bytes per request."""
+    if invocation.declared.creates_objects:
+        return replace(invocation, size=(invocation.size or 0) // 2)
+    load = invocation.load
+    return replace(invocation, load=replace(load, split=2 * (load.split or 1)))
+
+
+def variants(invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:
+    """Yield an invocation, and variants for the operations of changed blocks."""
+    yield invocation
+    changes = () if invocation.interventions is None else invocation.interventions.changes
+    if "thread" in changes:
+        yield with_extra_thread(invocation)[0]
+    if "bytes" in changes:
+        yield with_half_bytes(invocation)
+
+
+def keys_of(workload: "Workload", invocation: "InvocationSpec") -> Iterable[str]:
+    """Return all keys that the invocation may create, each once."""
+    if invocation.interventions is None:
+        return workload.keys(invocation)
+    return dict.fromkeys(key for own in variants(invocation) for key in workload.keys(own))

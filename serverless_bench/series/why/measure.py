@@ -1,0 +1,174 @@
+"""Run a job in short blocks with a change in each, and name what bounds it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.analysis.clock_offsets import worker_offsets
+from serverless_bench.errors import UsageError
+from serverless_bench.executors import info_of
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.interventions import Interventions, changes_for
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import at_percentiles
+from serverless_bench.series.runs import Listener, Task, check_cost, series_in, task_of
+from serverless_bench.series.why.blocks import GUARD, LEAST_BLOCK, Blocks
+from serverless_bench.series.why.result import Why, result_of
+from serverless_bench.statistics.elasticity import MIN_BLOCKS
+from serverless_bench.units import NS_PER_S, format_seconds
+
+PILOT_S: Final = 3.0
+"""Duration of the run without changes that comes first."""
+_SHORTEST_S: Final = 0.25
+_MARGIN: Final = 1.1
+"""Of blocks over the shortest that the pilot's request times allow."""
+OnPlan = Callable[[str], object]
+
+
+def why(  # noqa: PLR0913 - the flags of the command
+    job: JobSpec | Task,
+    directory: str | Path | None = None,
+    *,
+    keys: Sequence[str] = (),
+    budget_s: float = 60.0,
+    block_s: float | None = None,
+    seed: int = 0,
+    max_cost: float | None = None,
+    keep: bool = False,
+    resume: bool = False,
+    on_plan: OnPlan = lambda _: None,
+    listener: Listener | None = None,
+) -> Why:
+    """Find out what bounds a job by changes in short blocks of time, like ``sbench why``.
+
+    A short run without changes shows how long requests take. In the second run all functions
+    change the same thing in the same short blocks, in random order with unchanged blocks between
+    them. docs/why.md lists the changes and the causes.
+
+    Parameters
+    ----------
+    job
+        Job to run; its duration is set.
+    directory
+        New directory of the series; None for one in ``sbench-runs``.
+    keys
+        Objects to read.
+    budget_s
+        Duration of the blocks together.
+    block_s
+        Length of a block; by default as short as the requests allow.
+    seed
+        Seed of the order of the changes.
+    max_cost
+        Cost limit of both runs together, in dollars.
+    keep
+        Whether to keep the objects of the runs in the store.
+    resume
+        Whether to reuse completed runs in the directory.
+    on_plan
+        Called with a sentence about the blocks before they start.
+    listener
+        Custom display.
+
+    Returns
+    -------
+    Why
+        The cause, and the effect of each change.
+
+    Raises
+    ------
+    UsageError
+        If the job has too few functions, they do not run at the same time, or blocks would be too
+        short for its requests.
+    CostError
+        If the runs are expected to cost more than ``max_cost``.
+    SbenchError
+        If a run is cut short; ``exit_code`` is the exit code of that run.
+
+    Examples
+    --------
+    >>> found = sbench.why(writing, "why", budget_s=18.0)
+    >>> found.is_decided == bool(found.cause.names)
+    True
+    """
+    task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
+    check_halves(task.job)
+    load = replace(task.job.load, rate=None, operations=None)
+    pilot = replace(task, job=replace(task.job, duration=PILOT_S, until_stable=None, load=load))
+    timed = replace(pilot, job=replace(pilot.job, duration=budget_s))
+    check_cost([pilot, timed])
+    series = series_in(directory, "why", keep=keep, resume=resume, listener=listener)
+    with series.store_kept_up(needed=task.embedded):
+        plan = _plan(series.run(pilot, "pilot"), block_s, budget_s, seed)
+        count = int(budget_s / plan.block_s * 2 / 3 / len(plan.changes))
+        on_plan(
+            f"{format_seconds(budget_s)} in blocks of {format_seconds(plan.block_s)}:"
+            f" {count} for each of {len(plan.changes)} changes"
+        )
+        run = series.run(replace(timed, job=replace(timed.job, interventions=plan)), "blocks")
+    return result_of(Blocks(run=run))
+
+
+def check_halves(job: JobSpec) -> None:
+    """Check that half of a job's functions can be changed while the other half runs.
+
+    Raises
+    ------
+    UsageError
+        If there are too few, or they do not run at the same time.
+    """
+    if info_of(job.executor).in_process:
+        raise UsageError(
+            f"{job.executor} runs one function at a time", hint=f"`executor` {DEFAULT_EXECUTOR}"
+        )
+    least = 2 * (1 + len(job.endpoints))
+    if job.number < least:
+        raise UsageError(
+            f"{job.number} functions are too few: half of them are changed while the others run",
+            hint=f"`number` {least} or more",
+        )
+    if job.concurrency < job.number:
+        raise UsageError(
+            f"only {job.concurrency} of {job.number} functions run at the same time",
+            hint=f"`concurrency` {job.number}, or fewer functions",
+        )
+
+
+def _plan(pilot: Run, block_s: float | None, budget_s: float, seed: int) -> Interventions:
+    """Return the blocks for requests that take as long as those of the pilot run.
+
+    Raises
+    ------
+    UsageError
+        If the blocks are too short for the requests, too few, or the clocks of the functions
+        differ by more than the part of a block that is left out.
+    """
+    job, table = pilot.job, pilot.operations
+    times_ns = (table["end_ns"] - table["start_ns"])[~table["warmup"].astype(bool)]
+    least_s = LEAST_BLOCK * GUARD * float(at_percentiles(times_ns, (90,))[0]) / NS_PER_S
+    chosen_s = block_s or max(_SHORTEST_S, ceil(20 * _MARGIN * least_s) / 20)
+    if chosen_s < least_s:
+        raise UsageError(
+            f"blocks of {format_seconds(chosen_s)} are too short for these requests",
+            hint=f"`block` of at least {format_seconds(_MARGIN * least_s)}, or smaller objects",
+        )
+    changes = changes_for(job)
+    least_budget_s = 1.5 * (MIN_BLOCKS + 1) * len(changes) * chosen_s
+    if budget_s < least_budget_s:
+        raise UsageError(
+            f"{len(changes)} changes in blocks of {format_seconds(chosen_s)} need more time than"
+            f" {format_seconds(budget_s)}",
+            hint=f"`budget` of at least {format_seconds(ceil(least_budget_s))}, or smaller objects",
+        )
+    offsets_ns = abs(worker_offsets(pilot).best_ns)
+    if len(offsets_ns) and offsets_ns.max() > chosen_s * NS_PER_S / 8:
+        raise UsageError(
+            f"the clocks of the functions differ by {format_seconds(offsets_ns.max() / NS_PER_S)}",
+            hint="synchronize them (NTP), or use longer blocks: `block`",
+        )
+    return Interventions(
+        changes=changes, block_s=chosen_s, endpoints=1 + len(job.endpoints), seed=seed
+    )

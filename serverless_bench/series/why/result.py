@@ -1,0 +1,226 @@
+"""The answer of ``sbench why``: in JSON, in a sentence, and as a table of changes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isinf
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.reporters.text_table import table
+from serverless_bench.series.why.blocks import Blocks
+from serverless_bench.statistics.cause import BoundBy, Cause, decide
+from serverless_bench.statistics.elasticity import Elasticity, adjusted_p
+from serverless_bench.units import format_count, format_rate, format_seconds
+
+_REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
+    BoundBy.PROCESSOR: (
+        "the processor of each function",
+        "larger functions or a cheaper client",
+        "more threads",
+    ),
+    BoundBy.MACHINE: (
+        "the processors of the machine that the functions share",
+        "more processors or machines",
+        "more threads or functions here",
+    ),
+    BoundBy.LOCK: (
+        "the interpreter's lock",
+        "more functions with fewer threads, or a client that releases the lock",
+        "more threads",
+    ),
+    BoundBy.OWN_CODE: (
+        "the function's own code, outside of requests",
+        "less work between requests, or more threads and functions",
+        "a faster store",
+    ),
+    BoundBy.LATENCY: (
+        "the time that each request waits for its answer",
+        "more threads, more functions, or larger objects",
+        "more bandwidth or a faster processor",
+    ),
+    BoundBy.CONNECTION: (
+        "the rate of each connection",
+        "more threads or connections",
+        "larger objects",
+    ),
+    BoundBy.QUEUE: (
+        "the requests per second that the store serves to all functions",
+        "larger objects, or more partitions of the store",
+        "more threads or functions",
+    ),
+    BoundBy.PIPE: (
+        "the bytes per second that the store or its network serves to all functions",
+        "more bandwidth of the store",
+        "more threads, more functions or larger objects",
+    ),
+    BoundBy.PREFIX: (
+        "the requests per second that the store serves on a prefix",
+        "more prefixes or larger objects",
+        "more threads or functions",
+    ),
+    BoundBy.FUNCTION_REQUESTS: (
+        "the requests per second of each function",
+        "more functions or larger objects",
+        "more threads",
+    ),
+    BoundBy.FUNCTION_NETWORK: (
+        "the bytes per second of each function: its network, or the store's limit for a client",
+        "more or larger functions",
+        "more threads or larger objects",
+    ),
+}
+"""What each cause is, what gives more throughput, and what does not."""
+_CHANGES: Final = {
+    "thread": "one thread more",
+    "pause": "a pause after each request",
+    "processor": "processor taxed",
+    "lock": "interpreter's lock held",
+    "others": "other half of functions idle",
+    "bytes": "half the bytes per request",
+    "prefixes": "half of the prefixes",
+    "endpoints": "other endpoints idle",
+    "nothing": "nothing",
+}
+_HEADING: Final = ("change", "blocks", "effect", "elasticity", "interval", "p", "bounds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """What bounds a job, and the effects that show it.
+
+    Parameters
+    ----------
+    cause
+        The cause, or what is undecided.
+    rows
+        Effect and elasticity by change.
+    own_share
+        Share of the threads' time outside of requests.
+    block_s, guard_s
+        Length of a block, and of its start that is left out.
+    too_short
+        Whether requests took too long for the blocks, so that there is no cause.
+    blocks
+        Change and rate of each block, in order.
+    directory
+        Directory of the run.
+
+    Examples
+    --------
+    >>> found = sbench.why(writing, "again", budget_s=18.0)
+    >>> found.to_json()["changes"]["nothing"]["blocks"] > 0
+    True
+    """
+
+    cause: Cause
+    rows: Mapping[str, Elasticity]
+    own_share: float
+    block_s: float
+    guard_s: float
+    too_short: bool
+    blocks: Sequence[tuple[str, float]]
+    directory: Path
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether there is a cause."""
+        return bool(self.cause.names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench why``; docs/why.md lists the fields."""
+        adjusted = adjusted_p(self.rows)
+        return {
+            "answer": self.sentence,
+            "cause": [str(name) for name in self.cause.names],
+            "undecided": list(self.cause.undecided),
+            "blocks_needed": self.cause.blocks,
+            "shares": dict(self.cause.shares),
+            "not_carried_out": list(self.cause.without_effect),
+            "changes": {
+                change: {
+                    "blocks": len(row.logs),
+                    "effect": row.effect,
+                    "expected": row.expected,
+                    "elasticity": row.value,
+                    "interval": [None if isinf(end) else end for end in row.interval],
+                    "p": row.p,
+                    "adjusted_p": adjusted[change],
+                }
+                for change, row in self.rows.items()
+            },
+            "own_share": self.own_share,
+            "block_s": self.block_s,
+            "guard_s": self.guard_s,
+            "blocks": [{"change": change, "rate": rate} for change, rate in self.blocks],
+            "directory": str(self.directory),
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The answer in a sentence."""
+        cause = self.cause
+        if self.too_short:
+            return (
+                f"not known: requests took longer than in the pilot run; use blocks of"
+                f" {format_seconds(self.guard_s * 4)} or more, or smaller objects"
+            )
+        if cause.without_effect:
+            names = " and ".join(_CHANGES[change] for change in cause.without_effect)
+            return f"not known: the changes did not take ({names})"
+        if cause.shares:
+            parts = (f"{_CHANGES[name]} {share:.0%}" for name, share in cause.shares.items())
+            return (
+                f"several resources bound this job; share of what each changes: {', '.join(parts)}"
+            )
+        if not cause.names:
+            rows = " and ".join(_CHANGES[change] for change in cause.undecided)
+            return f"undecided: {rows}; about {format_count(cause.blocks, 'block')} more would tell"
+        whats, gains, _ = zip(*(_REMEDIES[name] for name in cause.names), strict=True)
+        if len(cause.names) > 1:
+            return f"bounded by {', or '.join(whats)}; these changes cannot tell which"
+        (_, _, vain) = _REMEDIES[cause.names[0]]
+        return f"bounded by {whats[0]}. For more throughput: {gains[0]}. No help: {vain}"
+
+
+def result_of(blocks: Blocks) -> Why:
+    """Return the answer that a run with interventions gives."""
+    rows = blocks.rows()
+    failed = blocks.failed()
+    cause = Cause()
+    if not blocks.too_short:
+        cause = decide(rows, own_share=blocks.own_share, failed=failed)
+    return Why(
+        cause=cause,
+        rows={change: rows[change] for change in _CHANGES if change in rows},
+        own_share=blocks.own_share,
+        block_s=blocks.plan.block_s,
+        guard_s=blocks.guard_s,
+        too_short=blocks.too_short,
+        blocks=[*zip(blocks.changes, blocks.rates.sum(axis=1).tolist(), strict=True)],
+        directory=blocks.run.path,
+    )
+
+
+def lines(answer: Why, style: str) -> Iterator[str]:
+    """Yield the lines of a report, as plain text or Markdown."""
+    rows = [_cells(change, row) for change, row in answer.rows.items()]
+    yield from table(_HEADING, rows, style, align="lrrrrrl")
+    if style == "markdown":
+        yield ""
+    base = [rate for change, rate in answer.blocks if not change]
+    yield f"without a change: {format_rate(sum(base) / len(base))}"
+    yield answer.sentence
+
+
+def _cells(change: str, row: Elasticity) -> tuple[str, ...]:
+    low, high = row.interval
+    bounds = {True: "yes", False: "no", None: "undecided"}[row.bounds]
+    return (
+        _CHANGES[change],
+        str(len(row.logs)),
+        f"{row.effect:+.1%}",
+        f"{row.value:.2f}",
+        "too few blocks" if isinf(low) else f"{low:.2f} to {high:.2f}",
+        f"{row.p:.3f}",
+        "-" if change == "nothing" else bounds,
+    )

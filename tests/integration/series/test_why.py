@@ -1,0 +1,75 @@
+"""``sbench why`` as a user runs it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import serverless_bench as sb
+from serverless_bench.job.interventions import BASE
+from serverless_bench.process import environment
+from serverless_bench.rundir.run import load_run
+from serverless_bench.statistics.cause import BoundBy
+from tests.commands.command import Call, Sbench
+from tests.stores.servers import KEYS, loopback
+
+JOB = ("--number", 2, "--concurrency", 2, "--size", "16KiB", "--threads", 2, "--objects", 2)
+
+
+def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> None:
+    with loopback("--latency", "fixed:30", log=tmp_path / "log") as store:
+        at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
+        words = ("why", "write", *JOB, *at, "--budget", "21s", "--name", "w", "--format", "json")
+        done = sbench(*words)
+        assert done.code in {0, 10}, done.err
+        assert sbench(*words[:-2], "--format", "text").code == 8
+    told = done.json
+    # How often it is right is measured by tests/verdicts/why.py; a busy machine may be undecided.
+    assert told["cause"] in ([], [BoundBy.LATENCY], [BoundBy.PROCESSOR], [BoundBy.MACHINE])
+    assert "21 s in blocks of" in done.err
+    assert told["not_carried_out"] == []
+    assert {row["change"] for row in told["blocks"]} == {BASE, *told["changes"]}
+    run = load_run(sbench.directory / "sbench-runs" / "w" / "blocks")
+    assert run.functions["extra_operations"].min() > 0
+    assert run.functions["tax_ns"].min() > 0
+    assert run.functions["hold_ns"].min() > 0
+    # Every byte is accounted for, half objects and the additional thread's, too.
+    sizes = set((run.operations["bytes"]).tolist())
+    assert sizes == {16384, 8192}
+    assert set(run.functions["deviation"]) == {None}
+    ledger = (run.path / "ledger.txt").read_text().splitlines()
+    assert len(ledger) == len(set(ledger)) == 2 * (3 + 2)
+    assert set(run.keys()) <= set(ledger)
+
+
+def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
+    with loopback(log=tmp_path / "log") as store, environment(KEYS):
+        target = sb.Target(bucket=store.bucket, endpoint_url=store.endpoint_url)
+        writing = sb.JobSpec(workload="write", target=target, number=2, concurrency=2, size=4096)
+        with pytest.raises(
+            sb.SbenchError, match=r"7 changes in blocks of .* need more time than 1"
+        ):
+            sb.why(writing, tmp_path / "why", budget_s=1)
+        with pytest.raises(sb.SbenchError, match="too short for these requests"):
+            sb.why(writing, tmp_path / "why", resume=True, block_s=1e-5)
+    assert [path.name for path in (tmp_path / "why").iterdir()] == ["pilot"]
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("1 functions are too few", ("--number", 1)),
+        ("inline runs one function at a time", ("--executor", "inline")),
+        ("only 2 of 4 functions run at the same time", ("--number", 4, "--concurrency", 2)),
+        ("--budget 'soon' is not a duration", ("--budget", "soon")),
+        ("No such option '--rate'", ("--rate", 3)),
+        ("write has no --mix", ("--mix", "get=1")),
+    ],
+)
+def test_wrong_flags_of_why_start_nothing(
+    call: Call, words: str, arguments: Sequence[str | int]
+) -> None:
+    code, out, err = call("why", "write", "--size", "1KiB", *map(str, arguments))
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 2
