@@ -8,12 +8,10 @@ replacements of text, and the line with which the test fails then; or the reason
 here can show it. Nothing is undone in CI: a test there sees that all of it still fits.
 """
 
-import csv
-import io
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 

@@ -83,13 +83,15 @@ class Rig:
 
 
 RIGS: Final[Mapping[str, Rig]] = {
-    "latency": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60")),
-    "latency read": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60"), workload="read"),
-    "queue": Rig(truth=(BoundBy.QUEUE,), flags=("--queue", "4:fixed:15")),
-    "queue read": Rig(truth=(BoundBy.QUEUE,), flags=("--queue", "4:fixed:15"), workload="read"),
+    "latency": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60ms")),
+    "latency read": Rig(
+        truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60ms"), workload="read"
+    ),
+    "queue": Rig(truth=(BoundBy.QUEUE,), flags=("--queue", "4:fixed:15ms")),
+    "queue read": Rig(truth=(BoundBy.QUEUE,), flags=("--queue", "4:fixed:15ms"), workload="read"),
     "connection": Rig(truth=(BoundBy.CONNECTION,), proxy=_PACED),
     "connection read": Rig(truth=(BoundBy.CONNECTION,), proxy=_PACED, workload="read"),
-    "function": Rig(truth=(BoundBy.FUNCTION_NETWORK,), flags=("--function-rate", "3")),
+    "function": Rig(truth=(BoundBy.FUNCTION_NETWORK,), flags=("--function-rate", "3MiB")),
     "pipe": Rig(truth=(BoundBy.PIPE,), namespace="pipe"),
     "links": Rig(truth=(BoundBy.FUNCTION_NETWORK,), namespace="links"),
     "own": Rig(truth=(BoundBy.OWN_CODE,), workload="function", code=sleeping),
@@ -98,7 +100,7 @@ RIGS: Final[Mapping[str, Rig]] = {
     "processor": Rig(
         truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), one_processor=True, budget_s=120, size=4096
     ),
-    "latency tls": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60"), tls=True),
+    "latency tls": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60ms"), tls=True),
     "prefix": Rig(
         truth=(BoundBy.PREFIX,),
         flags=("--put-limit", "20"),

@@ -17,7 +17,7 @@ JOB = ("--number", 2, "--concurrency", 2, "--size", "16KiB", "--threads", 2, "--
 
 
 def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> None:
-    with loopback("--latency", "fixed:30", log=tmp_path / "log") as store:
+    with loopback("--latency", "fixed:30ms", log=tmp_path / "log") as store:
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
         words = ("why", "write", *JOB, *at, "--budget", "21s", "--name", "w", "--format", "json")
         done = sbench(*words)
