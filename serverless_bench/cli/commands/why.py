@@ -6,7 +6,7 @@ import click
 
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.options import choose_format, harmless, new_name
+from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, new_name
 from serverless_bench.cli.output.terminal import say, show
 from serverless_bench.cli.task import (
     COMMANDS,
@@ -17,7 +17,6 @@ from serverless_bench.cli.task import (
     listener,
     prepare_task,
 )
-from serverless_bench.units import parse_duration
 
 _JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.settings)
 """Commands that transfer objects, and those with threads that continue for a duration."""
@@ -27,10 +26,10 @@ _DECIDED: Final = OWN_FLAGS | {"rate", "arrivals", "duration", "operations", "se
 
 @click.command("why")
 @click.argument("job", type=click.Choice(sorted(_JOBS)))
-@harmless("--budget", default="60s", metavar="TIME", help="Duration of all blocks.")
+@harmless("--budget", type=DURATION, default="60s", help="Duration of all blocks.")
 @harmless(
     "--block",
-    metavar="TIME",
+    type=DURATION,
     help="Length of a block.  [default: as short as the requests allow]",
 )
 @series_options
@@ -40,8 +39,8 @@ def command(
     context: click.Context,
     /,
     job: str,
-    budget: str,
-    block: str | None,
+    budget: float,
+    block: float | None,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
     """Find out what bounds a job by changes in short blocks of time.
@@ -59,8 +58,8 @@ def command(
     answer = why(
         prepare_task(job, {**own, **fixed}),
         flags["run_dir"] / new_name("why", flags["name"]),
-        budget_s=parse_duration("--budget", budget),
-        block_s=None if block is None else parse_duration("--block", block),
+        budget_s=budget,
+        block_s=block,
         seed=flags["seed"],
         keep=flags["keep"],
         on_plan=lambda text: say(text, err=style != "text"),

@@ -11,7 +11,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.sizes import Sizes, size_text
 from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.units import format_size, is_bare, parse_duration, parse_size
+from serverless_bench.units import format_size, parse_duration, parse_size
 
 _LONG_S: Final = 600.0
 """Runs above this need a later deadline than the 900 s that a function has."""
@@ -221,9 +221,9 @@ def shares(objects: int, operations: int, threads: int) -> int:
 
 
 def sized(sizes: Sizes) -> Settings:
-    """Return the setting for sizes; a number of bytes needs its unit."""
+    """Return the setting for sizes: a distribution, or a single size."""
     text = str(sizes)
-    return {"sizes": text} if ":" in text else {"size": f"{text}B" if is_bare(text) else text}
+    return {"sizes" if ":" in text else "size": text}
 
 
 def part_size(size_bytes: int, key: str) -> tuple[Settings, tuple[str, ...]]:

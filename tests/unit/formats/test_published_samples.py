@@ -27,11 +27,11 @@ VERSIONS = {"versions": 2, "rand-size": False}
 WARP: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "list": (
         {**BOTH, "objects": 10000, "metadata": False, "obj": {"size": "1B", **VERSIONS}},
-        {"size": "1B", "objects": 1250, "mix": "list=1"},
+        {"size": "1", "objects": 1250, "mix": "list=1"},
     ),
     "stat": (
         {**BOTH, "concurrent": 16, "objects": 5000, "obj": {"size": "1B", **VERSIONS}},
-        {"size": "1B", "objects": 313, "mix": "head=1"},
+        {"size": "1", "objects": 313, "mix": "head=1"},
     ),
     "get": (
         {**BOTH, "objects": 1000, "range": False, "obj": {"size": "100KiB", **VERSIONS}},
