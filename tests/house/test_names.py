@@ -31,7 +31,7 @@ HOMONYMS = {
     "clients": {
         # Distributions and their modules, and an extra.
         "awscrt": 1,
-        "boto3": 4,
+        "boto3": 3,
         "minio": 1,
         "obstore": 3,
         "s3dlio": 1,
@@ -40,7 +40,7 @@ HOMONYMS = {
     "executors": {
         "dask": 1,  # a distribution
         "lambda": 3,  # the service, as AWS calls it
-        "lithops": 4,  # a distribution, and an importer
+        "lithops": 3,  # a distribution, and an importer
         "local": 1,  # the default
         "workers": 2,  # a figure of the report
     },

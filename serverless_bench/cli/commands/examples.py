@@ -15,7 +15,12 @@ from serverless_bench.user_files import refusing
 _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
 """In a clone, links to the files of its folder ``examples``."""
 _INDEX: Final = "README.md"
-_FILES: Final = [p for p in sorted(_EXAMPLES.rglob("*.*")) if p.is_file() and p.name != _INDEX]
+_FILES: Final = [
+    # pip compiles modules when it installs them.
+    path
+    for path in sorted(_EXAMPLES.rglob("*.*"))
+    if path.name != _INDEX and path.suffix != ".pyc"
+]
 
 
 @click.command("examples")

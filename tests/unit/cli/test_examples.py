@@ -1,9 +1,12 @@
 """`sbench examples` lists the files of examples/ and writes them, over nothing that exists."""
 
+import compileall
+import importlib
 from pathlib import Path
 
 import pytest
 
+from serverless_bench.cli.commands import examples
 from serverless_bench.cli.commands.examples import _EXAMPLES
 from tests.commands.command import Call
 from tests.house.measures import REPOSITORY
@@ -39,6 +42,9 @@ def test_all_are_written_into_a_folder(call: Call, tmp_path: Path) -> None:
 
 
 def test_one_or_a_folder_of_them_is_written(call: Call, tmp_path: Path) -> None:
+    # As pip leaves them.
+    compileall.compile_dir(_EXAMPLES, quiet=1)
+    importlib.reload(examples)
     assert call("examples", "first_run.py", "executor")[1] == (
         "wrote examples/executor/pyproject.toml\n"
         "wrote examples/executor/sbench_processes.py\n"
