@@ -46,7 +46,7 @@ _SECONDS: Final = {
 } | {"": 1.0}
 _ENDLESS_S: Final = 1e9
 """Longest duration that is accepted: 31 years."""
-_SHARE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})\s*(%?)")
+_SHARE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,30})?(?:e-\d\d)?|\.\d{1,30})\s*(%?)", re.ASCII)
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 

@@ -301,7 +301,7 @@ def test_clean_deletes_what_a_run_wrote(sbench: Sbench) -> None:
 def test_a_rate_that_is_none_is_refused(sbench: Sbench) -> None:
     done = sbench("serve", "--flip", "1.5")
     assert done.code == 2
-    assert "--flip must be between 0 and 1" in done.err
+    assert "--flip: '1.5' is not a share from 0% to 100%" in done.err
     assert sbench("serve", "--latency", "slow").code == 2
     assert sbench("serve", "--tls", "no-such-file").code == 2
     alone = sbench("serve", "--network-quota", "3000")

@@ -8,7 +8,15 @@ from serverless_bench.units import parse_share
 
 
 @pytest.mark.parametrize(
-    ("text", "share"), [("0.1%", 0.001), ("0.001", 0.001), ("5 %", 0.05), (".05", 0.05)]
+    ("text", "share"),
+    [
+        ("0.1%", 0.001),
+        ("0.001", 0.001),
+        ("5 %", 0.05),
+        (".05", 0.05),
+        ("0.03451061539437028", 0.03451061539437028),
+        ("1e-05", 1e-5),
+    ],
 )
 def test_shares_may_be_percent(text: str, share: float) -> None:
     assert parse_share(text, below=0.5) == pytest.approx(share)
