@@ -25,17 +25,16 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.names import with_flags
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
 from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, option
-from serverless_bench.cli.output.terminal import say_json
+from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.errors import UsageError
-from serverless_bench.escaping import for_terminal
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.executors.findings import Finding, Level, fail, ok
 from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import Target, parse_bucket
 
-_STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+_COLORS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 _PLACE: Final = ("scheduler", "slots")
@@ -70,8 +69,6 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
 
     Without --stack, --bucket, --function or --executor, check this machine only.
     """
-    from rich.console import Console
-
     if flags["executor"] and not info_of(flags["executor"]).examine:
         checked = " or ".join(executors_where(lambda info: bool(info.examine)))
         raise UsageError(
@@ -80,7 +77,6 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
         )
     if flags["endpoint_url"] is not None:
         flags["endpoint_url"] = parse_endpoint(flags["endpoint_url"])
-    console = Console(highlight=False, markup=False, soft_wrap=True)
     findings = []
     for raw in examine(flags):
         finding = replace(raw, text=with_flags(raw.text), hint=with_flags(raw.hint))
@@ -88,7 +84,7 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
         if flags["format"] == "text":
             hint = f" -> {finding.hint}" if finding.hint else ""
             line = f"{finding.level.value:4}  {finding.what}: {finding.text}{hint}"
-            console.print(for_terminal(line), style=_STYLES[finding.level])
+            say(line, fg=_COLORS[finding.level])
     failed = any(finding.level is Level.FAIL for finding in findings)
     if flags["format"] == "json":
         say_json({"ok": not failed, "findings": findings})

@@ -1,9 +1,10 @@
 """The live view of a run: as text lines, in a terminal, and below the cell of a notebook."""
 
 import io
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, Literal
 
 from rich.color import Color
 from rich.console import Console
@@ -21,6 +22,7 @@ from serverless_bench.driver.live.text import (
     sparkline,
 )
 from serverless_bench.driver.live.view import WINDOW_NS, Look, RunView
+from serverless_bench.escaping import is_colored
 from serverless_bench.palette import LIGHT
 from serverless_bench.process import paused_by_prompts
 from serverless_bench.units import NS_PER_S, format_per_s
@@ -41,7 +43,9 @@ def live_screen(
     view: RunView, console: Console | None = None, *, refresh_per_second: float
 ) -> Iterator[Live]:
     """Redraw the view while the block runs, except during prompts for the user."""
-    console = console or Console(stderr=True)
+    # With NO_COLOR alone, rich still writes bold and dim text.
+    colors: Literal["auto"] | None = "auto" if is_colored(sys.stderr) else None
+    console = console or Console(stderr=True, color_system=colors)
     unicode = console.encoding.startswith("utf")
     live = Live(
         get_renderable=lambda: view_lines(view.look(), console.width, unicode=unicode),
