@@ -30,7 +30,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "scale": (("--numbers", "1,2"), 2),
     "history": (("show",), 8),
     "limit": (("write",), 2),
-    "exp": (("list",), 0),
+    "exp": (("ls",), 0),
     "plot": (("run", "--output", "run.svg"), 0),
     "import": (("nothing.pickle",), 2),
     "export": (("run", "--format", "csv"), 0),
