@@ -110,9 +110,9 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         ),
         f"the run was interrupted: its results exclude {paused} of inactivity": summary.paused_s,
         f"the driver's machine slept {format_seconds(summary.slept_s)}": summary.slept_s,
-        f"{stats.failed_attempts} of {stats.attempts} attempts failed": stats.failed_attempts,
+        f"{stats.failed_attempts:,} of {stats.attempts:,} attempts failed": stats.failed_attempts,
         f"the store throttled {format_count(stats.throttled, 'attempt')}": stats.throttled,
-        f"{latencies.overdue} of {latencies.due} operations that were due did not start": (
+        f"{latencies.overdue or 0:,} of {latencies.due or 0:,} operations that were due did not start": (
             latencies.overdue
         ),
         "no steady window: never did nearly all functions run for 3 s": not is_steady,

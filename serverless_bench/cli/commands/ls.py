@@ -92,11 +92,12 @@ def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
 
 def _figures(path: Path) -> dict[str, Any]:
     from serverless_bench.analysis.summary import summarize
+    from serverless_bench.job.workload import workload_of
     from serverless_bench.rundir.run import load_run
 
     summary = summarize(load_run(path, detail=False))
     return {
-        "command": summary.workload,
+        "command": workload_of(summary.workload).command or summary.workload,
         "simulated": summary.simulated,
         "requested": summary.requested,
         "ok": summary.ok,

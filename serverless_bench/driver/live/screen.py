@@ -20,6 +20,7 @@ from serverless_bench.driver.live.text import (
     has_bound,
     rate_text,
     sparkline,
+    total_rate,
 )
 from serverless_bench.driver.live.view import WINDOW_NS, Look, RunView
 from serverless_bench.escaping import is_colored
@@ -148,9 +149,9 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     yield _line(
         "functions", functions_text(look), bad=look.functions["failed"] + look.functions["lost"]
     )
-    for rate in look.rates:
-        so_far = "" if rate.per_s is None else f" {rate.operations:,} so far"
-        yield _line(rate.kind, f"{rate_text(rate):<26}{so_far}".rstrip())
+    for rate in (*look.rates, *total_rate(look.rates)):
+        count = "" if rate.per_s is None else f" {rate.operations:,} so far"
+        yield _line(rate.kind, f"{rate_text(rate):<26}{count}".rstrip())
     if look.asked_per_s is not None and look.achieved_per_s is not None:
         requested = format_per_s(look.asked_per_s)
         yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested} asked for")
@@ -161,7 +162,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         yield _line("errors", errors, bad=1)
     bar_line = sparkline(look.timeline, width, bars)
     if bar_line is not None:
-        yield _line("so far", bar_line)
+        yield _line("history", bar_line)
     if look.cost is not None:
         yield _line("cost", look.cost.text)
     if look.told or has_bound(look):
