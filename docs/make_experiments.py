@@ -23,7 +23,8 @@ import orjson
 from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Simulated, noise_of, simulate
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.studies.loading import load_experiment, names
+from serverless_bench.studies import names
+from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.observations import observe
 from serverless_bench.studies.plan import STATE, Plan, load_plan
 from serverless_bench.studies.plot import save_plot

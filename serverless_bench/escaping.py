@@ -6,9 +6,10 @@ order of letters; in Markdown and HTML a text becomes a table, a link or a scrip
 a cell becomes a formula. Data for programs, JSON in particular, is not changed.
 """
 
+import os
 import re
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Final, TextIO, TypeVar
 
 T = TypeVar("T")
 
@@ -28,6 +29,11 @@ _BLOCK: Final = re.compile(r"^(?:#|>|[+-](?=\s)|[=-](?=[=-])|\d{1,9}(?=[.)]\s))"
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Characters that start a formula in a spreadsheet (OWASP, "CSV Injection"), with their full-width
 forms; tabs and line ends are already escaped."""
+
+
+def is_colored(out: TextIO) -> bool:
+    """Return whether to write colours: on a terminal, unless NO_COLOR or TERM=dumb is set."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def for_terminal(text: str) -> str:

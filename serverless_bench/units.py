@@ -169,14 +169,19 @@ def common_rate(rates: Iterable[float | None]) -> float | None:
     return min(positive) if positive and max(positive) <= _ONE_UNIT * min(positive) else None
 
 
+def format_number(number: float, digits: int = 4) -> str:
+    """Return a number with this many digits, or without a fraction from 1,000."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.{digits}g}"
+
+
 def format_per_s(rate: float) -> str:
     """Return a number of operations per second, with three digits or more."""
-    return f"{rate:,.0f}/s" if rate >= 1000 else f"{rate:.3g}/s"
+    return f"{format_number(rate, 3)}/s"
 
 
 def format_count(number: int, noun: str) -> str:
-    """Return a number of things: ``1 function``, ``2 functions``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """Return a number of things: ``1 function``, ``2,000 functions``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_moments(moments_s: Mapping[str, float | None]) -> str:
@@ -198,6 +203,8 @@ def format_size(size_bytes: int) -> str:
 
 def format_decimal(size_bytes: int) -> str:
     """Return a size in decimal units, as used for rates."""
+    if size_bytes >= 1e12:
+        return f"{size_bytes / 1e12:.2f} TB"
     if size_bytes >= 1e10:
         return f"{size_bytes / 1e9:.1f} GB"
     if size_bytes >= 1e6:
@@ -211,4 +218,4 @@ def format_seconds(seconds: float | None) -> str:
         return "-"
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
-    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
+    return f"{format_number(seconds, 3)} s"

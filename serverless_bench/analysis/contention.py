@@ -27,6 +27,7 @@ from serverless_bench.rundir.tables import (
     ABSENT,
     Mask,
     Percentiles,
+    distinct,
     is_one_of,
     is_text,
     largest_by,
@@ -96,7 +97,7 @@ def contention(
     def endings(ending: Ending) -> int:
         return int((counted & is_text(run.accesses["ending"], ending)).sum())
 
-    retries = int((writes & done[row]).sum()) - len(np.unique(row[writes & done[row]]))
+    retries = int((writes & done[row]).sum()) - len(distinct(row[writes & done[row]]))
     histories = list(_histories(run))
     inconsistencies = list(_violations(run, offsets, histories))
     return Contention(

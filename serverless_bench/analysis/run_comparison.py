@@ -24,7 +24,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.statistics import sides as statistics
 from serverless_bench.statistics.sides import PAIRS, SAMPLES, Comparison
-from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, require_scipy
+from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict
 from serverless_bench.units import format_count
 
 DEFAULT_METRIC: Final = "whole_bytes_per_s"
@@ -132,8 +132,6 @@ def compare(
         If the metric is unknown, a run lacks it, or the sides cannot be compared.
     ArchiveError
         If a directory contains no run.
-    PluginError
-        If SciPy is not installed.
 
     Examples
     --------
@@ -141,7 +139,6 @@ def compare(
     >>> found.verdict.value
     'not enough runs'
     """
-    require_scipy()
     if not 0 < threshold < 1:
         raise UsageError(f"threshold must be between 0 and 1, got {threshold:g}")
     sides = (baseline, *others)

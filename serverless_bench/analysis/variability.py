@@ -14,7 +14,7 @@ from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.throughput import Elapsed, elapsed
 from serverless_bench.analysis.timeline import Spans, function_spans
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, at_percentiles, rows_of
+from serverless_bench.rundir.tables import Floats, at_percentiles, median_of, rows_of
 from serverless_bench.units import NS_PER_S, format_count, format_rate, format_seconds
 
 STDEV_SHARE: Final = 0.10
@@ -78,9 +78,9 @@ def scores(values: Floats) -> Floats:
     """
     if not len(values):
         return values
-    middle = float(np.median(values))
+    middle = median_of(values) or 0.0
     away = np.abs(values - middle)
-    deviation = float(np.median(away)) or LEAST_DEVIATION * middle
+    deviation = median_of(away) or LEAST_DEVIATION * middle
     return away / deviation if deviation else np.zeros_like(away)
 
 
@@ -104,17 +104,16 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     cold, stats, latencies = summary.cold_starts, summary.attempt_stats, summary.latencies
     is_steady = summary.steady_bytes_per_s is not None or summary.withheld or latencies.open_loop
     paused, width_s = format_seconds(summary.paused_s), summary.clocks.width_max_s or 0.0
+    overdue = latencies.overdue or 0
     remarks = {
         f"the results mix {cold} cold and {summary.ok - cold} warm functions": (
             0 < cold < summary.ok
         ),
         f"the run was interrupted: its results exclude {paused} of inactivity": summary.paused_s,
         f"the driver's machine slept {format_seconds(summary.slept_s)}": summary.slept_s,
-        f"{stats.failed_attempts} of {stats.attempts} attempts failed": stats.failed_attempts,
+        f"{stats.failed_attempts:,} of {stats.attempts:,} attempts failed": stats.failed_attempts,
         f"the store throttled {format_count(stats.throttled, 'attempt')}": stats.throttled,
-        f"{latencies.overdue} of {latencies.due} operations that were due did not start": (
-            latencies.overdue
-        ),
+        f"{overdue:,} of {latencies.due or 0:,} operations that were due did not start": overdue,
         "no steady window: never did nearly all functions run for 3 s": not is_steady,
         f"a clock is known to within {format_seconds(width_s)}, a segment has 1 s": width_s > 1,
     }
@@ -124,7 +123,7 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     if len(times.rows) > 1:
         first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
         spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S
-        middle_s = float(np.median(times.took_s))
+        middle_s = median_of(times.took_s) or 0.0
         if spread_s > START_SPREAD * middle_s:
             yield (
                 f"functions started within {format_seconds(spread_s)} but take"

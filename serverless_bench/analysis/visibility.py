@@ -5,7 +5,6 @@ A metric that needs hidden details is null, not estimated, and the report names 
 """
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Final
 
 import numpy as np
@@ -60,7 +59,7 @@ def unseen_attempts(run: Run) -> Mask:
     unseen = unacknowledged(run)[rows]
     if progress == "body":
         # Bytes that arrived before a body read failed are not recorded; errors have no body.
-        is_body = (status >= HTTPStatus.OK) & (status < HTTPStatus.MULTIPLE_CHOICES)
+        is_body = (status >= 200) & (status < 300)
         unseen |= is_body & is_one_of(run.operations["kind"], READS)[rows]
     return np.asarray(unseen, dtype=np.bool_)
 

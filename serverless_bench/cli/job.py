@@ -56,6 +56,7 @@ class Prepared:
 
     def task(self) -> "Task":
         """Return the job as a task that can run repeatedly."""
+        _load_numpy(self.job)
         from serverless_bench.series.runs import Task
 
         return Task(
@@ -120,16 +121,14 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     checked_job = check_job({**settings, **paths, "workload": workload}, keys)
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
-    from serverless_bench.executors import info_of
-
-    if not declared.runs_code or not info_of(checked_job.job.executor).in_process:
-        # In this process, a user's function would get a NumPy without threads.
-        load_numpy()
     from serverless_bench.driver.cost_limit import cost_limit
 
     cost = cost_limit(checked_job.job.executor, max_cost=output.max_cost, prices=output.prices)
     check_writable("--pickle", output.pickle)
-    reporter = None if output.format is None else open_reporter(output.format)
+    reporter = None
+    if output.format is not None:
+        _load_numpy(checked_job.job)
+        reporter = open_reporter(output.format)
     if output.ceiling:
         TOOLS.load("check-ceiling")(checked_job.job)
     check_writable("--key-file", output.key_file)
@@ -139,6 +138,14 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         cost=cost,
         reporter=reporter,
     )
+
+
+def _load_numpy(job: "JobSpec") -> None:
+    """Import NumPy without threads, unless the user's function in this process may use them."""
+    from serverless_bench.executors import info_of
+
+    if not job.declared.runs_code or not info_of(job.executor).in_process:
+        load_numpy()
 
 
 def _output(workload: str, flags: Mapping[str, Any]) -> Output:

@@ -254,8 +254,8 @@ def job_of(prepared: Prepared) -> "JobSpec":
     return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
 
 
-def prepare_command(words: Sequence[str]) -> Prepared:
-    """Parse and check a command with its flags.
+def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:  # noqa: ANN401 - values of flags
+    """Parse and check a command with its flags, except those that are decided.
 
     Raises
     ------
@@ -272,4 +272,4 @@ def prepare_command(words: Sequence[str]) -> Prepared:
         parent=click.get_current_context(),
         default_map=defaults_for(command),
     ).params
-    return prepare(_WORKLOADS[name], flags)
+    return prepare(_WORKLOADS[name], {**flags, **decided})

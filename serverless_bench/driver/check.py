@@ -9,8 +9,6 @@ from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import Variability, variability
-from serverless_bench.aws.cost.bill import bill
-from serverless_bench.driver.origin import IMPORTED, is_ours
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
 from serverless_bench.plugins import TOOLS
@@ -146,17 +144,20 @@ def check(
 
 def _contradictions(run: Run) -> tuple[str, ...]:
     """Return differences between a run's files and the driver's notes, or else the job."""
-    derives_nothing = run.simulated is not None or run.job.executor == IMPORTED
-    if derives_nothing or is_intact(run.stages[0]) or is_ours(run.path):
+    if run.simulated is not None or is_intact(run.stages[0]):
         return file_problems(run)
-    # This imports executors and workloads, which most checks do not need.
+    # These import executors and workloads, which most checks do not need.
+    from serverless_bench.driver.origin import IMPORTED, is_ours  # noqa: PLC0415
     from serverless_bench.driver.run_keys import run_keys  # noqa: PLC0415
 
-    return run_keys(run).problems
+    derived = run.job.executor != IMPORTED and not is_ours(run.path)
+    return run_keys(run).problems if derived else file_problems(run)
 
 
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
     """Compare a run, and the bill if there is one, with a witness."""
+    from serverless_bench.aws.cost.bill import bill  # noqa: PLC0415 - most checks have no witness
+
     cost = bill(run)
     billed = Billed(requests=cost.requests, exact=cost.requests_exact) if cost else None
     audit: Audit = TOOLS.load("audit")(run.path, witness, billed=billed, cleaned=cleaned)

@@ -78,7 +78,7 @@ class CheckedJob:
         count, mean_bytes = self.new_objects()
         if self.job.target.store is not None and count:
             what = "arrays" if self.job.load.library is not None else "objects"
-            check_room(count * mean_bytes, f"{count} {what} of {format_size(mean_bytes)}")
+            check_room(count * mean_bytes, f"{count:,} {what} of {format_size(mean_bytes)}")
         with located(self.job) as job:
             yield resolve(job.target) if job.target.store is None else job.target
 

@@ -23,7 +23,6 @@ from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.rundir.run import load_run
 from serverless_bench.series.runs import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
-from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_count
 
 HISTORY: Final = ".sbench-history"
@@ -223,10 +222,7 @@ def _check_asked(metrics: Sequence[str], tolerance: float, power: float) -> None
     ------
     UsageError
         If a metric or the power is invalid.
-    PluginError
-        If SciPy is not installed.
     """
-    require_scipy()
     for name in metrics:
         more_is_better(name)
     if power <= tolerance:

@@ -50,7 +50,7 @@ class History:
             return matches[0]
         problem = "multiple keys have" if matches else "no key has"
         raise UsageError(
-            f"{problem} {name!r} in {self.path}", hint="sbench history show lists the keys"
+            f"{problem} {name!r} in {self.path}", hint="sbench history ls lists the keys"
         )
 
     def runs(self, key: str) -> list[RecordedRun]:

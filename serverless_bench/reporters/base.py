@@ -31,8 +31,8 @@ Row = tuple[str, str | None]
 def headline(summary: Summary) -> str:
     """Return the summary line of every report, which includes all failures."""
     counts = (
-        f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
-        f"{summary.lost} lost, {summary.duplicate} duplicate"
+        f"{summary.ok:,} of {summary.requested:,} functions ok, {summary.failed:,} failed, "
+        f"{summary.lost:,} lost, {summary.duplicate:,} duplicate"
     )
     parts = [*simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
     if not summary.ended:
@@ -294,9 +294,9 @@ def _attempts(summary: Summary) -> str:
         return "made by the library, not visible"
     stats = summary.attempt_stats
     unit = "operation" if summary.latencies.notable else "object"
-    text = f"{stats.attempts} for {format_count(summary.operations, unit)}"
+    text = f"{stats.attempts:,} for {format_count(summary.operations, unit)}"
     if stats.throttled:
-        text += f", {stats.throttled} throttled (at most {stats.throttled_peak_per_s} in 1 s)"
+        text += f", {stats.throttled:,} throttled (at most {stats.throttled_peak_per_s:,} in 1 s)"
     if stats.retried_bytes:
         text += f", {format_size(stats.retried_bytes)} wasted (retried)"
     return text

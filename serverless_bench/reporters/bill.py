@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.target import StoreProtocol
+from serverless_bench.units import format_number
 
 if TYPE_CHECKING:
     from serverless_bench.aws.cost.bill import Bill
@@ -63,7 +64,7 @@ def billed(summary: Summary, bill: "Bill") -> str:
     where += "" if bill.on_aws or is_outside else "as if on AWS Lambda, "
     if not bill.invocations:
         return f"{where}requests only"
-    return f"{where}{bill.gb_s:.4g} GB-s on {bill.architecture}"
+    return f"{where}{format_number(bill.gb_s)} GB-s on {bill.architecture}"
 
 
 def _not_in(bill: "Bill") -> Iterator[str]:

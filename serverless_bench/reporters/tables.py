@@ -10,7 +10,13 @@ from serverless_bench.analysis.resource_usage import LibraryUsage
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import rank_of
-from serverless_bench.units import common_rate, format_rate, format_seconds, format_size
+from serverless_bench.units import (
+    common_rate,
+    format_number,
+    format_rate,
+    format_seconds,
+    format_size,
+)
 
 _SHOWN: Final = (*PERCENTILES, "max")
 _ALL: Final = "all"
@@ -64,10 +70,10 @@ def _operations(latencies: Latencies) -> Section:
         per_s = _total(row.operations_per_s for row in rows)
         return (
             *names,
-            str(sum(row.ok for row in rows)),
-            str(sum(row.failed for row in rows)),
-            *("-" if late is None else str(late) for _ in overdue),
-            "-" if per_s is None else f"{per_s:.4g}",
+            f"{sum(row.ok for row in rows):,}",
+            f"{sum(row.failed for row in rows):,}",
+            *("-" if late is None else f"{late:,}" for _ in overdue),
+            "-" if per_s is None else format_number(per_s),
             format_size(sum(row.bytes for row in rows)),
             format_rate(_total(row.bytes_per_s for row in rows), like=like),
         )
@@ -142,10 +148,12 @@ def _contention(contention: Contention) -> Section:
         rows=(
             (
                 contention.pattern,
-                str(contention.contenders),
-                str(contention.keys),
-                str(contention.commits),
-                "-" if contention.commits_per_s is None else f"{contention.commits_per_s:.4g}",
+                f"{contention.contenders:,}",
+                f"{contention.keys:,}",
+                f"{contention.commits:,}",
+                "-"
+                if contention.commits_per_s is None
+                else format_number(contention.commits_per_s),
                 format_seconds(None if times is None else times["p50"]),
                 "-"
                 if times is None or is_largest("p99", times["n"])

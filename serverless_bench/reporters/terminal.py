@@ -1,13 +1,12 @@
 """Writing a report to a terminal: wrapped, aligned, coloured."""
 
-import os
 import sys
 import textwrap
 from collections.abc import Iterable
 from typing import Final, TextIO
 
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.escaping import for_terminal
+from serverless_bench.escaping import for_terminal, is_colored
 from serverless_bench.reporters.base import headline
 from serverless_bench.reporters.tables import Section
 from serverless_bench.reporters.text_table import table
@@ -51,7 +50,7 @@ def write(
         import shutil  # noqa: PLC0415 - it imports compression, which a report does not need
 
         width = longest = shutil.get_terminal_size().columns
-    colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    colored = is_colored(out)
 
     def styled(text: str, *styles: str) -> str:
         plain = for_terminal(text)

@@ -211,6 +211,11 @@ def is_among(column: Ints, some: "Ints | Sequence[int]") -> Mask:
     return np.isin(column, some)
 
 
+def distinct(column: Ints) -> Ints:
+    """Return the distinct values, sorted; without counts, `unique` imports masked arrays."""
+    return np.unique(column, return_counts=True)[0]
+
+
 def sum_by(group: Ints, values: Ints, count: int) -> Ints:
     """Return the sum of each group's values, shape ``(count,)``; 0 for an empty group."""
     sums = np.zeros(count, dtype=np.int64)
@@ -301,3 +306,10 @@ def to_frame(table: Table) -> "pd.DataFrame":
         elif absent.any():
             frame[name] = column.astype("Int64").mask(absent)
     return frame
+
+
+def median_of(values: "Floats | Ints | list[float]") -> float | None:
+    """Return the median of the values that are not NaN, or None."""
+    numbers = np.asarray(values)[~np.isnan(values)]
+    middle = ((len(numbers) + 1) // 2, len(numbers) // 2 + 1)
+    return float(at_ranks(numbers, middle).mean()) if len(numbers) else None

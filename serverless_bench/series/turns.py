@@ -33,7 +33,7 @@ from serverless_bench.series.runs import (
     task_of,
 )
 from serverless_bench.statistics.ratio import MIN_BLOCKS
-from serverless_bench.statistics.verdict import THRESHOLD, require_scipy
+from serverless_bench.statistics.verdict import THRESHOLD
 
 Side = JobSpec | Task | str
 """A job, a task, or a command that creates a single run."""
@@ -301,7 +301,6 @@ def ab(  # noqa: PLR0913 - the flags of the command
     >>> found.to_json() == sbench.compare("ab/a", "ab/b").to_json()
     True
     """
-    require_scipy()
     more_is_better(metric)
     turns = Turns(
         blocks=blocks,

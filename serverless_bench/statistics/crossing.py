@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serverless_bench.rundir.tables import Floats, Ints
+from serverless_bench.statistics.distributions import beta_share
 
 _DRAWS: Final = 400
 _CENSORED: Final = 20.0
@@ -138,8 +139,6 @@ def breaks_alike(allowed: float, trials: Sequence[Trial], broken: int) -> bool:
     broken
         Level that has been shown to break the objective.
     """
-    from scipy.special import betainc  # noqa: PLC0415 - an extra, and slow to load
-
     level, due, bad = _counts(allowed, trials)
     below = level < broken
     if not below.any():
@@ -156,10 +155,10 @@ def breaks_alike(allowed: float, trials: Sequence[Trial], broken: int) -> bool:
         dispersion = _dispersion(of_block, bad_of_block, even, _AROUND * allowed)
         count, bad_count = count / dispersion, bad_count / dispersion
         # Probability of more bad operations.
-        if betainc(bad_count + 1, count - bad_count, share) > 1 - _RISES:
+        if beta_share(bad_count + 1, count - bad_count, share) > 1 - _RISES:
             return False
     # For the last group, which includes all lower levels: probability of at least as many.
-    return bool(bad_count and betainc(bad_count, count - bad_count + 1, _FAR * allowed) <= _TAIL)
+    return bool(bad_count and beta_share(bad_count, count - bad_count + 1, _FAR * allowed) <= _TAIL)
 
 
 def _counts(allowed: float, trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats]:

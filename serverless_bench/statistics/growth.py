@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.distributions import student_quantile
 
 LASTS_S: Final = 60.0
 """A level holds an objective if it would hold it for this duration."""
@@ -47,8 +48,6 @@ def growth_of(due_s: Floats, took_s: Floats) -> Growth | None:
     took_s
         Times from schedule to completion.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - an extra, and slow to load
-
     batches = min(_BATCHES, len(due_s) // _OF_BATCH)
     if batches < _LEAST_BATCHES:
         return None
@@ -65,5 +64,5 @@ def growth_of(due_s: Floats, took_s: Floats) -> Growth | None:
     memory = float(rest[1:] @ rest[:-1]) / square if square else 0.0
     memory = min(max(memory, 0.0), _MOST_MEMORY)
     error = np.sqrt(square / (batches - 2) / spread * (1 + memory) / (1 - memory))
-    low = slope - float(stdtrit(batches - 2, _SURE)) * float(error)
+    low = slope - student_quantile(batches - 2, _SURE) * float(error)
     return Growth(per_s=slope, low_per_s=low)

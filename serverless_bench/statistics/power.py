@@ -2,12 +2,13 @@
 
 from functools import cache
 from math import ceil, log, sqrt
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.distributions import chi_squared_quantile, student_quantile
 from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import ALPHA
 
@@ -38,20 +39,17 @@ def found_share(
     """
     if not freedom:
         return 0.0
-    from scipy import special  # noqa: PLC0415 - an extra, and slow to load
-
-    critical = float(special.stdtrit(freedom, 1 - ALPHA / (2 * max(1, tests))))
+    critical = student_quantile(freedom, 1 - ALPHA / (2 * max(1, tests)))
     estimated = error * _spreads(freedom)
     least = np.maximum(critical * estimated, log(1 + threshold))
-    return float(special.ndtr((log(ratio) - least) / max(error, np.finfo(float).tiny)).mean())
+    beyond = (log(ratio) - least) / max(error, np.finfo(float).tiny)
+    return fmean(map(NormalDist().cdf, beyond.tolist()))
 
 
 @cache
 def _spreads(freedom: float) -> Floats:
     """Return quantiles of an estimated standard deviation relative to the true value."""
-    from scipy import special  # noqa: PLC0415 - as above
-
-    return np.asarray(np.sqrt(special.chdtri(freedom, _GRID) / freedom))
+    return np.sqrt([chi_squared_quantile(freedom, share) / freedom for share in _GRID])
 
 
 def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> int | None:
@@ -97,6 +95,4 @@ def spread_factor(freedom: float, confidence: float = 0.5) -> float:
         Confidence of the limit. Estimates from few runs are too small more often than not, and
         would overestimate the power.
     """
-    from scipy import special  # noqa: PLC0415 - as above
-
-    return sqrt(freedom / float(special.chdtri(freedom, confidence)))
+    return sqrt(freedom / chi_squared_quantile(freedom, 1 - confidence))

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.distributions import student_quantile, student_tail
 from serverless_bench.statistics.verdict import ALPHA, Interval
 
 MIN_BLOCKS: Final = 6
@@ -60,9 +61,7 @@ class RatioEstimate:
         """Return the interval of the true ratio; None without a standard error."""
         if not self.freedom:
             return None
-        from scipy import special  # noqa: PLC0415 - an extra, and slow to load
-
-        reach = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
+        reach = student_quantile(self.freedom, (1 + confidence) / 2) * self.error
         # With few degrees of freedom, the interval may exceed the range of floats.
         low, high = (exp(min(end, _MOST_LOG)) for end in (self.mean - reach, self.mean + reach))
         return Interval(low=low, high=high, confidence=confidence)
@@ -86,10 +85,8 @@ class RatioEstimate:
     def _upper_tail(self, beyond: float) -> float:
         if not self.freedom or isnan(beyond):
             return 1.0
-        from scipy import special  # noqa: PLC0415 - an extra, and slow to load
-
         t = beyond / self.error if self.error else (inf if beyond > 0 else -inf)
-        return float(special.stdtr(self.freedom, -t))
+        return student_tail(self.freedom, t)
 
 
 def paired_ratio(first: Mapping[int, float], second: Mapping[int, float]) -> RatioEstimate | None:

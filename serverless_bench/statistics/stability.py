@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.distributions import student_quantile
 
 SAMPLE_S: Final = 0.05
 """Duration of each sample of the rate."""
@@ -155,10 +156,8 @@ def _autocorrelation_time(window: Floats) -> float:
 
 def _interval(blocks: Floats, mean: float) -> tuple[float, float]:
     """Return the interval of the mean by Student's t, widened for repeated checks."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - most runs need none
-
     error = float(blocks.std(ddof=1)) / sqrt(len(blocks))
-    reach = _FOR_LOOKING * float(stdtrit(len(blocks) - 1, 0.5 + CONFIDENCE / 2)) * error
+    reach = _FOR_LOOKING * student_quantile(len(blocks) - 1, 0.5 + CONFIDENCE / 2) * error
     return max(0.0, mean - reach), mean + reach
 
 

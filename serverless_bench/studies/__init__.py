@@ -20,7 +20,11 @@ From a file to a page::
 docs/experiments/README.md is the guide.
 """
 
+from collections.abc import Iterator
+from importlib.resources import files
 from typing import Final, Literal, get_args
+
+from serverless_bench.user_files import parse_toml
 
 SCALES: Final = ("small", "paper")
 """Scales: small enough for a laptop, and as published."""
@@ -29,3 +33,16 @@ DESIGNS: Final[tuple[str, ...]] = get_args(Design)
 """Designs: all combinations of the axes; a baseline and single changes of it; the named cells."""
 MAX_REPEATS: Final = 1000
 """Maximum number of rounds; no experiment has had a hundred."""
+
+
+def names() -> list[str]:
+    """Return the sorted names of the experiments included in sbench."""
+    here = files("serverless_bench.studies").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in here if file.name.endswith(".toml"))
+
+
+def titles() -> Iterator[tuple[str, str]]:
+    """Yield the name and the title of each experiment, which is the first line of its file."""
+    for name in names():
+        with (files("serverless_bench.studies") / f"{name}.toml").open(encoding="utf-8") as file:
+            yield name, parse_toml(file.readline())["title"]

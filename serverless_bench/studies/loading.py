@@ -12,7 +12,7 @@ from msgspec.structs import fields
 
 from serverless_bench.errors import UsageError, suggestion
 from serverless_bench.settings.schema import checked, converted, located
-from serverless_bench.studies import SCALES
+from serverless_bench.studies import SCALES, names
 from serverless_bench.studies.definition import (
     KINDS,
     RATES,
@@ -46,12 +46,6 @@ S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 
-def names() -> list[str]:
-    """Return the sorted names of the experiments included in sbench."""
-    here = files("serverless_bench.studies").iterdir()
-    return sorted(file.name.removesuffix(".toml") for file in here if file.name.endswith(".toml"))
-
-
 def load_experiment(name: str) -> Experiment:
     """Return an experiment by name, or by the path of a file.
 
@@ -66,7 +60,7 @@ def load_experiment(name: str) -> Experiment:
     if not name.endswith(".toml"):
         raise UsageError(
             f"there is no experiment {name!r}",
-            hint=suggestion(name, names(), otherwise="sbench exp list shows the names"),
+            hint=suggestion(name, names(), otherwise="sbench exp ls shows the names"),
         )
     try:
         text = read_text(Path(name))

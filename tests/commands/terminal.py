@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -52,3 +53,33 @@ def on_terminal(
     os.close(ours)
     out, _ = process.communicate()
     return process.returncode, out, shown
+
+
+def on_a_terminal(
+    directory: Path,
+    *words: str,
+    columns: int = 80,
+    typed: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    """Return the exit code of a command, and all that it wrote to its terminal."""
+    driver, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, columns))
+    variables = {**os.environ, "TERM": "xterm-256color", **(environment or {})}
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=directory,
+        env=variables,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    os.write(driver, typed.encode())
+    said = b""
+    # What a terminal says whose other end is closed.
+    with suppress(OSError):
+        while piece := os.read(driver, 1 << 12):
+            said += piece
+    os.close(driver)
+    return process.wait(), said.decode().replace("\r\n", "\n")

@@ -170,7 +170,7 @@ def _parse(
 def _check_names(command: Quoted, arguments: list[str]) -> None:
     """Check what click takes for any text: experiments and files that lie in the repository."""
     if command.words[1:3] in {("exp", "run"), ("exp", "show")}:
-        from serverless_bench.studies.loading import names  # noqa: PLC0415 - loads all
+        from serverless_bench.studies import names  # noqa: PLC0415 - of the wing
 
         placeholder = None if command.whole else "NAME"
         named = [

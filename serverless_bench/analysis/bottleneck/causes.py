@@ -66,12 +66,12 @@ from serverless_bench.rundir.tables import (
     Floats,
     Ints,
     Mask,
-    at_ranks,
     is_among,
     is_one_of,
     is_text,
     largest_by,
     least_by,
+    median_of,
     sum_by,
 )
 from serverless_bench.units import NS_PER_S
@@ -149,13 +149,13 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
         functions={name: counts[name] for name in CAUSES if counts[name]},
         rate_limit_of=(SCOPES if unshaped else limits.scopes) if counts["rate_limit"] else None,
         slots=slot_shares(run),
-        flow_share=_median(flow[1]),
-        client_share=_median(share.least),
-        lock_share=_median(share.lock),
-        launch_share=_median(_launch_share(run, rows)),
-        generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
-        burst_bytes=_median([fit.burst_bytes for fit in fits]),
-        sustained_bytes_per_s=_median([fit.sustained_bytes_per_s for fit in fits]),
+        flow_share=median_of(flow[1]),
+        client_share=median_of(share.least),
+        lock_share=median_of(share.lock),
+        launch_share=median_of(_launch_share(run, rows)),
+        generator_bytes_per_s=median_of(speeds[speeds != ABSENT]),
+        burst_bytes=median_of([fit.burst_bytes for fit in fits]),
+        sustained_bytes_per_s=median_of([fit.sustained_bytes_per_s for fit in fits]),
     )
 
 
@@ -265,13 +265,6 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
     function = attempts["function"]
     lost = sum_by(function, np.where(failed, took, 0) + pause, count)
     return np.asarray((lost / np.maximum(sum_by(function, took + pause, count), 1))[rows])
-
-
-def _median(values: "Floats | Ints | list[float]") -> float | None:
-    """Return the median of the values that are not NaN."""
-    numbers = np.asarray(values)[~np.isnan(values)]
-    middle = ((len(numbers) + 1) // 2, len(numbers) // 2 + 1)
-    return float(at_ranks(numbers, middle).mean()) if len(numbers) else None
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:

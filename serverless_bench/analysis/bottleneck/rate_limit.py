@@ -18,6 +18,7 @@ from serverless_bench.rundir.tables import (
     Ints,
     Mask,
     at_percentiles,
+    distinct,
     rows_of,
 )
 from serverless_bench.units import NS_PER_S
@@ -186,7 +187,7 @@ def limited_functions(run: Run, good: Mask, rows: Ints, flow: Floats) -> RateLim
 def _functions_beside(run: Run, rows: Ints) -> Floats:
     """Return the mean number of functions running during each function, including itself."""
     start, end = (run.functions[name][rows] for name in ("start_ns", "end_ns"))
-    edges = np.unique(np.concatenate((start, end)))
+    edges = distinct(np.concatenate((start, end)))
     at_work = at_once(edges, start, end)
     area = np.concatenate(([0.0], np.cumsum(at_work * np.diff(edges).astype(np.float64))))
     during = np.interp(end, edges, area) - np.interp(start, edges, area)

@@ -23,7 +23,7 @@ import numpy as np
 
 from serverless_bench.analysis.throughput import elapsed
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints
+from serverless_bench.rundir.tables import ABSENT, Ints, distinct
 
 SLOT_STATES: Final = ("work", "lost", "delivery", "cold_start", "launch", "unfilled", "tail")
 
@@ -54,7 +54,7 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
     loading = np.maximum(start - np.maximum(table["import_ns"][began], 0), submitted[began])
     instants = (submitted[is_submitted], collected[is_submitted], start, end, loading)
     time = elapsed(run)
-    edges = np.unique(np.concatenate((*instants, time.begins, time.ends)))
+    edges = distinct(np.concatenate((*instants, time.begins, time.ends)))
     within = (edges >= submitted[is_submitted].min()) & (edges <= collected[is_submitted].max())
     edges = edges[within]
     length = time.between_each_ns(edges[:-1], edges[1:])

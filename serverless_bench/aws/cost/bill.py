@@ -32,7 +32,7 @@ from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_one_of, is_text
+from serverless_bench.rundir.tables import ABSENT, Ints, Mask, distinct, is_one_of, is_text
 from serverless_bench.units import GIB, NS_PER_S
 
 CONTROL_S: Final = 0.1
@@ -300,7 +300,7 @@ def _kept_at_most(run: Run) -> int:
     if not made.any():
         return 0
     # With a duration or a warm-up, an object is written repeatedly but exists once.
-    places = len(np.unique(operations["function"][made])) * job.objects
+    places = len(distinct(operations["function"][made])) * job.objects
     if job.load.is_drawn:
         places *= 4  # new ones, and a copy of each
     size = float(operations["size"][made].mean())

@@ -18,7 +18,6 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import listener, load_task
-from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.series.runs import Task
@@ -66,7 +65,6 @@ def command(
     slows down over time affects both. The first block is a warm-up, because a store that has
     just started is slow.
     """
-    require_scipy()
     from serverless_bench.reporters.comparison import format_metric
     from serverless_bench.series.turns import ab
 

@@ -17,7 +17,6 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.lookup import RunName, runs_named
 from serverless_bench.cli.output.terminal import say, say_json
-from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison
@@ -65,7 +64,6 @@ def command(
     A, B, ... are directories with at least six run directories, or names of such directories
     below --run-dir. A is the baseline. See docs/compare.md for the guarantees of the verdicts.
     """
-    require_scipy()
     from serverless_bench.analysis.run_comparison import compare
 
     directories = [runs_named(side, run_dir) for side in sides]

@@ -25,17 +25,16 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.names import with_flags
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
 from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, option
-from serverless_bench.cli.output.terminal import say_json
+from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.errors import UsageError
-from serverless_bench.escaping import for_terminal
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.executors.findings import Finding, Level, fail, ok
 from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import Target, parse_bucket
 
-_STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+_COLORS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 _PLACE: Final = ("scheduler", "slots")
@@ -96,13 +95,11 @@ def with_flags_in(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 def show(findings: Iterable[Finding]) -> bool:
     """Print each finding as it arrives, and return whether one prevents a run."""
-    from rich.console import Console
-
-    console, failed = Console(highlight=False, markup=False, soft_wrap=True), False
+    failed = False
     for finding in findings:
         hint = f" -> {finding.hint}" if finding.hint else ""
         line = f"{finding.level.value:4}  {finding.what}: {finding.text}{hint}"
-        console.print(for_terminal(line), style=_STYLES[finding.level])
+        say(line, fg=_COLORS[finding.level])
         failed |= finding.level is Level.FAIL
     return failed
 

@@ -24,7 +24,6 @@ from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import aside, say, show
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.statistics.verdict import require_scipy
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
@@ -125,12 +124,12 @@ def add_command(
     )
 
 
-@command.command("show")
+@command.command("ls")
 @click.argument("key", required=False)
 @_history_option
-@_format_option
-def show_command(key: str | None, history: Path, **flags: str) -> None:
-    """Show the history: a line per key, or the metrics and runs of a key.
+@choose_format("text", "json", "jsonl", "markdown")
+def ls_command(key: str | None, history: Path, **flags: str) -> None:
+    """List the keys of the history, or the metrics and runs of a key.
 
     KEY is a key or a part of a key.
     """
@@ -165,7 +164,6 @@ def check_command(
     --old and --new are commands that make a run; they run in turns. Without them, compare RUN...
     (names, directories, or directories of runs) with the recorded runs.
     """
-    require_scipy()
     load_numpy()
     from serverless_bench.cli.job import check_writable
     from serverless_bench.history.check import history_check

@@ -1,15 +1,17 @@
 """``sbench ls``."""
 
-import json
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import platformdirs
 
 from serverless_bench.cli.flags.options import choose_format, harmless, run_dir_option
 from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.kept_rows import KeptRows
+from serverless_bench.cli.output.terminal import say, show, width
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
 from serverless_bench.units import format_count, format_rate, format_size
@@ -17,8 +19,10 @@ from serverless_bench.units import format_count, format_rate, format_size
 if TYPE_CHECKING:
     from serverless_bench.rundir.listing import ListedRun
 
-_HEADER: Final = ("name", "when (UTC)", "command", "functions", "size", "result", "state")
-_ALIGN: Final = "lllrr"
+_HEADER: Final = ("name", "when (UTC)", "command", "ok", "size", "result")
+_ALIGN: Final = "lllrrl"
+_LESS_NEEDED: Final = (4, 1, 3)
+"""Columns that a narrow terminal does not show, the least important first."""
 
 
 @click.command("ls")
@@ -30,14 +34,13 @@ _ALIGN: Final = "lllrr"
     default=20,
     help="Maximum number of runs; 0 for all.",
 )
-@choose_format("text", "json")
+@choose_format("text", "json", "jsonl")
 def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None:
     """List runs, the most recent one first.
 
     With SERIES, a result of ab, scale or exp, list its runs. Use the names as RUN in report,
     check, plot, export, resume and clean.
     """
-    from serverless_bench.reporters.text_table import table
     from serverless_bench.rundir.listing import entries, runs_below
 
     if series is None:
@@ -50,17 +53,30 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None
             f"there is no run in {run_dir if series is None else path}",
             hint="sbench write makes one; see also --run-dir",
         )
-    rows = [_row(entry) for entry in islice(runs, limit or None)]
-    if flags["format"] == "json":
-        for row in rows:
-            say_json(json.dumps(row))
-    else:
-        say(*table(_HEADER, [*map(_cells, rows)], "text", align=_ALIGN))
-        if len(rows) < len(runs):
-            say(f"{len(runs) - len(rows):,} older runs are not shown; list all with --limit 0")
+    kept = KeptRows(platformdirs.user_state_path("sbench") / "ls.json")
+    rows = [_row(entry, kept) for entry in islice(runs, limit or None)]
+    kept.save()
+    show(flags["format"], rows, _lines([_HEADER, *map(_cells, rows)]))
+    if flags["format"] == "text" and len(rows) < len(runs):
+        say(f"{len(runs) - len(rows):,} older runs are not shown; list all with --limit 0")
 
 
-def _row(entry: "ListedRun") -> dict[str, Any]:
+def _lines(cells: list[tuple[str, ...]]) -> list[str]:
+    """Return the table, with fewer columns if the terminal is too narrow for all."""
+    from serverless_bench.reporters.text_table import table
+
+    columns = [*range(len(_HEADER))]
+    most = width() or sys.maxsize
+    for less_needed in (None, *_LESS_NEEDED):
+        columns = [column for column in columns if column != less_needed]
+        header, *rows = ([row[column] for column in columns] for row in cells)
+        lines = [*table(header, rows, "text", align="".join(_ALIGN[c] for c in columns))]
+        if max(map(len, lines)) <= most:
+            break
+    return lines
+
+
+def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
     """Return the main figures of a run, or the error that prevents reading it."""
     from serverless_bench.rundir.listing import runs_below
 
@@ -69,18 +85,19 @@ def _row(entry: "ListedRun") -> dict[str, Any]:
     if not entry.is_run:
         return row | {"command": "series", "runs": len(runs_below(entry.path, entry.path))}
     try:
-        return row | _figures(entry.path)
+        return row | kept.row(entry.path, _figures)
     except SbenchError as exc:
         return row | {"command": None, "error": str(exc)}
 
 
 def _figures(path: Path) -> dict[str, Any]:
     from serverless_bench.analysis.summary import summarize
+    from serverless_bench.job.workload import workload_of
     from serverless_bench.rundir.run import load_run
 
     summary = summarize(load_run(path, detail=False))
     return {
-        "command": summary.workload,
+        "command": workload_of(summary.workload).command or summary.workload,
         "simulated": summary.simulated,
         "requested": summary.requested,
         "ok": summary.ok,
@@ -92,23 +109,16 @@ def _figures(path: Path) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    start = (row["name"], row["when"].replace("T", " ").removesuffix("Z"))
+    start = (row["name"], row["when"].replace("T", " ")[:16])
     if row["command"] is None:
-        return (*start, "-", "-", "-", row["error"], "unreadable")
+        return (*start, "-", "-", "-", f"unreadable: {row['error']}")
     if "runs" in row:
-        return (
-            *start,
-            "series",
-            format_count(row["runs"], "run"),
-            "-",
-            f"sbench ls {row['name']}",
-            "",
-        )
+        return (*start, "series", format_count(row["runs"], "run"), "-", "-")
+    rate = "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"])
     return (
         *start,
-        row["command"] if row["simulated"] is None else f"{row['command']}, simulated",
-        f"{row['ok']} of {row['requested']} ok",
+        row["command"] + ("" if row["simulated"] is None else ", simulated"),
+        f"{row['ok']:,} of {row['requested']:,}",
         format_size(row["bytes"]),
-        "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"]),
-        "ended" if row["ended"] else "unfinished",
+        rate if row["ended"] else f"{rate}, unfinished",
     )

@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.aws.account import (
-    FunctionSetup,
-    Stack,
-    read_function,
-    read_network_quota,
-    read_quota,
-    read_stack,
-)
 from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
 from serverless_bench.aws.cost.prices import price_text
 from serverless_bench.aws.lambda_network import BASE_MBPS
@@ -34,6 +26,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.plugins import TOOLS
 
 if TYPE_CHECKING:
+    from serverless_bench.aws.account import FunctionSetup, Stack
     from serverless_bench.job.spec import JobSpec
 
 
@@ -98,7 +91,12 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
 
     _check_words(words, flags)
     check_memory(flags["memory"])
-    stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
+    stack = None
+    if flags["stack"]:
+        # Only a plan with a stack sends requests, and needs botocore.
+        from serverless_bench.aws.account import read_stack
+
+        stack = read_stack(flags["stack"], region=flags["region"])
     functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
     setups = _setups(stack, functions)
     quota, quota_from = _quota(flags["quota"], stack, setups)
@@ -114,7 +112,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     from serverless_bench.driver.outlook import plan
     from serverless_bench.driver.target import with_kms_of_bucket
 
-    prepared = prepare_command(words)
+    prepared = prepare_command(words, format=None)
     job = job_of(prepared)
     if stack is not None:
         job = _on_stack(job, stack, functions)
@@ -160,7 +158,7 @@ def _check_words(words: Sequence[str], flags: Mapping[str, Any]) -> None:
             raise UsageError(problem, hint=f"{start} {example}")
 
 
-def _on_stack(job: "JobSpec", stack: Stack, functions: Sequence[DeployedFunction]) -> "JobSpec":
+def _on_stack(job: "JobSpec", stack: "Stack", functions: Sequence[DeployedFunction]) -> "JobSpec":
     """Return a job with the functions of a stack, and its bucket unless the job names one."""
     target = job.target
     if target.store is not None:
@@ -170,10 +168,12 @@ def _on_stack(job: "JobSpec", stack: Stack, functions: Sequence[DeployedFunction
 
 
 def _setups(
-    stack: Stack | None, functions: Sequence[DeployedFunction]
-) -> Mapping[str, FunctionSetup]:
+    stack: "Stack | None", functions: Sequence[DeployedFunction]
+) -> "Mapping[str, FunctionSetup]":
     """Return the configurations of functions by name; empty without permission to read them."""
     if stack is not None:
+        from serverless_bench.aws.account import read_function
+
         with suppress(ExecutorError):
             return {
                 deployed.name: read_function(deployed.name, region=stack.region)
@@ -182,16 +182,18 @@ def _setups(
     return {}
 
 
-def _network_mbps(given: float | None, stack: Stack | None) -> float:
+def _network_mbps(given: float | None, stack: "Stack | None") -> float:
     """Return the network quota of a function."""
     if given is None and stack is not None:
+        from serverless_bench.aws.account import read_network_quota
+
         with suppress(ExecutorError):
             given = read_network_quota(region=stack.region)
     return given or BASE_MBPS
 
 
 def _quota(
-    given: int | None, stack: Stack | None, setups: Mapping[str, FunctionSetup]
+    given: int | None, stack: "Stack | None", setups: "Mapping[str, FunctionSetup]"
 ) -> tuple[int, str]:
     """Return the number of functions that may run concurrently, and the source of the number."""
     if given is not None:
@@ -201,6 +203,8 @@ def _quota(
     reserved = [setup.reserved for setup in setups.values()]
     if reserved and None not in reserved:
         return max(1, sum(filter(None, reserved))), f"reserved for {', '.join(setups)}"
+    from serverless_bench.aws.account import read_quota
+
     try:
         quota = read_quota(region=stack.region)
     except ExecutorError as exc:

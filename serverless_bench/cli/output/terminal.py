@@ -2,15 +2,16 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from io import TextIOWrapper
+from typing import Any, Literal
 
 import click
 
 from serverless_bench.cli.flags.names import spell
 from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.escaping import for_json, for_terminal
+from serverless_bench.escaping import for_json, for_terminal, is_colored
 
 
 def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
@@ -26,9 +27,12 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
     fg
         Colour on a terminal.
     """
+    colored = fg is not None and is_colored(sys.stderr if err else sys.stdout)
     with suppress(OSError) if err else nullcontext():
         for line in lines:
-            click.secho(for_terminal(line), err=err, fg=fg)
+            text = for_terminal(line)
+            # Without a colour, click would end the line with the code for none.
+            click.echo(click.style(text, fg=fg) if colored else text, err=err)
 
 
 def say_json(document: object) -> None:
@@ -39,12 +43,22 @@ def say_json(document: object) -> None:
     click.echo(for_json(text))
 
 
-def show(style: str, document: object, lines: Iterable[str]) -> None:
-    """Print a result as a JSON document if the style is ``json``, otherwise as lines."""
+def show(style: str, document: Any, lines: Iterable[str]) -> None:  # noqa: ANN401 - JSON
+    """Print a result as a JSON document, as a JSON document per item, or as lines."""
     if style == "json":
         say_json(document)
+    elif style == "jsonl":
+        for item in [document] if isinstance(document, Mapping) else document:
+            say_json(item)
     else:
         say(*lines)
+
+
+def width() -> int | None:
+    """Return the columns of the terminal on standard output; None if it is no terminal."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def open_streams() -> None:
@@ -118,5 +132,6 @@ def working(what: str) -> Iterator[None]:
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text(for_terminal(what))):
+    colors: Literal["auto"] | None = "auto" if is_colored(sys.stderr) else None
+    with Console(stderr=True, color_system=colors).status(Text(for_terminal(what))):
         yield

@@ -1,9 +1,10 @@
 """The live view of a run: as text lines, in a terminal, and below the cell of a notebook."""
 
 import io
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, Literal
 
 from rich.color import Color
 from rich.console import Console
@@ -19,8 +20,10 @@ from serverless_bench.driver.live.text import (
     has_bound,
     rate_text,
     sparkline,
+    total_rate,
 )
 from serverless_bench.driver.live.view import WINDOW_NS, Look, RunView
+from serverless_bench.escaping import is_colored
 from serverless_bench.palette import LIGHT
 from serverless_bench.process import paused_by_prompts
 from serverless_bench.units import NS_PER_S, format_per_s
@@ -41,7 +44,9 @@ def live_screen(
     view: RunView, console: Console | None = None, *, refresh_per_second: float
 ) -> Iterator[Live]:
     """Redraw the view while the block runs, except during prompts for the user."""
-    console = console or Console(stderr=True)
+    # With NO_COLOR alone, rich still writes bold and dim text.
+    colors: Literal["auto"] | None = "auto" if is_colored(sys.stderr) else None
+    console = console or Console(stderr=True, color_system=colors)
     unicode = console.encoding.startswith("utf")
     live = Live(
         get_renderable=lambda: view_lines(view.look(), console.width, unicode=unicode),
@@ -144,9 +149,9 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     yield _line(
         "functions", functions_text(look), bad=look.functions["failed"] + look.functions["lost"]
     )
-    for rate in look.rates:
-        so_far = "" if rate.per_s is None else f" {rate.operations:,} so far"
-        yield _line(rate.kind, f"{rate_text(rate):<26}{so_far}".rstrip())
+    for rate in (*look.rates, *total_rate(look.rates)):
+        count = "" if rate.per_s is None else f" {rate.operations:,} so far"
+        yield _line(rate.kind, f"{rate_text(rate):<26}{count}".rstrip())
     if look.asked_per_s is not None and look.achieved_per_s is not None:
         requested = format_per_s(look.asked_per_s)
         yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested} asked for")
@@ -157,7 +162,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         yield _line("errors", errors, bad=1)
     bar_line = sparkline(look.timeline, width, bars)
     if bar_line is not None:
-        yield _line("so far", bar_line)
+        yield _line("history", bar_line)
     if look.cost is not None:
         yield _line("cost", look.cost.text)
     if look.told or has_bound(look):

@@ -1,6 +1,6 @@
 """Text of a snapshot of a run, shared by the live view and the log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -65,6 +65,20 @@ def rate_text(rate: Rate) -> str:
         return f"{rate.operations:,} so far"
     moved = "" if rate.bytes_per_s is None else f", {format_rate(rate.bytes_per_s)}"
     return f"{format_per_s(rate.per_s)}{moved}"
+
+
+def total_rate(rates: Sequence[Rate]) -> Iterator[Rate]:
+    """Yield the sum of the rates of several kinds."""
+    rates = [rate for rate in rates if rate.kind != "preparing"]
+    if len(rates) > 1:
+        per_s = [rate.per_s for rate in rates if rate.per_s is not None]
+        bytes_per_s = [rate.bytes_per_s for rate in rates if rate.bytes_per_s is not None]
+        yield Rate(
+            kind="total",
+            per_s=sum(per_s) if per_s else None,
+            bytes_per_s=sum(bytes_per_s) if bytes_per_s else None,
+            operations=sum(rate.operations for rate in rates),
+        )
 
 
 def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -> str | None:

@@ -14,7 +14,7 @@ from serverless_bench.series.limit.block import Block, Objective
 from serverless_bench.series.limit.search import CONFIDENCE, Search
 from serverless_bench.statistics.crossing import Crossing, breaks_alike
 from serverless_bench.statistics.scaling import LawKnee, knee_of_laws
-from serverless_bench.units import format_count, format_per_s, format_seconds
+from serverless_bench.units import format_count, format_number, format_per_s, format_seconds
 
 _Z: Final = 1.96
 """Standard errors on either side of an interval with ``CONFIDENCE``."""
@@ -322,5 +322,5 @@ def _knee_text(knee: LawKnee | None) -> str:
     if knee.law is None:
         return f"knee: undecided from these levels; {most}"
     law = {"capped": "linear up to a cap", "usl": "universal scalability law"}[knee.law]
-    at = "not met" if knee.at is None else f"{knee.at:.4g}"
+    at = "not met" if knee.at is None else format_number(knee.at)
     return f"knee: {at} ({law}); {most}"

@@ -1,6 +1,5 @@
 """``sbench exp``, which repeats published studies."""
 
-import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,12 +17,10 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import say, working
+from serverless_bench.cli.output.terminal import say, show, working
 from serverless_bench.clock import utc_stamp
-from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.statistics.verdict import require_scipy
-from serverless_bench.studies import MAX_REPEATS
+from serverless_bench.studies import MAX_REPEATS, titles
 from serverless_bench.studies.commands.exp_plan import (
     cell_options,
     make_plan,
@@ -52,20 +49,17 @@ _output_option = click.option(
 def command() -> None:
     """Repeat published studies, and show measured next to published values.
 
-    NAME is a name from `sbench exp list`, or a TOML file; see docs/experiments/README.md.
+    NAME is a name from `sbench exp ls`, or a TOML file; see docs/experiments/README.md.
     """
 
 
-@command.command("list")
-def list_command() -> int:
+@command.command("ls")
+@choose_format("text", "json", "jsonl")
+def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
     """List the experiments included in sbench."""
-    from serverless_bench.studies.loading import load_experiment, names
-
-    experiment_names = names()
-    width = max(map(len, experiment_names), default=0)
-    for name in experiment_names:
-        say(f"{name:<{width}}  {load_experiment(name).title}")
-    return ExitCode.OK
+    rows = [{"name": name, "title": title} for name, title in titles()]
+    width = max((len(row["name"]) for row in rows), default=0)
+    show(format, rows, [f"{row['name']:<{width}}  {row['title']}" for row in rows])
 
 
 @command.command("show")
@@ -146,13 +140,17 @@ def run_command(
 
     Each run has a run directory, and its objects are deleted afterwards.
     """
+    import secrets
+
+    from serverless_bench.driver.location import check_room
+    from serverless_bench.statistics.verdict import require_scipy
     from serverless_bench.studies.loading import load_experiment
     from serverless_bench.studies.plan import load_plan, save_plan
     from serverless_bench.studies.runner import run
 
     require_scipy()
     if (name is None) == (resume is None):
-        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list shows the names")
+        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp ls shows the names")
     quiet = format != "text"
     if resume is not None:
         plan, root = load_plan(resume), resume
@@ -193,6 +191,7 @@ def run_command(
 @_output_option
 def report_command(name: str, run_dir: Path, format: str, output: Path | None) -> int:  # noqa: A002
     """Report on an experiment, complete or not, by directory, --name, or name of the study."""
+    from serverless_bench.statistics.verdict import require_scipy
     from serverless_bench.studies.plan import load_plan
 
     require_scipy()
@@ -223,7 +222,7 @@ def _find(name: str, run_dir: Path) -> Path:
     load_experiment(name)
     raise UsageError(
         f"{run_dir} has no experiment {name!r}",
-        hint="give a directory, or its --run-dir; sbench exp list shows the names",
+        hint="give a directory, or its --run-dir; sbench exp ls shows the names",
     )
 
 

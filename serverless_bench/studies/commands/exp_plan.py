@@ -10,7 +10,6 @@ import click
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
 from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
 from serverless_bench.errors import UsageError
-from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import parse_bucket
 from serverless_bench.studies import DESIGNS, SCALES
@@ -141,6 +140,8 @@ def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
         f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
+    from serverless_bench.executors import info_of
+
     executors = {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}
     if cost and (plan.scale == "paper" or any(info_of(str(name)).billed for name in executors)):
         from serverless_bench.studies.plan import dollars_text

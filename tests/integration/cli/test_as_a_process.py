@@ -31,7 +31,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "history": (("show",), 8),
     "limit": (("write",), 2),
     "why": (("write", "--number", "1", "--size", "1KiB"), 2),
-    "exp": (("list",), 0),
+    "exp": (("ls",), 0),
     "plot": (("run", "--output", "run.svg"), 0),
     "import": (("nothing.pickle",), 2),
     "export": (("run", "--format", "csv"), 0),

@@ -210,7 +210,7 @@ def test_more_bytes_than_the_disk_has(sbench: Sbench) -> None:
     done = sbench("write", "--number", 1800, "--mb", 200_000)
     assert done.code == 2
     first, hint = done.err.splitlines()
-    assert first.startswith("sbench: 1800 objects of 195.3 GiB are 343.32 TiB; the embedded store")
+    assert first.startswith("sbench: 1,800 objects of 195.3 GiB are 343.32 TiB; the embedded store")
     assert all(way in hint for way in ("--number", "--endpoint-url", "--bucket", "--executor"))
 
 

@@ -287,7 +287,7 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
 
 
 def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:
-    listed = exp("list")
+    listed = exp("ls")
     assert "s3-client-threads " in listed.out
     shown = exp("show", "s3-client-threads", "--scale", "paper")
     assert "threads=128" in shown.out

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from serverless_bench.studies.loading import load_experiment, names
+from serverless_bench.studies import names
+from serverless_bench.studies.loading import load_experiment
 from tests.commands.command import Done, Sbench
 
 

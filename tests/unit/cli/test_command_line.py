@@ -64,7 +64,7 @@ def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) 
 
 def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> None:
     (tmp_path / "ci.toml").write_text('[history]\nhistory = "kept"\ntolerance = "3%"\n')
-    code, _, err = call("--config", "ci.toml", "history", "show")
+    code, _, err = call("--config", "ci.toml", "history", "ls")
     assert (code, "there is no history in kept" in err) == (8, True), err
 
 

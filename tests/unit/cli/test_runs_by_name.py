@@ -1,17 +1,17 @@
 """Runs have names: `ls` lists them, and whatever is about a run takes one."""
 
-import errno
 import json
 import os
-import pty
-import subprocess
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from serverless_bench.driver.origin import sealed
 from serverless_bench.job.operations import OperationKind
-from tests.commands.command import COMMAND, Call
+from tests.commands.command import Call
+from tests.commands.terminal import on_a_terminal
 from tests.data import runs
 
 NOW = 1_800_000_000 * runs.S
@@ -45,13 +45,13 @@ def saved(tmp_path: Path) -> Path:
 def test_runs_are_listed_by_age(call: Call, saved: Path) -> None:
     code, out, err = call("ls")
     assert (code, err) == (0, "")
-    assert [line.split("  ")[0] for line in out.splitlines()] == [
+    assert [line.split("  ")[0].strip() for line in out.splitlines()] == [
         *("name", "latest", "series", "middle", "oldest"),
     ]
     _, latest, series, middle, oldest = (" ".join(line.split()) for line in out.splitlines())
-    assert latest == "latest 2027-01-15 07:58:20 read 1 of 1 ok 4.8 MiB 5.0 MB/s ended"
-    assert series == "series 2027-01-15 07:57:30 series 2 runs - sbench ls series"
-    assert "1 of 2 ok" in middle
+    assert latest == "latest 2027-01-15 07:58 read 1 of 1 4.8 MiB 5.0 MB/s"
+    assert series == "series 2027-01-15 07:57 series 2 runs - -"
+    assert "1 of 2" in middle
     assert oldest.endswith("unfinished")
     assert saved.is_dir()
 
@@ -68,7 +68,9 @@ def test_a_series_has_runs_of_its_own(call: Call, saved: Path) -> None:
 def test_a_list_can_be_short_and_for_programs(call: Call) -> None:
     code, out, _ = call("ls", "--limit", "2", "--format", "json")
     assert code == 0
-    latest, series = map(json.loads, out.splitlines())
+    latest, series = json.loads(out)
+    lines = call("ls", "--limit", "2", "--format", "jsonl")[1].splitlines()
+    assert [*map(json.loads, lines)] == [latest, series]
     assert (latest["name"], latest["command"], latest["ok"]) == ("latest", "read", 1)
     assert (latest["bytes"], latest["ended"]) == (5_000_000, True)
     assert (series["name"], series["runs"]) == ("series", 2)
@@ -76,6 +78,25 @@ def test_a_list_can_be_short_and_for_programs(call: Call) -> None:
         "2 older runs are not shown; list all with --limit 0\n"
     )
     assert len(call("ls", "--limit", "0")[1].splitlines()) == 5
+
+
+def test_a_kept_row_is_of_the_files_that_are_there(call: Call, saved: Path) -> None:
+    before = call("ls")
+    assert call("ls") == before
+    shutil.rmtree(saved / "latest")
+    save(saved / "latest", age_s=100, lost=True)
+    assert "1 of 2" in call("ls")[1].splitlines()[1]
+    (state,) = Path(os.environ["XDG_STATE_HOME"]).rglob("ls.json")
+    state.write_text("{")
+    assert "1 of 2" in call("ls")[1].splitlines()[1]
+
+
+def test_a_narrow_terminal_shows_fewer_columns(saved: Path) -> None:
+    for columns, shown in ((120, 6), (66, 5), (50, 4), (40, 3)):
+        lines = on_a_terminal(saved.parent, "ls", columns=columns)[1].splitlines()
+        assert len(lines[0].split("  ")) >= 3
+        assert len(re.split(r"  +", lines[0].replace("when (UTC)", "when"))) == shown
+        assert max(map(len, lines)) <= columns
 
 
 def test_a_damaged_run_is_listed_as_such(call: Call, saved: Path) -> None:
@@ -167,20 +188,7 @@ def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call) -> None:
     ],
 )
 def test_at_a_terminal_it_asks(saved: Path, answer: str, says: list[str]) -> None:
-    driver, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "clean"], cwd=saved.parent, stdin=terminal, stdout=terminal, stderr=terminal
-    )
-    os.close(terminal)
-    os.write(driver, f"{answer}\n".encode())
-    said = b""
-    try:
-        while piece := os.read(driver, 1 << 12):
-            said += piece
-    except OSError as exc:
-        # Linux says so when the last one closes a terminal.
-        assert exc.errno == errno.EIO  # noqa: PT017
-    os.close(driver)
-    assert process.wait() == 0
-    assert "Delete 0 objects of sbench-runs/latest? [y/N]" in said.decode()
-    assert [words for words in says if words not in said.decode()] == []
+    code, said = on_a_terminal(saved.parent, "clean", typed=f"{answer}\n")
+    assert code == 0
+    assert "Delete 0 objects of sbench-runs/latest? [y/N]" in said
+    assert [words for words in says if words not in said] == []

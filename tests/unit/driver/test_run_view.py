@@ -327,7 +327,7 @@ def test_no_line_is_longer_than_the_terminal(width: int) -> None:
         screen.refresh()
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "\n", plain).splitlines()
-    assert {"functions", "rate", "latency", "errors", "so", "bound"} <= {
+    assert {"functions", "rate", "latency", "errors", "total", "history", "bound"} <= {
         line.split()[0] for line in lines if line
     }
     assert max(map(cell_len, lines)) <= width

@@ -102,10 +102,10 @@ def test_a_restart_forgets_what_was_before(call: Call) -> None:
     assert (code, out.splitlines()[-1], err) == (0, "passed", "")
     assert "against 7 recorded runs of 7 sessions" in out
     assert "8 recorded runs left out: of other work, or from before a restart" in out
-    assert call("history", "show", "write")[1].count("restart") == 1
+    assert call("history", "ls", "write")[1].count("restart") == 1
     again = call("history", "add", "past", "--restart")[1]
     assert again.count("recorded before, left unchanged: ") == 8
-    assert "accepted" in call("history", "show", "write")[1]
+    assert "accepted" in call("history", "ls", "write")[1]
 
 
 def test_the_first_run_of_its_kind_is_undecided(call: Call) -> None:
@@ -126,11 +126,11 @@ def test_what_is_recorded_is_shown(call: Call) -> None:
     make_history(call)
     make_run("more", 1.0, job(number=2))
     call("history", "add", "more", "--machine", "second")
-    code, out, _ = call("history", "show")
+    code, out, _ = call("history", "ls")
     assert code == 0
     assert len(out.splitlines()) == 3
     keys = [line.split()[0] for line in out.splitlines()[1:]]
-    code, out, _ = call("history", "show", "--format", "json")
+    code, out, _ = call("history", "ls", "--format", "json")
     documents = json.loads(out)
     assert sorted(one["key"] for one in documents) == sorted(keys)
     eight = next(one for one in documents if len(one["runs"]) == 8)
@@ -138,16 +138,16 @@ def test_what_is_recorded_is_shown(call: Call) -> None:
     assert eight["figures"]["t99_s"]["last"] == pytest.approx(1.01)
     # The slope of 1 %, -2 %, 1 % again and again is next to none.
     assert eight["figures"]["t99_s"]["trend"] == pytest.approx(1, abs=0.01)
-    text = call("history", "show", eight["key"][-12:])[1]
+    text = call("history", "ls", eight["key"][-12:])[1]
     assert "client wire" in text
     assert "▅█▁▅█▁▅█" in text.replace("▄", "▅")
     assert text.count(" v1 ") == 8
-    assert call("history", "show", eight["key"], "--format", "markdown")[1].count("\n| ") > 20
+    assert call("history", "ls", eight["key"], "--format", "markdown")[1].count("\n| ") > 20
     # A folder whose runs were taken out is none.
     (Path(".sbench-history") / "write-0123456789ab").mkdir()
-    assert len(call("history", "show")[1].splitlines()) == 3
-    assert call("history", "show", "0123456789ab")[0] == 8
-    assert "name second" in call("history", "show", (set(keys) - {eight["key"]}).pop())[1]
+    assert len(call("history", "ls")[1].splitlines()) == 3
+    assert call("history", "ls", "0123456789ab")[0] == 8
+    assert "name second" in call("history", "ls", (set(keys) - {eight["key"]}).pop())[1]
 
 
 def refusals(call: Call, tmp_path: Path) -> None:

@@ -17,15 +17,15 @@ HEAVY = {
 }
 
 
-def all_modules_after(statement: str) -> set[str]:
+def all_modules_after(statement: str, directory: Path | None = None) -> set[str]:
     code = f"{statement}\nimport sys\nprint(*sys.modules)"
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
 
 
-def modules_after(statement: str) -> set[str]:
-    return {name.partition(".")[0] for name in all_modules_after(statement)}
+def modules_after(statement: str, directory: Path | None = None) -> set[str]:
+    return {name.partition(".")[0] for name in all_modules_after(statement, directory)}
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,23 @@ def test_help_waits_for_no_library() -> None:
     }
 
 
-def test_a_wrong_flag_waits_for_no_library() -> None:
-    run = "from serverless_bench.cli.main import main\nmain(['read', '--number', '4'])"
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("read", "--key-file", "no-file"),
+        ("mixed", "--mix", "nothing"),
+        ("write", "--size", "10XB"),
+        ("limit", "write", "--over", "nothing"),
+        ("plan", "write", "--number", "x"),
+        ("clean", "no-run"),
+        ("exp", "run", "--nope"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_flag_waits_for_no_library(words: tuple[str, ...], tmp_path: Path) -> None:
+    run = f"from serverless_bench.cli.main import main\nassert main({[*words]}) in {{2, 8}}"
     # But for what knows of which type a flag is.
-    assert modules_after(run) & (FOR_WORK | {"botocore", "cryptography"}) <= {"msgspec"}
+    assert modules_after(run, tmp_path) & (FOR_WORK | {"botocore", "cryptography"}) <= {"msgspec"}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +129,32 @@ def test_a_saved_run_is_read_without_what_makes_runs(
     code += f"from serverless_bench.cli.main import main\nassert main({arguments}) == 0"
     # What a directory says is checked before anything relies on it, with msgspec.
     assert modules_after(code) & (FOR_WORK | {"botocore"}) <= {"msgspec", "numpy"} | more
+
+
+@pytest.mark.parametrize(
+    ("words", "needless"),
+    [
+        # The second list has the rows that the first one kept.
+        (("ls",), {"msgspec", "numpy", "orjson"}),
+        (("exp", "ls"), {"msgspec", "numpy", "secrets", "serverless_bench.executors.base"}),
+        (("report", "sbench-runs/0"), {"http", "numpy.ma"}),
+        (("check", "sbench-runs/0"), {"numpy.ma", "serverless_bench.aws.cost.bill"}),
+        (("compare", "sbench-runs", "sbench-runs/0"), {"numpy.ma"}),
+        (("plan", "write"), {"numpy"}),
+        (("plan",), {"numpy"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_command_loads_nothing_for_other_commands(
+    words: tuple[str, ...], needless: set[str], tmp_path: Path
+) -> None:
+    for number in range(2):
+        done = runs.outcome(runs.record(0, [runs.operation()]))
+        runs.saved(tmp_path / "sbench-runs" / str(number), [done])
+    code = f"from serverless_bench.cli.main import main\nmain({[*words]})"
+    all_modules_after(code, tmp_path)
+    loaded = all_modules_after(code, tmp_path)
+    assert loaded.isdisjoint({"botocore", "pandas", "rich", "scipy", "vl_convert"} | needless)
 
 
 @pytest.mark.parametrize(

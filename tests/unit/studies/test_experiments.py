@@ -19,7 +19,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.statistics.power import MOST_ROUNDS, found_share
 from serverless_bench.statistics.ratio import ratio_of_logs
 from serverless_bench.statistics.verdict import THRESHOLD
-from serverless_bench.studies import DESIGNS, SCALES
+from serverless_bench.studies import DESIGNS, SCALES, names
 from serverless_bench.studies.cells import Cell, make_cells, published_row
 from serverless_bench.studies.comparisons import (
     MATTERS,
@@ -31,7 +31,7 @@ from serverless_bench.studies.comparisons import (
 from serverless_bench.studies.definition import Experiment, Settings
 from serverless_bench.studies.hypotheses import judge
 from serverless_bench.studies.knee import Knee, knee_test
-from serverless_bench.studies.loading import load_experiment, names, parse
+from serverless_bench.studies.loading import load_experiment, parse
 from serverless_bench.studies.observations import (
     CellRun,
     CellRuns,
@@ -256,7 +256,7 @@ def test_a_file_of_the_user_is_found_by_its_path(tmp_path: Path) -> None:
         load_experiment(str(tmp_path / "none.toml"))
     with pytest.raises(UsageError, match="no experiment 'none'") as caught:
         load_experiment("none")
-    assert caught.value.hint == "sbench exp list shows the names"
+    assert caught.value.hint == "sbench exp ls shows the names"
 
 
 # Cells.

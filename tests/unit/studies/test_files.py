@@ -10,10 +10,10 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.payload.array_layout import array_bytes
-from serverless_bench.studies import SCALES
+from serverless_bench.studies import SCALES, names
 from serverless_bench.studies.cells import Cell, make_cells
 from serverless_bench.studies.definition import Experiment, PublishedRow
-from serverless_bench.studies.loading import load_experiment, names
+from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.units import MIB
 from tests.house.members import EVERY_CLIENT, skipped_without, uses

@@ -13,7 +13,8 @@ import pytest
 from docs.experiment_figures import from_data
 from serverless_bench.palette import LIGHT
 from serverless_bench.reporters.picture import Picture
-from serverless_bench.studies.loading import load_experiment, names
+from serverless_bench.studies import names
+from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.plan import Plan
 from serverless_bench.studies.plot import picture

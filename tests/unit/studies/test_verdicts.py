@@ -11,9 +11,9 @@ import pytest
 
 from serverless_bench.job.target import Target
 from serverless_bench.reporters.picture import Picture
-from serverless_bench.studies import SCALES
+from serverless_bench.studies import SCALES, names
 from serverless_bench.studies.cells import Cell
-from serverless_bench.studies.loading import load_experiment, names
+from serverless_bench.studies.loading import load_experiment
 from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.page import page
 from serverless_bench.studies.plan import Plan

@@ -103,7 +103,7 @@ def test_a_check_says_so(run: Run) -> None:
 
 def test_the_list_of_runs_says_so(run: Run, call: Call) -> None:
     assert "write, simulated" in call("ls", "--run-dir", run.path.parent)[1]
-    line = call("ls", "--run-dir", run.path.parent, "--format", "json")[1]
+    line = call("ls", "--run-dir", run.path.parent, "--format", "jsonl")[1]
     assert json.loads(line)["simulated"] == "aws-lambda"
 
 
