@@ -1,7 +1,7 @@
 """Texts about the bottleneck of a run."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from serverless_bench.analysis.summary import Summary
@@ -72,16 +72,16 @@ def bounded_by(summary: Summary) -> str | None:
     return "; ".join(parts)
 
 
-def would_tell(summary: Summary) -> str | None:
-    """Return the command that would find a cause which records cannot tell, and its price."""
+def would_tell(summary: Summary) -> Iterator[str]:
+    """Yield the command that finds a cause which records cannot tell, and its price."""
     bottleneck = summary.bottleneck
     untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
     if not untold or summary.simulated or "rate" not in workload_of(summary.workload).settings:
-        return None
+        return
     price = "1 min"
     if summary.bill is not None and summary.span_s:
-        price += f" and about {summary.bill.money(summary.bill.total * _WHY_S / summary.span_s)}"
-    return f"sbench why {summary.workload}, in {price}"
+        price += f", {summary.bill.money(summary.bill.total * _WHY_S / summary.span_s)}"
+    yield f"sbench why ({price})"
 
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:

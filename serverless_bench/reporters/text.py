@@ -25,7 +25,8 @@ _LINES: Final = 12
 def report(summary: Summary, out: TextIO) -> None:
     """Write the totals, the main figures, the first problems, and the command for the rest."""
     write(summary, out, _rows(summary), (), problems(summary), most=_LINES - 1)
-    print(f" more: sbench report {for_terminal(summary.name)} --full", file=out)
+    more = [f"sbench report {for_terminal(summary.name)} --full", *would_tell(summary)]
+    print(f" more: {'; '.join(more)}", file=out)
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -47,8 +48,6 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "stability", stable
     if bound := bounded_by(summary):
         yield "bounded by", bound
-    if command := would_tell(summary):
-        yield "to know it", command
     yield "store", store(summary)
     if summary.bill is not None:
         bill = summary.bill
