@@ -105,8 +105,8 @@ def test_offer_files_say_the_same_as_the_account(
 @pytest.mark.parametrize(
     ("offer", "says"),
     [
-        ({}, "not a price list of AWS's: KeyError: 'publicationDate'"),
-        ([], "not a price list of AWS's: TypeError"),
+        ({}, "not a price list of AWS: KeyError: 'publicationDate'"),
+        ([], "not a price list of AWS: TypeError"),
         (None, "cannot read offer file"),
     ],
 )
