@@ -119,7 +119,7 @@ def test_choices_are_shown(call: Call) -> None:
         (("wirte",), "'write'"),
         (("lambda_hots",), "'lambda-host'"),
         (("store", "strat"), "'start'"),
-        (("exp", "lsit"), "'list'"),
+        (("exp", "shwo"), "'show'"),
         (("write", "--numbr", "3"), "'--number'"),
         (("read", "--keyfile", "k"), "'--key-file'"),
     ],

@@ -79,9 +79,9 @@ def test_variables_of_other_programs_are_only_noted(
 ) -> None:
     monkeypatch.setenv("SBENCH_TRACEBACK", "1")
     monkeypatch.setenv("SBENCH_BUCKET", "b")
-    assert call("exp", "list")[2] == ""
+    assert call("exp", "ls")[2] == ""
     # What Kubernetes sets for a service of this name.
     monkeypatch.setenv("SBENCH_SERVICE_PORT_HTTP", "80")
-    code, _, err = call("exp", "list")
+    code, _, err = call("exp", "ls")
     problem = "SBENCH_SERVICE_PORT_HTTP is not a variable of sbench, and is ignored"
     assert (code, err) == (0, f"note: {problem}\n")
