@@ -17,6 +17,7 @@ import click
 from docs.make_site import complete
 from serverless_bench import __version__
 from serverless_bench.cli.main import commands
+from serverless_bench.errors import PluginError
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
@@ -161,6 +162,10 @@ def _parse(
         leaf.make_context(leaf.name, arguments, parent=parent)
     except click.exceptions.Exit:
         return
+    except PluginError:
+        # The executor of a package in examples/, which is not installed here.
+        if "processes" not in command.words:
+            raise
     except (click.MissingParameter, click.BadOptionUsage):
         # "`sbench import`", or a flag that a sentence speaks of without a value.
         if command.whole:

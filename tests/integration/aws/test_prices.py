@@ -145,17 +145,17 @@ def test_a_foreign_currency_is_refused_in_one_line(
             "name one as AWS does, as in eu-west-1",
         ),
         (
-            ("plan", "--prices", "cn-north-1"),
+            ("plan", "--prices", "cn-north-1", "write"),
             "AWS bills cn-north-1 in CNY, and sbench keeps prices in dollars only",
             "--prices FILE takes a table of yours: sbench plan --show-prices writes one",
         ),
         (
-            ("plan", "--prices", "eusc-de-east-1"),
+            ("plan", "--prices", "eusc-de-east-1", "write"),
             "AWS bills eusc-de-east-1 in EUR, and sbench keeps prices in dollars only",
             "--prices FILE takes a table of yours: sbench plan --show-prices writes one",
         ),
         (
-            ("plan", "--prices", "eu-west-1"),
+            ("plan", "--prices", "eu-west-1", "write"),
             "there are no prices of eu-west-1: nobody has asked AWS for them here",
             "sbench aws prices --region eu-west-1",
         ),

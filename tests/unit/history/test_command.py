@@ -167,20 +167,20 @@ def refusals(call: Call, tmp_path: Path) -> None:
         (2, "broken cannot be compared: 1 function lost", ("add", "new", "broken")),
         (2, "broken cannot be compared: 1 function lost", ("check", "broken")),
         (8, "there is no run 'nowhere'", ("add", "nowhere")),
-        (2, "`label` has characters that cannot be printed", ("add", "new", "--label", "a\x1b")),
+        (2, "--label has characters that cannot be printed", ("add", "new", "--label", "a\x1b")),
         (8, "there is no history in none", ("check", "new", "--history", "none")),
         (2, "the runs have different configurations", ("check", "new", "two")),
         (2, "no key has 'x/'", ("check", "new", "--against", "x/")),
-        (2, "no key has 'zzz'", ("show", "zzz")),
-        (8, "there is no history in none", ("show", "--history", "none")),
+        (2, "no key has 'zzz'", ("ls", "zzz")),
+        (8, "there is no history in none", ("ls", "--history", "none")),
         (2, "has no ttfb_s.p50", ("check", "new", "--metric", "ttfb_s.p50")),
         (2, "'speed' is not a metric", ("check", "new", "--metric", "speed")),
         (
             2,
-            "--tolerance '5' is not a fraction above 0% and below 100%",
+            "--tolerance: '5' is not a share above 0% and below 100%",
             ("check", "new", "--tolerance", "5"),
         ),
-        (2, "--tolerance 'nan' is not a fraction", ("check", "new", "--tolerance", "nan")),
+        (2, "--tolerance: 'nan' is not a share", ("check", "new", "--tolerance", "nan")),
         (2, "--power 0.05 is not above --tolerance 0.05", ("check", "new", "--power", "5%")),
         (2, "--new is missing", ("check", "--old", "sbench write")),
         (2, "--old and --new make new runs", ("check", "new", "--old", "a", "--new", "b")),
@@ -214,7 +214,7 @@ def test_a_file_that_git_left_in_conflict_is_named(call: Call, tmp_path: Path) -
     make_run("new", 1.0, day=9)
     path = min(tmp_path.glob(".sbench-history/*/*.json"))
     path.write_text("<<<<<<< HEAD\n")
-    for arguments in (("show",), ("check", "new")):
+    for arguments in (("ls",), ("check", "new")):
         code, out, err = call("history", *arguments)
         assert (code, out) == (8, "")
         assert f"{path.name}: it is not JSON" in err
