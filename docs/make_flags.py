@@ -18,7 +18,9 @@ _ABOUT: Final = re.compile(r"(.+) \((.+); (.+)\)")
 
 
 def client_options(client: str) -> str:
-    """Return the options of a client as Markdown."""
+    """Return the options of a client as Markdown, or nothing if it was taken out."""
+    if client not in CLIENTS:
+        return ""
     options = documented(CLIENTS.load(client).info.options)
     rows = ((f"`{name}`", *_parts(about)) for name, about in options.items())
     return markdown([("option", "does", "values", "default"), *rows])

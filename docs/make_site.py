@@ -13,41 +13,35 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from docs import (
-    make_faults,
-    make_flags,
-    make_performance,
-    make_reference,
-    make_report,
-    make_settings,
-    make_stores,
-)
+from docs.make_flags import client_options
+from docs.make_report import tables
 from docs.tables import HERE, markdown, read_rows
-from requirements import licences
-from serverless_bench.clients import CLIENTS
-from tests.verdicts import findings
 
 ROOT: Final = HERE.parent
 FIRST: Final = (ROOT / "README.md", *sorted(HERE.rglob("*.md")))
 """Pages of the site, besides those that they link to."""
 INDEX: Final = HERE / "README.md"
-MADE: Final[Mapping[str, Callable[[], str]]] = {
-    "faults": make_faults.table,
-    "findings": lambda: markdown(list(findings.rows(findings.register()))),
-    "licences": licences.table,
-    "parameters": make_flags.parameters,
-    "performance": make_performance.made,
-    "reference": make_reference.made,
-    "settings": make_settings.table,
-    "stores": make_stores.table,
-    **{f"options-{name}": partial(make_flags.client_options, name) for name in CLIENTS},
-    **{f"flags-{name}": partial(make_flags.flags, name) for name in ("lambda-host", "serve")},
+MADE: Final[Mapping[str, tuple[str, ...]]] = {
+    "faults": ("docs.make_faults", "table"),
+    "findings": ("tests.verdicts.findings", "table"),
+    "flags-lambda-host": ("docs.make_flags", "flags", "lambda-host"),
+    "flags-serve": ("docs.make_flags", "flags", "serve"),
+    "licences": ("requirements.licences", "table"),
+    "parameters": ("docs.make_flags", "parameters"),
+    "performance": ("docs.make_performance", "made"),
+    "reference": ("docs.make_reference", "made"),
+    "settings": ("docs.make_settings", "table"),
+    "stores": ("docs.make_stores", "table"),
 }
-"""Tables by name; the others are rows of a file, or objects of a JSON report."""
+"""Module, function and arguments by the name of a table.
+
+Other tables are options of a client, rows of a file, or objects of a JSON report.
+"""
 TABLE: Final = re.compile(r"^\[Table: ([\w-]+)\]\((\S+)\)$", re.MULTILINE)
 LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 _SECTION: Final = re.compile(r"^## (.+)\n\n((?:.+\n)+)", re.MULTILINE)
@@ -134,12 +128,23 @@ def complete(page: Path) -> str:
     def table(found: re.Match[str]) -> str:
         name, path = found.groups()
         if name in MADE:
-            return MADE[name]().rstrip()
+            return _made(*MADE[name])
+        if name.startswith("options-"):
+            return client_options(name.removeprefix("options-"))
         if path.endswith(".csv"):
-            return markdown(read_rows(page.parent / path)).rstrip()
-        return make_report.tables()[name].rstrip()
+            return markdown(read_rows(page.parent / path))
+        return tables()[name]
 
-    return TABLE.sub(table, page.read_text(encoding="utf-8"))
+    def without_end(found: re.Match[str]) -> str:
+        return table(found).rstrip()
+
+    return TABLE.sub(without_end, page.read_text(encoding="utf-8"))
+
+
+def _made(module: str, name: str, *arguments: str) -> str:
+    # Imported now, because some modules need a wing, or many libraries.
+    make: Callable[..., str] = getattr(import_module(module), name)
+    return make(*arguments)
 
 
 def navigation(index: str) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from docs.tables import markdown
 from tests.house.scratch import Scratch, scratch_copy
 
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?")
@@ -93,6 +94,11 @@ def rows(asked: Register) -> Iterator[tuple[str, ...]]:
         yield (finding.name, finding.wrong, f"`{finding.test}`", f"`{finding.fails}`")
     for name, reason in asked.not_shown.items():
         yield (name, reason, "", "")
+
+
+def table() -> str:
+    """Return the register as Markdown."""
+    return markdown(list(rows(register())))
 
 
 def main(beginnings: Sequence[str]) -> int:
