@@ -104,6 +104,7 @@ RIGS: Final[Mapping[str, Rig]] = {
     "prefix": Rig(
         truth=(BoundBy.PREFIX,),
         flags=("--put-limit", "20"),
+        budget_s=120,
         job={"layout": "sharded:4", "objects": 16},
     ),
 }

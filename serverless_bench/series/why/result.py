@@ -127,7 +127,7 @@ class Why:
         return bool(self.cause.names)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of ``sbench why``; docs/why.md lists the fields."""
+        """Return the JSON document of ``sbench why``."""
         adjusted = adjusted_p(self.rows)
         return {
             "answer": self.sentence,
