@@ -101,6 +101,11 @@ RIGS: Final[Mapping[str, Rig]] = {
         truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), one_processor=True, budget_s=120, size=4096
     ),
     "latency tls": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60ms"), tls=True),
+    "account": Rig(
+        truth=(BoundBy.QUEUE,),
+        flags=("--queue", "4:fixed:15ms"),
+        job={"layout": "sharded:4", "objects": 16},
+    ),
     "prefix": Rig(
         truth=(BoundBy.PREFIX,),
         flags=("--put-limit", "20"),
