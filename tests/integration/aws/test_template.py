@@ -87,13 +87,18 @@ def test_the_linter_finds_no_fault_in_any_pair_of_options(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (0, "")
 
 
+BUILT = (
+    next(case for case in CASES if case["data"] == "directory" and case["vpc"] == "yes"),
+    next(case for case in CASES if case["key"] == "yes" and case["vpc"] == "zones"),
+)
+
+
 @pytest.mark.parametrize(
     "case",
     [
-        next(c for c in CASES if c["data"] == "directory" and c["vpc"] == "yes"),
-        next(c for c in CASES if c["key"] == "yes" and c["vpc"] == "zones"),
+        pytest.param(case, id=str(number), marks=() if case in BUILT else pytest.mark.full)
+        for number, case in enumerate(CASES)
     ],
-    ids=["express", "zones"],
 )
 def test_options_change_nothing_of_what_is_built(case: Case, code: Path, tmp_path: Path) -> None:
     stack = tmp_path / "stack"
