@@ -10,13 +10,14 @@ and Chicken 2014, sections 3.1 to 3.3), which a single stalled block cannot move
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from math import ceil, exp, inf, isinf
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats, Mask
-from serverless_bench.statistics.verdict import ALPHA, holm
+from serverless_bench.statistics.verdict import ALPHA
 
 SPLIT: Final = 0.5
 """An elasticity above it says that the resource bounds the run."""
@@ -121,19 +122,15 @@ def log_ratios(changes: Sequence[str], rates: Floats, counted: Mask) -> dict[str
     counted
         Whether a function counts in a block, and in the base of that block.
     """
-    base = np.flatnonzero([not change for change in changes])
+    base = [number for number, change in enumerate(changes) if not change]
     logs: dict[str, list[float]] = {}
-    for number, change in enumerate(changes):
-        after = int(np.searchsorted(base, number))
-        if not change or not 0 < after < len(base):
-            continue
-        blocks = np.array([base[after - 1], number, base[after]])
-        with np.errstate(divide="ignore"):
-            first, own, last = np.log(rates[blocks][:, counted[number]].sum(axis=1)).tolist()
-        weight = (number - blocks[0]) / (blocks[2] - blocks[0])
-        log = own - (1 - weight) * first - weight * last
-        if np.isfinite(log):
-            logs.setdefault(change, []).append(log)
+    for first, last in pairwise(base):
+        for number in range(first + 1, last):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                sums = np.log(rates[[first, number, last]][:, counted[number]].sum(axis=1))
+                log = float(sums[1] - np.interp(number, (first, last), sums[::2]))
+            if np.isfinite(log):
+                logs.setdefault(changes[number], []).append(log)
     return {change: np.array(values) for change, values in logs.items()}
 
 
@@ -148,11 +145,6 @@ def elasticities(
     }
 
 
-def adjusted_p(rows: Mapping[str, Elasticity]) -> dict[str, float]:
-    """Return the p of each change, adjusted for all changes."""
-    return holm({change: row.p for change, row in rows.items()})
-
-
 def block_amounts(start: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
     """Return the amount transferred between consecutive edges.
 
@@ -160,11 +152,8 @@ def block_amounts(start: Floats, end: Floats, amount: Floats, edges: Floats) -> 
     """
     later = np.maximum(end, start + 1e-9)
     slope = amount / (later - start)
-    moved = np.zeros(len(edges))
-    for instants, sign in ((start, 1.0), (later, -1.0)):
-        order = np.argsort(instants)
-        sums = np.concatenate(([0.0], np.cumsum(slope[order])))
-        moments = np.concatenate(([0.0], np.cumsum((slope * instants)[order])))
-        begun = np.searchsorted(instants[order], edges)
-        moved += sign * (sums[begun] * edges - moments[begun])
-    return np.diff(moved)
+    instants = np.concatenate((start, later))
+    order = np.argsort(instants)
+    speeds = np.cumsum(np.concatenate((slope, -slope))[order])
+    moved = np.cumsum(speeds[:-1] * np.diff(instants[order]))
+    return np.diff(np.interp(edges, instants[order], np.concatenate(([0.0], moved))))

@@ -9,7 +9,8 @@ from typing import Any, Final
 from serverless_bench.reporters.text_table import table
 from serverless_bench.series.why.blocks import Blocks
 from serverless_bench.statistics.cause import BoundBy, Cause, decide
-from serverless_bench.statistics.elasticity import Elasticity, adjusted_p
+from serverless_bench.statistics.elasticity import Elasticity
+from serverless_bench.statistics.verdict import holm
 from serverless_bench.units import format_count, format_rate, format_seconds
 
 _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
@@ -128,7 +129,7 @@ class Why:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench why``."""
-        adjusted = adjusted_p(self.rows)
+        adjusted = holm({change: row.p for change, row in self.rows.items()})
         return {
             "answer": self.sentence,
             "cause": [str(name) for name in self.cause.names],

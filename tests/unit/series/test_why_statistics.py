@@ -15,11 +15,11 @@ from serverless_bench.statistics.cause import BoundBy, Cause, decide
 from serverless_bench.statistics.elasticity import (
     MIN_BLOCKS,
     Elasticity,
-    adjusted_p,
     block_amounts,
     elasticities,
     log_ratios,
 )
+from serverless_bench.statistics.verdict import holm
 from tests.unit.series.why_model import CHANGES, EXPECTED, TRUTHS, Noise, simulated
 
 CI, FULL = 100, 1000
@@ -131,7 +131,7 @@ def test_intervals_hold_together_and_p_are_adjusted() -> None:
     logs = {name: np.linspace(0.1, 0.2, 12) for name in ("thread", "lock")}
     both = elasticities(logs, EXPECTED)
     assert both["lock"].confidence == pytest.approx(0.975)
-    assert adjusted_p(both)["lock"] == pytest.approx(2 * both["lock"].p)
+    assert holm({name: row.p for name, row in both.items()})["lock"] == 2 * both["lock"].p
     assert both["lock"].effect == pytest.approx(exp(0.15) - 1)
 
 
@@ -195,7 +195,7 @@ def _one(own: Mapping[str, Elasticity], name: BoundBy) -> Counter[str]:
     names = decide(own, own_share=0).names
     result = "undecided" if not names else "right" if name in names else "wrong"
     covered = single = false = 0
-    p = adjusted_p(own)
+    p = holm({change: one.p for change, one in own.items()})
     for change, one in own.items():
         low, high = one.interval
         covered += low <= truth.get(change, 0) <= high
