@@ -69,22 +69,24 @@ class Interventions:
 
     def change(self, block: int) -> str:
         """Return the change in a block; ``BASE`` for none."""
-        place = block % 3
-        if not place:
+        if not block % 3:
             return BASE
-        cycle, turn = divmod(2 * (block // 3) + place - 1, len(self.changes))
+        cycle, turn = self._turn(block)
         return _shuffled(self.changes, self.seed, cycle)[turn]
-
-    def is_idle(self, change: str, block: int, index: int) -> bool:
-        """Return whether a function does nothing in a block."""
-        side, at = self.side(block), index % self.endpoints
-        if change == "others":
-            return index // self.endpoints % 2 == side
-        return change == "endpoints" and at % 2 == side
 
     def side(self, block: int) -> int:
         """Return the changed half of functions or prefixes, which alternates between cycles."""
-        return (2 * (block // 3) + block % 3 - 1) // len(self.changes) % 2
+        return self._turn(block)[0] % 2
+
+    def _turn(self, block: int) -> tuple[int, int]:
+        """Return the cycle of a changed block, and its place there."""
+        return divmod(2 * (block // 3) + block % 3 - 1, len(self.changes))
+
+    def is_idle(self, block: int, index: int) -> bool:
+        """Return whether a function does nothing in a block."""
+        place = {"others": index // self.endpoints, "endpoints": index % self.endpoints}
+        change = self.change(block)
+        return change in place and place[change] % 2 == self.side(block)
 
 
 @lru_cache(maxsize=8)

@@ -12,11 +12,11 @@ from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.interventions import Interventions, changes_for
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.types import at_least
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import at_percentiles
 from serverless_bench.series.runs import Listener, Task, check_cost, series_in, task_of
-from serverless_bench.series.why.blocks import GUARD, LEAST_BLOCK, Blocks
-from serverless_bench.series.why.result import Why, result_of
+from serverless_bench.series.why.blocks import Blocks, least_block_s
+from serverless_bench.series.why.result import Why
 from serverless_bench.statistics.elasticity import MIN_BLOCKS
 from serverless_bench.units import NS_PER_S, format_seconds
 
@@ -25,7 +25,6 @@ PILOT_S: Final = 3.0
 _SHORTEST_S: Final = 0.25
 _MARGIN: Final = 1.1
 """Of blocks over the shortest that the pilot's request times allow."""
-OnPlan = Callable[[str], object]
 
 
 def why(  # noqa: PLR0913 - the flags of the command
@@ -39,7 +38,7 @@ def why(  # noqa: PLR0913 - the flags of the command
     max_cost: float | None = None,
     keep: bool = False,
     resume: bool = False,
-    on_plan: OnPlan = lambda _: None,
+    on_plan: Callable[[str], object] = lambda _: None,
     listener: Listener | None = None,
 ) -> Why:
     """Find out what bounds a job by changes in short blocks of time, like ``sbench why``.
@@ -95,7 +94,7 @@ def why(  # noqa: PLR0913 - the flags of the command
     True
     """
     task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
-    check_halves(task.job)
+    _check_halves(task.job)
     load = replace(task.job.load, rate=None, operations=None)
     pilot = replace(task, job=replace(task.job, duration=PILOT_S, until_stable=None, load=load))
     timed = replace(pilot, job=replace(pilot.job, duration=budget_s))
@@ -109,10 +108,10 @@ def why(  # noqa: PLR0913 - the flags of the command
             f" {count} for each of {len(plan.changes)} changes"
         )
         run = series.run(replace(timed, job=replace(timed.job, interventions=plan)), "blocks")
-    return result_of(Blocks(run=run))
+    return Why(blocks=Blocks(run=run))
 
 
-def check_halves(job: JobSpec) -> None:
+def _check_halves(job: JobSpec) -> None:
     """Check that half of a job's functions can be changed while the other half runs.
 
     Raises
@@ -125,16 +124,8 @@ def check_halves(job: JobSpec) -> None:
             f"{job.executor} runs one function at a time", hint=f"`executor` {DEFAULT_EXECUTOR}"
         )
     least = 2 * (1 + len(job.endpoints))
-    if job.number < least:
-        raise UsageError(
-            f"{job.number} functions are too few: half of them are changed while the others run",
-            hint=f"`number` {least} or more",
-        )
-    if job.concurrency < job.number:
-        raise UsageError(
-            f"only {job.concurrency} of {job.number} functions run at the same time",
-            hint=f"`concurrency` {job.number}, or fewer functions",
-        )
+    at_least("number", job.number, least, hint="half of them are changed while the others run")
+    at_least("concurrency", job.concurrency, job.number, hint="all run at the same time")
 
 
 def _plan(pilot: Run, block_s: float | None, budget_s: float, seed: int) -> Interventions:
@@ -146,16 +137,14 @@ def _plan(pilot: Run, block_s: float | None, budget_s: float, seed: int) -> Inte
         If the blocks are too short for the requests, too few, or the clocks of the functions
         differ by more than the part of a block that is left out.
     """
-    job, table = pilot.job, pilot.operations
-    times_ns = (table["end_ns"] - table["start_ns"])[~table["warmup"].astype(bool)]
-    least_s = LEAST_BLOCK * GUARD * float(at_percentiles(times_ns, (90,))[0]) / NS_PER_S
-    chosen_s = block_s or max(_SHORTEST_S, ceil(20 * _MARGIN * least_s) / 20)
-    if chosen_s < least_s:
+    least_s = _MARGIN * least_block_s(pilot)
+    chosen_s = block_s or max(_SHORTEST_S, ceil(20 * least_s) / 20)
+    if chosen_s < least_s / _MARGIN:
         raise UsageError(
             f"blocks of {format_seconds(chosen_s)} are too short for these requests",
-            hint=f"`block` of at least {format_seconds(_MARGIN * least_s)}, or smaller objects",
+            hint=f"`block` of at least {format_seconds(least_s)}, or smaller objects",
         )
-    changes = changes_for(job)
+    changes = changes_for(pilot.job)
     least_budget_s = 1.5 * (MIN_BLOCKS + 1) * len(changes) * chosen_s
     if budget_s < least_budget_s:
         raise UsageError(
@@ -163,12 +152,12 @@ def _plan(pilot: Run, block_s: float | None, budget_s: float, seed: int) -> Inte
             f" {format_seconds(budget_s)}",
             hint=f"`budget` of at least {format_seconds(ceil(least_budget_s))}, or smaller objects",
         )
-    offsets_ns = abs(worker_offsets(pilot).best_ns)
-    if len(offsets_ns) and offsets_ns.max() > chosen_s * NS_PER_S / 8:
+    apart_s = float(abs(worker_offsets(pilot).best_ns).max(initial=0)) / NS_PER_S
+    if apart_s > chosen_s / 8:
         raise UsageError(
-            f"the clocks of the functions differ by {format_seconds(offsets_ns.max() / NS_PER_S)}",
+            f"the clocks of the functions differ by {format_seconds(apart_s)}",
             hint="synchronize them (NTP), or use longer blocks: `block`",
         )
     return Interventions(
-        changes=changes, block_s=chosen_s, endpoints=1 + len(job.endpoints), seed=seed
+        changes=changes, block_s=chosen_s, endpoints=1 + len(pilot.job.endpoints), seed=seed
     )

@@ -1,11 +1,12 @@
 """The answer of ``sbench why``: in JSON, in a sentence, and as a table of changes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isinf
-from pathlib import Path
 from typing import Any, Final
 
+from serverless_bench.job.interventions import BASE
 from serverless_bench.reporters.text_table import table
 from serverless_bench.series.why.blocks import Blocks
 from serverless_bench.statistics.cause import BoundBy, Cause, decide
@@ -85,26 +86,14 @@ _CHANGES: Final = {
 _HEADING: Final = ("change", "blocks", "effect", "elasticity", "interval", "p", "bounds")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Why:
     """What bounds a job, and the effects that show it.
 
     Parameters
     ----------
-    cause
-        The cause, or what is undecided.
-    rows
-        Effect and elasticity by change.
-    own_share
-        Share of the threads' time outside of requests.
-    block_s, guard_s
-        Length of a block, and of its start that is left out.
-    too_short
-        Whether requests took too long for the blocks, so that there is no cause.
     blocks
-        Change and rate of each block, in order.
-    directory
-        Directory of the run.
+        The run, with rates and elasticities.
 
     Examples
     --------
@@ -113,14 +102,15 @@ class Why:
     True
     """
 
-    cause: Cause
-    rows: Mapping[str, Elasticity]
-    own_share: float
-    block_s: float
-    guard_s: float
-    too_short: bool
-    blocks: Sequence[tuple[str, float]]
-    directory: Path
+    blocks: Blocks
+
+    @cached_property
+    def cause(self) -> Cause:
+        """The cause, or what is undecided."""
+        blocks = self.blocks
+        if blocks.too_short:
+            return Cause()
+        return decide(blocks.rows, own_share=blocks.own_share, failed=blocks.failed())
 
     @property
     def is_decided(self) -> bool:
@@ -129,7 +119,8 @@ class Why:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench why``."""
-        adjusted = holm({change: row.p for change, row in self.rows.items()})
+        blocks = self.blocks
+        adjusted = holm({change: row.p for change, row in blocks.rows.items()})
         return {
             "answer": self.sentence,
             "cause": [str(name) for name in self.cause.names],
@@ -147,23 +138,28 @@ class Why:
                     "p": row.p,
                     "adjusted_p": adjusted[change],
                 }
-                for change, row in self.rows.items()
+                for change, row in blocks.rows.items()
             },
-            "own_share": self.own_share,
-            "block_s": self.block_s,
-            "guard_s": self.guard_s,
-            "blocks": [{"change": change, "rate": rate} for change, rate in self.blocks],
-            "directory": str(self.directory),
+            "own_share": blocks.own_share,
+            "block_s": blocks.plan.block_s,
+            "guard_s": blocks.guard_s,
+            "blocks": [
+                {"change": change, "rate": rate}
+                for change, rate in zip(
+                    blocks.changes.tolist(), blocks.rates.sum(axis=1).tolist(), strict=True
+                )
+            ],
+            "directory": str(blocks.run.path),
         }
 
     @property
     def sentence(self) -> str:
         """The answer in a sentence."""
         cause = self.cause
-        if self.too_short:
+        if self.blocks.too_short:
             return (
                 f"not known: requests took longer than in the pilot run; use blocks of"
-                f" {format_seconds(self.guard_s * 4)} or more, or smaller objects"
+                f" {format_seconds(self.blocks.guard_s * 4)} or more, or smaller objects"
             )
         if cause.without_effect:
             names = " and ".join(_CHANGES[change] for change in cause.without_effect)
@@ -183,33 +179,14 @@ class Why:
         return f"bounded by {whats[0]}. For more throughput: {gains[0]}. No help: {vain}"
 
 
-def result_of(blocks: Blocks) -> Why:
-    """Return the answer that a run with interventions gives."""
-    rows = blocks.rows()
-    failed = blocks.failed()
-    cause = Cause()
-    if not blocks.too_short:
-        cause = decide(rows, own_share=blocks.own_share, failed=failed)
-    return Why(
-        cause=cause,
-        rows={change: rows[change] for change in _CHANGES if change in rows},
-        own_share=blocks.own_share,
-        block_s=blocks.plan.block_s,
-        guard_s=blocks.guard_s,
-        too_short=blocks.too_short,
-        blocks=[*zip(blocks.changes, blocks.rates.sum(axis=1).tolist(), strict=True)],
-        directory=blocks.run.path,
-    )
-
-
 def lines(answer: Why, style: str) -> Iterator[str]:
     """Yield the lines of a report, as plain text or Markdown."""
-    rows = [_cells(change, row) for change, row in answer.rows.items()]
+    rows = [_cells(change, row) for change, row in answer.blocks.rows.items()]
     yield from table(_HEADING, rows, style, align="lrrrrrl")
     if style == "markdown":
         yield ""
-    base = [rate for change, rate in answer.blocks if not change]
-    yield f"without a change: {format_rate(sum(base) / len(base))}"
+    base = answer.blocks.rates[answer.blocks.changes == BASE].sum(axis=1)
+    yield f"without a change: {format_rate(float(base.mean()))}"
     yield answer.sentence
 
 

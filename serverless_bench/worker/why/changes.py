@@ -122,7 +122,7 @@ class Changes:
         """Return the present change, whether this function idles, and the end of the block."""
         block = self._block()
         change = self._plan.change(block)
-        idle = self._plan.is_idle(change, block, self._index)
+        idle = self._plan.is_idle(block, self._index)
         return change, idle, (block + 1) * self._plan.block_ns
 
     def _sleep(self, until_ns: int) -> None:

@@ -58,9 +58,9 @@ def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        ("1 functions are too few", ("--number", 1)),
+        ("--number must be at least 2, got 1", ("--number", 1)),
         ("inline runs one function at a time", ("--executor", "inline")),
-        ("only 2 of 4 functions run at the same time", ("--number", 4, "--concurrency", 2)),
+        ("--concurrency must be at least 4, got 2", ("--number", 4, "--concurrency", 2)),
         ("--budget: 'soon' is not a duration", ("--budget", "soon")),
         ("No such option '--rate'", ("--rate", 3)),
         ("write has no --mix", ("--mix", "get=1")),
