@@ -99,7 +99,7 @@ class InvocationRunner:
             return self._measure_rounds(workload)
         from serverless_bench.worker.why.changes import Changes  # noqa: PLC0415 - rarely needed
 
-        self.changes = Changes(self)
+        self.changes = Changes(self, invocation.interventions)
         with self.changes.taxes:
             return self._measure_rounds(workload)
 
@@ -223,7 +223,7 @@ class InvocationRunner:
         """
         transfer, board = self.invocation.transfer, self.board
         if self.changes is not None and not warmup:
-            self.changes.wait_while_idle()
+            self.changes.wait()
         on_moved = (
             unseen if board is None else board.on_moved[WARM_UP if warmup else operation.kind]
         )

@@ -3,7 +3,11 @@
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clock import sleep
-from serverless_bench.job.interventions import with_extra_thread, with_half_bytes
+from serverless_bench.job.interventions import (
+    Interventions,
+    with_extra_thread,
+    with_half_bytes,
+)
 from serverless_bench.job.keys import parse_layout
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.workload import Workload
@@ -24,17 +28,14 @@ class Changes:
     Parameters
     ----------
     runner
-        Runner of the invocation, which has interventions.
+        Runner of the invocation.
+    plan
+        The blocks.
     """
 
-    def __init__(self, runner: "InvocationRunner") -> None:
-        plan = runner.invocation.interventions
-        if plan is None:
-            raise ValueError("this invocation has no interventions")
+    def __init__(self, runner: "InvocationRunner", plan: Interventions) -> None:
         self._plan = plan
         self._runner = runner
-        self._index = runner.invocation.index
-        self._folders = parse_layout(runner.invocation.load.layout) or 0
         self._halved: list[Rounds] = []
         self._ended_ns: int | None = None
         self.extra_operations = 0
@@ -43,7 +44,7 @@ class Changes:
 
     def record(self) -> dict[str, int]:
         """Return the measured doses, as fields of the record."""
-        return {**self.taxes.record(), "extra_operations": self.extra_operations}
+        return {**self.taxes.taken, "extra_operations": self.extra_operations}
 
     def prepare(self, workload: Workload) -> "list[Rounds]":
         """Prepare the operations of changed blocks; return those of additional threads."""
@@ -55,16 +56,12 @@ class Changes:
             half = with_half_bytes(invocation)
             threads = range(invocation.load.threads)
             self._halved = [Rounds(workload, half, thread) for thread in threads]
-        return [
-            Rounds(workload, *with_extra_thread(invocation))
-            for change in self._plan.changes
-            if change == "thread"
-        ]
+        if "thread" in self._plan.changes:
+            return [Rounds(workload, *with_extra_thread(invocation))]
+        return []
 
     def next(self, thread: int, own: "Rounds", ok: bool | None) -> OperationSpec | None:  # noqa: FBT001
         """Return the next operation of a thread; None at the end of the run.
-
-        A thread that has nothing to do in this block waits for the next block.
 
         Parameters
         ----------
@@ -75,55 +72,44 @@ class Changes:
         ok
             Whether its previous operation succeeded; None for the first.
         """
-        is_extra = thread >= self._runner.invocation.load.threads
-        while not (self._runner.is_over or self._runner.is_stopped):
-            change, idle, until_ns = self._now()
-            if idle or (is_extra and change != "thread"):
-                self._sleep(until_ns)
-                continue
-            self.extra_operations += is_extra
-            rounds = self._halved[thread] if change == "bytes" else own
+        change = self.wait(thread)
+        if change is None:
+            return None
+        if thread >= self._runner.invocation.load.threads:
+            self.extra_operations += 1
+        rounds = self._halved[thread] if change == "bytes" else own
+        operation = rounds.next(ok, again=True)
+        for _ in range(_MOST_SKIPPED):
+            if operation is None or change != "prefixes" or not self._is_unused(operation.key):
+                break
             operation = rounds.next(ok, again=True)
-            skipped = 0
-            while operation is not None and self._skips(operation, skipped):
-                operation, skipped = rounds.next(ok, again=True), skipped + 1
-            return operation
+        return operation
+
+    def wait(self, thread: int = 0) -> str | None:
+        """Wait until a thread may start an operation; return the change, or None at the end."""
+        runner = self._runner
+        while not (runner.is_over or runner.is_stopped):
+            now_ns = runner.clock.now_ns()
+            block = now_ns // self._plan.block_ns
+            change = self._plan.change(block)
+            is_awake = change == "thread" or thread < runner.invocation.load.threads
+            if is_awake and not self._plan.is_idle(block, runner.invocation.index):
+                return change
+            sleep(((block + 1) * self._plan.block_ns - now_ns) / NS_PER_S)
         return None
 
-    def wait_while_idle(self) -> None:
-        """Wait until the function may start an operation."""
-        while not (self._runner.is_over or self._runner.is_stopped):
-            _, idle, until_ns = self._now()
-            if not idle:
-                return
-            self._sleep(until_ns)
-
-    def _skips(self, operation: OperationSpec, skipped: int) -> bool:
-        """Return whether an operation is left out because its prefix is in the unused half."""
-        block = self._block()
-        if skipped >= _MOST_SKIPPED or self._plan.change(block) != "prefixes":
-            return False
-        digits = operation.key.rpartition("/")[2].partition(".")[0]
-        return int(digits, 16) % self._folders % 2 == self._plan.side(block)
+    def _is_unused(self, key: str) -> bool:
+        """Return whether the prefix of an object is in the half that is not used now."""
+        folders = parse_layout(self._runner.invocation.load.layout) or 1
+        digits = key.rpartition("/")[2].partition(".")[0]
+        block = self._runner.clock.now_ns() // self._plan.block_ns
+        return int(digits, 16) % folders % 2 == self._plan.side(block)
 
     def pause(self, done: MeasuredOperation) -> None:
         """Pause after an operation, if that is the change, for a share of the time of a turn."""
         before_ns, self._ended_ns = self._ended_ns, done.end_ns
-        if before_ns is not None and self._plan.change(self._block(done.start_ns)) == "pause":
+        change = self._plan.change(done.start_ns // self._plan.block_ns)
+        if before_ns is not None and change == "pause":
             turn_ns = done.end_ns - max(before_ns, done.start_ns - self._plan.block_ns)
             sleep(self._plan.lever * turn_ns / NS_PER_S)
             self._ended_ns = self._runner.clock.now_ns()
-
-    def _block(self, now_ns: int | None = None) -> int:
-        now_ns = self._runner.clock.now_ns() if now_ns is None else now_ns
-        return now_ns // self._plan.block_ns
-
-    def _now(self) -> tuple[str, bool, int]:
-        """Return the present change, whether this function idles, and the end of the block."""
-        block = self._block()
-        change = self._plan.change(block)
-        idle = self._plan.is_idle(block, self._index)
-        return change, idle, (block + 1) * self._plan.block_ns
-
-    def _sleep(self, until_ns: int) -> None:
-        sleep(max(until_ns - self._runner.clock.now_ns(), 0) / NS_PER_S)

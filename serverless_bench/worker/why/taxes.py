@@ -2,8 +2,9 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from ctypes import PyDLL
+from functools import partial
 from hashlib import pbkdf2_hmac
 from typing import Final, Self
 
@@ -33,7 +34,8 @@ class Taxes:
         self._plan = plan
         self._now_ns = clock.now_ns
         self._over = threading.Event()
-        self._taken: Counter[str] = Counter(tax_ns=0, tax_of_ns=0, hold_ns=0, hold_of_ns=0)
+        self.taken = Counter(tax_ns=0, tax_of_ns=0, hold_ns=0, hold_of_ns=0)
+        """The amounts taken, as fields of the record."""
         self._threads = [
             threading.Thread(target=self._take, args=(change, take), daemon=True)
             for change, take in (("processor", self._burn), ("lock", self._hold))
@@ -50,25 +52,17 @@ class Taxes:
         for thread in self._threads:
             thread.join()
 
-    def record(self) -> dict[str, int]:
-        """Return the amounts taken, as fields of the record."""
-        return dict(self._taken)
-
     def _take(self, change: str, take: Callable[[Callable[[], bool]], dict[str, int]]) -> None:
         """Wait for each block with a change, and add the amounts that are taken in it."""
-        for until_ns in self._blocks(change):
-            self._taken.update(
-                take(lambda: self._now_ns() < until_ns and not self._over.is_set())  # noqa: B023
-            )
-
-    def _blocks(self, change: str) -> Iterator[int]:
-        """Yield the end of each block with a change, when it begins."""
         while not self._over.is_set():
             block = self._now_ns() // self._plan.block_ns
             until_ns = (block + 1) * self._plan.block_ns
             if self._plan.change(block) == change:
-                yield until_ns
+                self.taken.update(take(partial(self._goes_on, until_ns)))
             self._over.wait(max(until_ns - self._now_ns(), 0) / NS_PER_S)
+
+    def _goes_on(self, until_ns: int) -> bool:
+        return self._now_ns() < until_ns and not self._over.is_set()
 
     def _burn(self, goes_on: Callable[[], bool]) -> dict[str, int]:
         """Use a share of a processor, without the interpreter's lock."""
