@@ -13,18 +13,25 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import parse_layout
-from serverless_bench.job.types import check_types
+from serverless_bench.job.types import check_limits, check_types
 from serverless_bench.units import NS_PER_S
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
     from serverless_bench.job.workload import Workload
 
-CHANGES: Final = (
-    *("thread", "pause", "processor", "lock", "others", "bytes", "prefixes", "endpoints"),
-    "nothing",
-)
-"""Names of all changes; ``nothing`` shows the effect of chance."""
+CHANGES: Final = {
+    "thread": "one thread more",
+    "pause": "a pause after each request",
+    "processor": "processor taxed",
+    "lock": "interpreter's lock held",
+    "others": "other half of functions idle",
+    "bytes": "half the bytes per request",
+    "prefixes": "half of the prefixes",
+    "endpoints": "other endpoints idle",
+    "nothing": "nothing",
+}
+"""All changes by name; ``nothing`` shows the effect of chance."""
 BASE: Final = ""
 """Name of the change in a base block."""
 
@@ -55,12 +62,12 @@ class Interventions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "changes", tuple(self.changes))
         check_types(self)
-        if not self.changes or not {*self.changes} <= {*CHANGES} or self.endpoints < 1:
+        check_limits(
+            self, {"endpoints": (1, 1 << 20), "lever": (0.01, 0.99)}, positives=("block_s",)
+        )
+        if not self.changes or not {*self.changes} <= {*CHANGES}:
             raise UsageError(f"`changes` must be some of {', '.join(CHANGES)}", field="changes")
-        if self.block_s <= 0 or not 0 < self.lever < 1:
-            raise UsageError("`block_s` must be above 0, and `lever` a share", field="block_s")
 
     @property
     def block_ns(self) -> int:

@@ -130,7 +130,7 @@ def _measurements(runner: InvocationRunner) -> dict[str, Any]:
         "lock_probes": None if probe is None else probe.probes,
         "lock_delayed": None if probe is None else probe.delayed,
         **runner.barrier,
-        **({} if runner.changes is None else runner.changes.record()),
+        **({} if runner.changes is None else runner.changes.doses),
     }
 
 

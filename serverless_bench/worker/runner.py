@@ -100,7 +100,7 @@ class InvocationRunner:
         from serverless_bench.worker.why.changes import Changes  # noqa: PLC0415 - rarely needed
 
         self.changes = Changes(self, invocation.interventions)
-        with self.changes.taxes:
+        with self.changes:
             return self._measure_rounds(workload)
 
     def _measure_rounds(self, workload: Workload) -> str | None:

@@ -43,17 +43,12 @@ class Blocks:
     ----------
     run
         A run of a job with interventions.
+    plan
+        The interventions.
     """
 
     run: Run
-
-    @cached_property
-    def plan(self) -> Interventions:
-        """The interventions of the job."""
-        plan = self.run.job.interventions
-        if plan is None:
-            raise UsageError(f"{self.run.path} is not a run of `sbench why`")
-        return plan
+    plan: Interventions
 
     @cached_property
     def _operations(self) -> tuple[Ints, Ints, Ints, Ints]:

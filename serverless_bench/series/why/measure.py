@@ -108,7 +108,8 @@ def why(  # noqa: PLR0913 - the flags of the command
             f" {count} for each of {len(plan.changes)} changes"
         )
         run = series.run(replace(timed, job=replace(timed.job, interventions=plan)), "blocks")
-    return Why(blocks=Blocks(run=run))
+    # A run that is reused may have other blocks.
+    return Why(blocks=Blocks(run=run, plan=run.job.interventions or plan))
 
 
 def _check_halves(job: JobSpec) -> None:

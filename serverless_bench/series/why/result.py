@@ -6,7 +6,7 @@ from functools import cached_property
 from math import isinf
 from typing import Any, Final
 
-from serverless_bench.job.interventions import BASE
+from serverless_bench.job.interventions import BASE, CHANGES
 from serverless_bench.reporters.text_table import table
 from serverless_bench.series.why.blocks import Blocks
 from serverless_bench.statistics.cause import BoundBy, Cause, decide
@@ -72,17 +72,6 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
     ),
 }
 """What each cause is, what gives more throughput, and what does not."""
-_CHANGES: Final = {
-    "thread": "one thread more",
-    "pause": "a pause after each request",
-    "processor": "processor taxed",
-    "lock": "interpreter's lock held",
-    "others": "other half of functions idle",
-    "bytes": "half the bytes per request",
-    "prefixes": "half of the prefixes",
-    "endpoints": "other endpoints idle",
-    "nothing": "nothing",
-}
 _HEADING: Final = ("change", "blocks", "effect", "elasticity", "interval", "p", "bounds")
 
 
@@ -162,15 +151,15 @@ class Why:
                 f" {format_seconds(self.blocks.guard_s * 4)} or more, or smaller objects"
             )
         if cause.without_effect:
-            names = " and ".join(_CHANGES[change] for change in cause.without_effect)
+            names = " and ".join(CHANGES[change] for change in cause.without_effect)
             return f"not known: the changes did not take ({names})"
         if cause.shares:
-            parts = (f"{_CHANGES[name]} {share:.0%}" for name, share in cause.shares.items())
+            parts = (f"{CHANGES[name]} {share:.0%}" for name, share in cause.shares.items())
             return (
                 f"several resources bound this job; share of what each changes: {', '.join(parts)}"
             )
         if not cause.names:
-            rows = " and ".join(_CHANGES[change] for change in cause.undecided)
+            rows = " and ".join(CHANGES[change] for change in cause.undecided)
             return f"undecided: {rows}; about {format_count(cause.blocks, 'block')} more would tell"
         whats, gains, _ = zip(*(_REMEDIES[name] for name in cause.names), strict=True)
         if len(cause.names) > 1:
@@ -194,7 +183,7 @@ def _cells(change: str, row: Elasticity) -> tuple[str, ...]:
     low, high = row.interval
     bounds = {True: "yes", False: "no", None: "undecided"}[row.bounds]
     return (
-        _CHANGES[change],
+        CHANGES[change],
         str(len(row.logs)),
         f"{row.effect:+.1%}",
         f"{row.value:.2f}",

@@ -1,8 +1,14 @@
-"""Operations of a function in each block: of an additional thread, half as large, or none."""
+"""Changes of a function in each block: other operations or none, a tax on processor or lock."""
 
+import threading
+from collections import Counter
+from collections.abc import Callable
+from ctypes import PyDLL
+from functools import partial
+from hashlib import pbkdf2_hmac
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.clock import sleep
+from serverless_bench.clock import monotonic_ns, sleep, thread_ns
 from serverless_bench.job.interventions import (
     Interventions,
     with_extra_thread,
@@ -12,12 +18,16 @@ from serverless_bench.job.keys import parse_layout
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.workload import Workload
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.cpu_time import cpu_ns
 from serverless_bench.worker.operation import MeasuredOperation
-from serverless_bench.worker.why.taxes import Taxes
 
 if TYPE_CHECKING:
     from serverless_bench.worker.runner import InvocationRunner, Rounds
 
+_STEP_S: Final = 0.004
+"""Interval of the taxes: below the interpreter's switch interval of 5 ms."""
+_ROUNDS: Final = 500
+"""Iterations of a hash, which takes a fraction of a millisecond without the interpreter's lock."""
 _MOST_SKIPPED: Final = 64
 """Operations to skip in search of a prefix; a thread may have objects in few prefixes."""
 
@@ -38,13 +48,23 @@ class Changes:
         self._runner = runner
         self._halved: list[Rounds] = []
         self._ended_ns: int | None = None
-        self.extra_operations = 0
-        """Operations that the additional thread started."""
-        self.taxes = Taxes(plan, runner.clock)
+        self._over = threading.Event()
+        self.doses = Counter(tax_ns=0, tax_of_ns=0, hold_ns=0, hold_of_ns=0, extra_operations=0)
+        """Amounts of the changes, as fields of the record."""
+        self._threads = [
+            threading.Thread(target=self._take, args=(change, take), daemon=True)
+            for change, take in (("processor", self._burn), ("lock", self._hold))
+            if change in plan.changes
+        ]
 
-    def record(self) -> dict[str, int]:
-        """Return the measured doses, as fields of the record."""
-        return {**self.taxes.taken, "extra_operations": self.extra_operations}
+    def __enter__(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
 
     def prepare(self, workload: Workload) -> "list[Rounds]":
         """Prepare the operations of changed blocks; return those of additional threads."""
@@ -72,21 +92,22 @@ class Changes:
         ok
             Whether its previous operation succeeded; None for the first.
         """
-        change = self.wait(thread)
-        if change is None:
+        block = self.wait(thread)
+        if block is None:
             return None
+        change = self._plan.change(block)
         if thread >= self._runner.invocation.load.threads:
-            self.extra_operations += 1
+            self.doses["extra_operations"] += 1
         rounds = self._halved[thread] if change == "bytes" else own
         operation = rounds.next(ok, again=True)
         for _ in range(_MOST_SKIPPED):
-            if operation is None or change != "prefixes" or not self._is_unused(operation.key):
+            if operation is None or not self._is_unused(operation.key, block):
                 break
             operation = rounds.next(ok, again=True)
         return operation
 
-    def wait(self, thread: int = 0) -> str | None:
-        """Wait until a thread may start an operation; return the change, or None at the end."""
+    def wait(self, thread: int = 0) -> int | None:
+        """Wait until a thread may start an operation; return the block, or None at the end."""
         runner = self._runner
         while not (runner.is_over or runner.is_stopped):
             now_ns = runner.clock.now_ns()
@@ -94,15 +115,16 @@ class Changes:
             change = self._plan.change(block)
             is_awake = change == "thread" or thread < runner.invocation.load.threads
             if is_awake and not self._plan.is_idle(block, runner.invocation.index):
-                return change
+                return block
             sleep(((block + 1) * self._plan.block_ns - now_ns) / NS_PER_S)
         return None
 
-    def _is_unused(self, key: str) -> bool:
-        """Return whether the prefix of an object is in the half that is not used now."""
+    def _is_unused(self, key: str, block: int) -> bool:
+        """Return whether the prefix of an object is in a half that is not used in a block."""
+        if self._plan.change(block) != "prefixes":
+            return False
         folders = parse_layout(self._runner.invocation.load.layout) or 1
         digits = key.rpartition("/")[2].partition(".")[0]
-        block = self._runner.clock.now_ns() // self._plan.block_ns
         return int(digits, 16) % folders % 2 == self._plan.side(block)
 
     def pause(self, done: MeasuredOperation) -> None:
@@ -113,3 +135,38 @@ class Changes:
             turn_ns = done.end_ns - max(before_ns, done.start_ns - self._plan.block_ns)
             sleep(self._plan.lever * turn_ns / NS_PER_S)
             self._ended_ns = self._runner.clock.now_ns()
+
+    def _take(self, change: str, take: Callable[[Callable[[], bool]], dict[str, int]]) -> None:
+        """Wait for each block with a change, and add the amounts that are taken in it."""
+        while not self._over.is_set():
+            block = self._runner.clock.now_ns() // self._plan.block_ns
+            until_ns = (block + 1) * self._plan.block_ns
+            if self._plan.change(block) == change:
+                self.doses.update(take(partial(self._goes_on, until_ns)))
+            self._over.wait(max(until_ns - self._runner.clock.now_ns(), 0) / NS_PER_S)
+
+    def _goes_on(self, until_ns: int) -> bool:
+        return self._runner.clock.now_ns() < until_ns and not self._over.is_set()
+
+    def _burn(self, goes_on: Callable[[], bool]) -> dict[str, int]:
+        """Use a share of a processor, without the interpreter's lock."""
+        begin_ns, own_ns, used_ns = monotonic_ns(), thread_ns(), cpu_ns()
+        while goes_on():
+            if thread_ns() - own_ns < self._plan.lever * (monotonic_ns() - begin_ns):
+                pbkdf2_hmac("sha256", b"why", b"tax", _ROUNDS)
+            else:
+                sleep(_STEP_S)
+        return {"tax_ns": thread_ns() - own_ns, "tax_of_ns": cpu_ns() - used_ns}
+
+    def _hold(self, goes_on: Callable[[], bool]) -> dict[str, int]:
+        """Hold the interpreter's lock for a share of the time, without using a processor."""
+        # A function of PyDLL keeps the lock while it runs.
+        hold = PyDLL(None).usleep
+        lever, begin_ns, held_ns = self._plan.lever, monotonic_ns(), 0
+        while goes_on():
+            start_ns = monotonic_ns()
+            due_ns = lever * (start_ns - begin_ns) - held_ns
+            hold(int(min(max(due_ns, 0) / 1000, _STEP_S * 1e6)))
+            held_ns += monotonic_ns() - start_ns
+            sleep(_STEP_S * (1 - lever))
+        return {"hold_ns": held_ns, "hold_of_ns": monotonic_ns() - begin_ns}
