@@ -245,13 +245,13 @@ def main(*names: str) -> None:
             result = "named"
         rows = ", ".join(
             f"{change} {row.value:+.2f} [{row.interval[0]:+.2f} {row.interval[1]:+.2f}]"
-            for change, row in answer.blocks.rows.items()
+            for change, row in answer.rows.items()
         )
         _say(
             f"{name}: load {load:.0f}: {result}: {answer.sentence[:90]} | block"
-            f" {answer.blocks.plan.block_s:.2f}, own {answer.blocks.own_share:.2f},"
-            f" n {min(len(row.logs) for row in answer.blocks.rows.values())} | {rows}"
-            f" | p(nothing) {answer.blocks.rows['nothing'].p:.3f}"
+            f" {answer.plan.block_s:.2f}, own {answer.own_share:.2f},"
+            f" n {min(len(row.logs) for row in answer.rows.values())} | {rows}"
+            f" | p(nothing) {answer.rows['nothing'].p:.3f}"
         )
 
 

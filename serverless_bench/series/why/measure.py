@@ -15,7 +15,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import at_least
 from serverless_bench.rundir.run import Run
 from serverless_bench.series.runs import Listener, Task, check_cost, series_in, task_of
-from serverless_bench.series.why.blocks import Blocks, least_block_s
+from serverless_bench.series.why.blocks import least_block_s
 from serverless_bench.series.why.result import Why
 from serverless_bench.statistics.elasticity import MIN_BLOCKS
 from serverless_bench.units import NS_PER_S, format_seconds
@@ -109,7 +109,7 @@ def why(  # noqa: PLR0913 - the flags of the command
         )
         run = series.run(replace(timed, job=replace(timed.job, interventions=plan)), "blocks")
     # A run that is reused may have other blocks.
-    return Why(blocks=Blocks(run=run, plan=run.job.interventions or plan))
+    return Why(run=run, plan=run.job.interventions or plan)
 
 
 def _check_halves(job: JobSpec) -> None:

@@ -1,7 +1,6 @@
 """The answer of ``sbench why``: in JSON, in a sentence, and as a table of changes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
 from typing import Any, Final
@@ -75,14 +74,15 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
 _HEADING: Final = ("change", "blocks", "effect", "elasticity", "interval", "p", "bounds")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Why:
+class Why(Blocks):
     """What bounds a job, and the effects that show it.
 
     Parameters
     ----------
-    blocks
-        The run, with rates and elasticities.
+    run
+        A run of a job with interventions.
+    plan
+        The interventions.
 
     Examples
     --------
@@ -91,15 +91,12 @@ class Why:
     True
     """
 
-    blocks: Blocks
-
     @cached_property
     def cause(self) -> Cause:
         """The cause, or what is undecided."""
-        blocks = self.blocks
-        if blocks.too_short:
+        if self.too_short:
             return Cause()
-        return decide(blocks.rows, own_share=blocks.own_share, failed=blocks.failed())
+        return decide(self.rows, own_share=self.own_share, failed=self.failed())
 
     @property
     def is_decided(self) -> bool:
@@ -108,8 +105,7 @@ class Why:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench why``."""
-        blocks = self.blocks
-        adjusted = holm({change: row.p for change, row in blocks.rows.items()})
+        adjusted = holm({change: row.p for change, row in self.rows.items()})
         return {
             "answer": self.sentence,
             "cause": [str(name) for name in self.cause.names],
@@ -127,28 +123,28 @@ class Why:
                     "p": row.p,
                     "adjusted_p": adjusted[change],
                 }
-                for change, row in blocks.rows.items()
+                for change, row in self.rows.items()
             },
-            "own_share": blocks.own_share,
-            "block_s": blocks.plan.block_s,
-            "guard_s": blocks.guard_s,
+            "own_share": self.own_share,
+            "block_s": self.plan.block_s,
+            "guard_s": self.guard_s,
             "blocks": [
                 {"change": change, "rate": rate}
                 for change, rate in zip(
-                    blocks.changes.tolist(), blocks.rates.sum(axis=1).tolist(), strict=True
+                    self.changes.tolist(), self.rates.sum(axis=1).tolist(), strict=True
                 )
             ],
-            "directory": str(blocks.run.path),
+            "directory": str(self.run.path),
         }
 
     @property
     def sentence(self) -> str:
         """The answer in a sentence."""
         cause = self.cause
-        if self.blocks.too_short:
+        if self.too_short:
             return (
                 f"not known: requests took longer than in the pilot run; use blocks of"
-                f" {format_seconds(self.blocks.guard_s * 4)} or more, or smaller objects"
+                f" {format_seconds(self.guard_s * 4)} or more, or smaller objects"
             )
         if cause.without_effect:
             names = " and ".join(CHANGES[change] for change in cause.without_effect)
@@ -170,11 +166,11 @@ class Why:
 
 def lines(answer: Why, style: str) -> Iterator[str]:
     """Yield the lines of a report, as plain text or Markdown."""
-    rows = [_cells(change, row) for change, row in answer.blocks.rows.items()]
+    rows = [_cells(change, row) for change, row in answer.rows.items()]
     yield from table(_HEADING, rows, style, align="lrrrrrl")
     if style == "markdown":
         yield ""
-    base = answer.blocks.rates[answer.blocks.changes == BASE].sum(axis=1)
+    base = answer.rates[answer.changes == BASE].sum(axis=1)
     yield f"without a change: {format_rate(float(base.mean()))}"
     yield answer.sentence
 
