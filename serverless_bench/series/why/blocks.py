@@ -107,8 +107,8 @@ class Blocks:
         length_s, (function, start, end, _) = self.plan.block_s, self._operations
         begins = np.arange(len(self._numbers)) * length_s
         edges = np.sort(np.concatenate((begins + self.guard_s, begins + length_s)))
-        edges_ns = self._numbers[0] * self.plan.block_ns
-        start_s, end_s = ((instants - edges_ns) / NS_PER_S for instants in (start, end))
+        origin_ns = self._numbers[0] * self.plan.block_ns
+        start_s, end_s = ((instants - origin_ns) / NS_PER_S for instants in (start, end))
         columns = [
             block_amounts(start_s[mine], end_s[mine], amounts[mine], edges)[::2]
             for mine in (function == row for row in range(self.run.job.number))
