@@ -18,7 +18,7 @@ from serverless_bench.lab.lambda_host.environment import (
     InvokeResponse,
     failed,
 )
-from serverless_bench.process.callers import OwnListener, from_a_page
+from serverless_bench.lab.listener import OwnListener, from_a_page
 
 _ROOT: Final = "/2018-06-01/runtime/"
 _NET: Final = 127 << 24 | 1 << 16

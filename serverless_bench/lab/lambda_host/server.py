@@ -30,8 +30,8 @@ from serverless_bench.lab.lambda_host.pool import Shared
 from serverless_bench.lab.lambda_host.responses import ApiError, reply
 from serverless_bench.lab.lambda_host.runtime_api import BACKLOG, RuntimeApi, is_page
 from serverless_bench.lab.lambda_host.settings import HostSettings
+from serverless_bench.lab.listener import OwnListener, report_unless_shortage
 from serverless_bench.process import allow_open_files
-from serverless_bench.process.callers import OwnListener, report_unless_shortage
 from serverless_bench.units import MIB
 
 _FILES_EACH: Final = 2

@@ -2,7 +2,7 @@
 
 A caller of LocalStack can deploy a function, which runs code as this user. LocalStack accepts
 any credentials, and has no other protection. This file is copied into LocalStack's environment,
-next to ``process/callers.py``; LocalStack finds it by its entry point (the group
+with ``lab/listener.py``; LocalStack finds it by its entry point (the group
 ``localstack.runtime.server``), because ``GATEWAY_SERVER`` names it.
 """
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from localstack.runtime.server import hypercorn
 from localstack.runtime.server.core import RuntimeServerPlugin
-from sbench_callers import OwnListener, from_a_page
+
+from serverless_bench.lab.listener import OwnListener, from_a_page
 
 
 class _Config(hypercorn.Config):  # type: ignore[misc]  # LocalStack has no types here

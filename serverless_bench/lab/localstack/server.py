@@ -37,7 +37,11 @@ _PLUGIN: Final = "sbench_executor"
 _COPIED: Final = {
     f"{_PLUGIN}.py": _DATA.joinpath("executor.py"),
     "sbench_gateway.py": _DATA.joinpath("gateway.py"),
-    "sbench_callers.py": files("serverless_bench.process").joinpath("callers.py"),
+    **{
+        # Without __init__.py these folders are namespace packages.
+        f"serverless_bench/{name}": files("serverless_bench").joinpath(name)
+        for name in ("lab/listener.py", "process/callers.py")
+    },
 }
 """Modules that LocalStack loads from sbench, by their names there."""
 _ENTRY_POINTS: Final = f"""\
@@ -138,13 +142,13 @@ def _add_plugin(home: Path) -> None:
     """Install the current versions of the executor and the server."""
     packages = next((home / "lib").glob("python*/site-packages"))
     metadata_directory = packages / f"{_PLUGIN}-0.dist-info"
-    metadata_directory.mkdir(exist_ok=True)
     for path, text in (
         *((packages / name, source.read_text("utf-8")) for name, source in _COPIED.items()),
         (metadata_directory / "METADATA", _METADATA),
         (metadata_directory / "entry_points.txt", _ENTRY_POINTS),
     ):
         if not path.exists() or path.read_text("utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
 
 

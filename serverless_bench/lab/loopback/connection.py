@@ -13,6 +13,7 @@ from serverless_bench import clock
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.shared_keys import is_shared_key
+from serverless_bench.lab.listener import from_a_page, is_loopback
 from serverless_bench.lab.loopback.bodies import HEAD, Body, Inspector, SocketReader, UploadCheck
 from serverless_bench.lab.loopback.faults import FaultKind, PlannedFault, derived_rng
 from serverless_bench.lab.loopback.s3 import (
@@ -28,7 +29,6 @@ from serverless_bench.lab.loopback.shaping import Pace
 from serverless_bench.lab.loopback.state import StoreState
 from serverless_bench.lab.loopback.threaded_server import FIRST_REQUEST_S
 from serverless_bench.lab.loopback.witness import StoreRequest
-from serverless_bench.process.callers import from_a_page, is_loopback
 from serverless_bench.units import NS_PER_S
 
 _MAX_DOCUMENT: Final = 1 << 23

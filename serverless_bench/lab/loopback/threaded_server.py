@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from serverless_bench.clock import sleep
-from serverless_bench.process.callers import OwnListener, is_loopback
+from serverless_bench.lab.listener import OwnListener, is_loopback
 
 FIRST_REQUEST_S: Final = 30.0
 """Time after which a connection is closed if it has sent no request."""

@@ -46,7 +46,7 @@ def test_another_users_connection_is_not_ours(listener: socket.socket, nobody: S
     with taken:
         peer, own = taken.getpeername(), taken.getsockname()
         assert not same_user(peer, own)
-        with callers._diagnosis() as kernel:
+        with callers.diagnosis() as kernel:
             assert callers._owner(peer, own, kernel) == NOBODY
         assert callers._listed_owner(peer, own) == NOBODY
 

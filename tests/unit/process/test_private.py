@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.errors import StoreError
-from serverless_bench.process.callers import from_a_page
+from serverless_bench.lab.listener import from_a_page
 from serverless_bench.process.private import make_private_directory, own_directory
 
 
