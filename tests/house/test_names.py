@@ -39,7 +39,7 @@ HOMONYMS = {
     },
     "executors": {
         "dask": 1,  # a distribution
-        "lambda": 3,  # the service, as AWS calls it
+        "lambda": 4,  # the service, as AWS calls it, and the executor that `sbench aws try` tries
         "lithops": 3,  # a distribution, and an importer
         "local": 1,  # the default
         "workers": 2,  # a figure of the report

@@ -37,6 +37,7 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "array": [("write", *HOW[2:], "--shape", "128,128", "--chunks", "128,128", *FILES)],
     "call": [("OWN/mine.py:work", *HOW)],
     "run": [("OWN/job.toml",)],
+    "examples": [()],
     "convert": [("OWN/theirs.yml", "--output", "sbench-runs/theirs.toml")],
     "resume": [("recorded",)],
     "clean": [("a",)],
@@ -51,13 +52,13 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "scale": [("write", *SMALLER, "--numbers", "1,2,3", "--repeats", "1")],
     "history": [
         ("add", "recorded", "--history", "sbench-runs/history"),
-        ("show", "--history", "sbench-runs/history"),
+        ("ls", "--history", "sbench-runs/history"),
         ("check", "recorded", "--history", "sbench-runs/history"),
     ],
     "limit": [("write", *SMALLER, "--over", "threads", "--p99", "1s", *SHORT)],
     "why": [("write", *SMALLER, "--number", "2", "--budget", "1s")],
     "exp": [
-        ("list",),
+        ("ls",),
         ("show", "s3-client-threads"),
         ("run", "s3-client-threads", "--bucket", "mine", "--dry-run"),
     ],
