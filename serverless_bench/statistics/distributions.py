@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from math import exp, inf, lgamma, log, log1p
+from math import exp, inf, lgamma, log, log1p, pi, sqrt
 from typing import Final
 
 _PRECISION: Final = 1e-15
@@ -17,7 +17,14 @@ def student_tail(freedom: float, t: float) -> float:
 @cache
 def student_quantile(freedom: float, share: float) -> float:
     """Return the value that Student's t exceeds with probability ``1 - share``; share above 0.5."""
-    return _root(lambda t: 1 - student_tail(freedom, t), share)
+    scale = exp(lgamma((freedom + 1) / 2) - lgamma(freedom / 2)) / sqrt(pi * freedom)
+    t, step = 0.0, inf
+    # Above 0 the distribution is concave: Newton's method rises to the quantile.
+    while step > _PRECISION * t:
+        density = scale * (1 + t * t / freedom) ** (-(freedom + 1) / 2)
+        step = (share - 1 + student_tail(freedom, t)) / density
+        t += step
+    return t
 
 
 @cache
