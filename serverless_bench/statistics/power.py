@@ -2,13 +2,13 @@
 
 from functools import cache
 from math import ceil, log, sqrt
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.distributions import chi_squared_quantile, student_quantile
+from serverless_bench.statistics.distributions import chi_squared_quantile
 from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.verdict import ALPHA
 
@@ -39,17 +39,20 @@ def found_share(
     """
     if not freedom:
         return 0.0
-    critical = student_quantile(freedom, 1 - ALPHA / (2 * max(1, tests)))
+    from scipy import special  # noqa: PLC0415 - an extra, and slow to load
+
+    critical = float(special.stdtrit(freedom, 1 - ALPHA / (2 * max(1, tests))))
     estimated = error * _spreads(freedom)
     least = np.maximum(critical * estimated, log(1 + threshold))
-    beyond = (log(ratio) - least) / max(error, np.finfo(float).tiny)
-    return fmean(map(NormalDist().cdf, beyond.tolist()))
+    return float(special.ndtr((log(ratio) - least) / max(error, np.finfo(float).tiny)).mean())
 
 
 @cache
 def _spreads(freedom: float) -> Floats:
     """Return quantiles of an estimated standard deviation relative to the true value."""
-    return np.sqrt([chi_squared_quantile(freedom, share) / freedom for share in _GRID])
+    from scipy import special  # noqa: PLC0415 - as above
+
+    return np.asarray(np.sqrt(special.chdtri(freedom, _GRID) / freedom))
 
 
 def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> int | None:
