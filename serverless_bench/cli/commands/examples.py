@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from serverless_bench.cli.flags.options import FOLDER, Choice, harmless
+from serverless_bench.cli.flags.options import FOLDER, Choice, option
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.errors import UsageError
 from serverless_bench.user_files import refusing
@@ -31,7 +31,7 @@ _FILES: Final = [
     type=Choice(list(dict.fromkeys(path.relative_to(_EXAMPLES).parts[0] for path in _FILES))),
 )
 @click.option("--all", "every", is_flag=True, help="Write all of them.")
-@harmless("--folder", type=FOLDER, default="examples", help="Where to write them.")
+@option("--folder", type=FOLDER, default="examples", help="Where to write them.")
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 def command(names: tuple[str, ...], *, every: bool, folder: Path, overwrite: bool) -> None:
     """List the examples, or write those named into a folder."""

@@ -89,9 +89,11 @@ def why(  # noqa: PLR0913 - the flags of the command
 
     Examples
     --------
-    >>> found = sbench.why(writing, "why", budget_s=18.0)
-    >>> found.is_decided == bool(found.cause.names)
-    True
+    >>> try:
+    ...     sbench.why(replace(writing, number=1))
+    ... except sbench.UsageError as error:
+    ...     print(error)
+    `number` must be at least 2, got 1
     """
     task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
     _check_halves(task.job)

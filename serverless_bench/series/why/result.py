@@ -86,8 +86,10 @@ class Why(Blocks):
 
     Examples
     --------
-    >>> found = sbench.why(writing, "again", budget_s=18.0)
-    >>> found.to_json()["changes"]["nothing"]["blocks"] > 0
+    >>> try:
+    ...     sbench.why(writing, "why", budget_s=1.0).cause
+    ... except sbench.UsageError as error:
+    ...     print("need more time than 1 s" in str(error))
     True
     """
 

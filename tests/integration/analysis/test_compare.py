@@ -160,7 +160,7 @@ def refusals(tmp_path: Path) -> None:
         ),
         (
             2,
-            "--threshold '5' is not a fraction above 0% and below 100%",
+            "--threshold: '5' is not a share above 0% and below 100%",
             ("a", "more", "--threshold", "5"),
         ),
         (8, "there is no run 'nowhere'", ("a", "nowhere")),
@@ -357,13 +357,13 @@ def test_a_law_that_is_off_is_withheld(call: Call, tmp_path: Path) -> None:
         of = job(number=number, concurrency=number)
         for turn in range(2):
             make_run(tmp_path / "s" / f"{number}-{turn}", 1 / rate, of)
-    code, out, _ = call("scale", "--report", "s")
+    code, out, _ = call("scale", "--from", "s")
     assert code == 0
     assert re.search(
         r"^linear up to a cap: withheld, off by \d{2,}% at a number left out$", out, re.MULTILINE
     )
     assert "per function" not in out
-    page = call("scale", "--report", "s", "--format", "html")[1]
+    page = call("scale", "--from", "s", "--format", "html")[1]
     assert "withheld, off by" in page
 
 

@@ -208,7 +208,7 @@ def test_a_bucket_of_somebody_else(sbench: Sbench, cloud: Cloud) -> None:
     assert "identity" not in done.out
     absent = sbench("doctor", "--bucket", "absent-1", **cloud.environment)
     assert absent.code == 13
-    assert "bucket absent-1: does not exist -> create it" in absent.out
+    assert "bucket absent-1: does not exist -> --create-bucket creates it" in absent.out
 
 
 def test_credentials_that_end_too_soon(sbench: Sbench, cloud: Cloud) -> None:

@@ -60,7 +60,7 @@ def test_it_runs_and_its_report_says_what_it_did(stat: Apart, sbench: Sbench) ->
 
 def test_it_has_the_flags_of_every_job_and_its_own_and_no_others(stat: Apart) -> None:
     assert "stat" in stat("--help").out
-    shown = set(re.findall(r"--(?:no-)?([a-z][a-z-]+)", stat("stat", "--help").out))
+    shown = set(re.findall(r"--(?:no-)?([a-z][a-z-]+)", stat("stat", "--help-all").out))
     others = {name.replace("_", "-") for each in WORKLOADS for name in open_workload(each).settings}
     has = {"threads", "rate", "arrivals", "key-file", "read-times"}
     assert shown >= COMMON | has

@@ -212,7 +212,7 @@ def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
         (("--pattern", "append", "--duration", 1), "an append needs --operations"),
         (("--pattern", "claim", "--operations", 1), "--operations means nothing to claims"),
         (("--operations", 1, "--client", "minio"), "--client minio makes no conditional writes"),
-        (("--operations", 1, "--backoff", "-1"), "--backoff '-1' is not a duration"),
+        (("--operations", 1, "--backoff", "-1"), "--backoff: '-1' is not a duration"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(

@@ -114,7 +114,7 @@ def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: s
     ("field", "value", "words"),
     [
         ("connections", 0, "`connections` must"),
-        ("part_size", 6 << 30, "`part_size` must be at most 5120 MiB, got 6144"),
+        ("part_size", 6 << 30, "`part_size` must be between 1 KiB and 5 GiB, got 6 GiB"),
         ("block_size", 0, "`block_size` must"),
         ("retries", -1, "`retries` must"),
         ("timeout", -1.0, "`timeout` must"),
