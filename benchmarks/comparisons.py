@@ -20,10 +20,9 @@ from serverless_bench.history.judging import judge, of_recorded
 from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.runs import in_turns
-from serverless_bench.statistics.ratio import welch_ratio
+from serverless_bench.statistics.ratio import paired_ratio, welch_ratio
 from serverless_bench.statistics.sides import compare
 from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, holm
-from serverless_bench.studies.observations import paired_ratio
 
 SEED: Final = 20261125
 DIFFERENT: Final = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.REGRESSED})

@@ -5,19 +5,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import click
-
-from serverless_bench.cli.flags.options import harmless
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.errors import UsageError
 
-port_option = harmless(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default=False,
-    help="Port to listen on.  [default: a free port]",
-)
 _TICK_S: Final = 0.2
 _TIMEOUT_S: Final = 5.0
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.errors import UsageError, check_known, one_line
+from serverless_bench.errors import UsageError, check_known
 from serverless_bench.escaping import for_toml
 from serverless_bench.settings.schema import checked, converted, located
 from serverless_bench.user_files import read_toml
@@ -115,7 +115,7 @@ def dump_job_file(job: JobFile, remarks: Iterable[str] = ()) -> str:
         Lines of comment for the top.
     """
     # A remark may quote a text with line breaks, which must not become settings.
-    lines = [f"# {one_line(remark)}".rstrip() for remark in remarks]
+    lines = [f"# {_printable(remark)}".rstrip() for remark in remarks]
     lines += [""] if lines else []
     lines.append(f"name = {_value(job.name)}")
     for title, settings in (("target", job.target), ("run", job.run)):
@@ -192,3 +192,7 @@ def _value(value: Setting) -> str:
         # JSON has no infinity.
         return repr(value)
     return for_toml(value)
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -6,8 +6,9 @@ Student's t is applied to logarithms. Rank tests need more data: with 5 blocks, 
 sign test is 0.06.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import exp, inf, isnan, sqrt
+from math import exp, inf, isnan, log, sqrt
 from typing import Final
 
 import numpy as np
@@ -86,6 +87,18 @@ class RatioEstimate:
             return 1.0
         t = beyond / self.error if self.error else (inf if beyond > 0 else -inf)
         return student_tail(self.freedom, t)
+
+
+def paired_ratio(first: Mapping[int, float], second: Mapping[int, float]) -> RatioEstimate | None:
+    """Compare two cells in their common rounds; None without common rounds.
+
+    Parameters
+    ----------
+    first, second
+        Values of the same metric, by round; values that are not positive are ignored.
+    """
+    common = [r for r in first if r in second and first[r] > 0 and second[r] > 0]
+    return ratio_of_logs(np.array([log(second[r] / first[r]) for r in common])) if common else None
 
 
 def ratio_of_logs(logs: Floats) -> RatioEstimate:

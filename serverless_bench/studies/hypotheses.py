@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import structs
 
-from serverless_bench.statistics.ratio import MIN_BLOCKS
+from serverless_bench.statistics.ratio import MIN_BLOCKS, paired_ratio
 from serverless_bench.statistics.verdict import ALPHA, Verdict
 from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import (
@@ -27,7 +27,7 @@ from serverless_bench.studies.comparisons import (
 )
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
 from serverless_bench.studies.knee import KneeTest, knee_test, p_across, p_expected
-from serverless_bench.studies.observations import CellRuns, paired_ratio
+from serverless_bench.studies.observations import CellRuns
 
 _Change = tuple[str, Value, Value, CellComparison]
 """An axis, the baseline, the changed value, and the comparison of both."""

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats
+from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.scaling import Usl
 from serverless_bench.statistics.verdict import ALPHA
-from serverless_bench.studies.observations import paired_ratio
 
 Value = str | int | float | bool
 """A place on an axis."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import comb, log
+from math import comb
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -28,7 +28,6 @@ from serverless_bench.rundir.tables import (
     flattened,
     is_text,
 )
-from serverless_bench.statistics.ratio import RatioEstimate, ratio_of_logs
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import Cell
 from serverless_bench.studies.definition import Metric
@@ -414,15 +413,3 @@ def _watched(run: Run, good: Mask) -> dict[str, float]:
     if is_known.any():
         numbers["rss_ratio"] = float(np.median((peak - before)[is_known] / moved[is_known]))
     return numbers
-
-
-def paired_ratio(first: Mapping[int, float], second: Mapping[int, float]) -> RatioEstimate | None:
-    """Compare two cells in their common rounds; None without common rounds.
-
-    Parameters
-    ----------
-    first, second
-        Values of the same metric, by round; values that are not positive are ignored.
-    """
-    common = [r for r in first if r in second and first[r] > 0 and second[r] > 0]
-    return ratio_of_logs(np.array([log(second[r] / first[r]) for r in common])) if common else None

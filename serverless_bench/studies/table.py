@@ -11,6 +11,7 @@ from rich.console import Console
 
 from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
 from serverless_bench.reporters.bounded_by import CAUSE_WORDS
+from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import CELL, Cell, published_row
 from serverless_bench.studies.contradictions import contradictions, is_doubted
@@ -22,7 +23,7 @@ from serverless_bench.studies.definition import (
     PublishedRow,
     Value,
 )
-from serverless_bench.studies.observations import CellRuns, Estimate, median_of, paired_ratio
+from serverless_bench.studies.observations import CellRuns, Estimate, median_of
 
 PUBLISHED: Final = "published"
 ABSENT: Final = "-"

@@ -184,6 +184,14 @@ def check_one_document(style: str) -> None:
         )
 
 
+port_option = harmless(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=False,
+    help="Port to listen on.  [default: a free port]",
+)
+
 prices_option = option(
     "--prices",
     type=FILE,

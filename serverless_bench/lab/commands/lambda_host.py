@@ -17,12 +17,13 @@ from serverless_bench.cli.flags.options import (
     group,
     harmless,
     option,
+    port_option,
 )
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.hosting import port_option, stop_on_signals, until_end
+from serverless_bench.lab.hosting import stop_on_signals, until_end
 from serverless_bench.lab.lambda_host.functions import LambdaFunction
 from serverless_bench.lab.lambda_host.settings import (
     MAX_TIMEOUT_S,

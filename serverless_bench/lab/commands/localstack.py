@@ -8,9 +8,9 @@ from typing import Final
 
 import click
 
-from serverless_bench.cli.flags.options import FILE, harmless, option
+from serverless_bench.cli.flags.options import FILE, harmless, option, port_option
 from serverless_bench.cli.output.terminal import aside, say
-from serverless_bench.lab.hosting import port_option, stop_on_signals, until_end
+from serverless_bench.lab.hosting import stop_on_signals, until_end
 from serverless_bench.lab.lambda_host.settings import HostSettings
 from serverless_bench.lab.localstack.server import (
     CREDENTIALS,

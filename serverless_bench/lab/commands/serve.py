@@ -19,10 +19,10 @@ from serverless_bench.cli.flags.options import (
     harmless,
     network_quota_option,
     option,
+    port_option,
 )
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import UsageError
-from serverless_bench.lab.hosting import port_option
 from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.lab.loopback.server import LoopbackServer
 from serverless_bench.lab.loopback.shaping import Shape

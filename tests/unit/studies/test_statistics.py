@@ -13,12 +13,12 @@ from docs.experiment_simulation import Noise, noise_of, simulate
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.run import Run
 from serverless_bench.statistics.power import found_share, rounds_needed
-from serverless_bench.statistics.ratio import ratio_of_logs
+from serverless_bench.statistics.ratio import paired_ratio, ratio_of_logs
 from serverless_bench.statistics.verdict import holm
 from serverless_bench.studies import pilot
 from serverless_bench.studies.definition import Settings
 from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.observations import CellRun, CellRuns, paired_ratio
+from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.pilot import RunLength, length_of, rounds_within, spread_of
 from serverless_bench.studies.plan import Plan
 from tests.data.runs import S, operation, outcome, record, saved
