@@ -91,7 +91,7 @@ def why(  # noqa: PLR0913 - the flags of the command
     --------
     >>> try:
     ...     sbench.why(replace(writing, number=1))
-    ... except sbench.UsageError as error:
+    ... except sbench.SbenchError as error:
     ...     print(error)
     `number` must be at least 2, got 1
     """

@@ -88,7 +88,7 @@ class Why(Blocks):
     --------
     >>> try:
     ...     sbench.why(writing, "why", budget_s=1.0).cause
-    ... except sbench.UsageError as error:
+    ... except sbench.SbenchError as error:
     ...     print("need more time than 1 s" in str(error))
     True
     """

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.errors import StoreError
-from serverless_bench.lab.listener import from_a_page
 from serverless_bench.process.private import make_private_directory, own_directory
 
 
@@ -78,30 +77,3 @@ def test_elsewhere_if_that_is_none(
     assert tmp_path not in made.parents
     assert mode(made) == 0o700
     made.rmdir()
-
-
-@pytest.mark.parametrize(
-    "host",
-    [
-        *("", "127.0.0.1", "127.1.2.3:80", "[::1]:80", "localhost", "LOCALHOST:1", "a.localhost"),
-        "lambda.us-east-1.amazonaws.com",
-    ],
-)
-def test_requests_to_this_machine_by_its_names_are_no_pages(host: str) -> None:
-    assert not from_a_page(host, None)
-    assert from_a_page(host, "http://example.com")
-
-
-@pytest.mark.parametrize(
-    "host",
-    [
-        "example.com",
-        "example.com:80",
-        "127.0.0.1.example.com",
-        "localhost.example",
-        "a:b:c",
-        "amazonaws.com",
-    ],
-)
-def test_a_name_that_was_led_here_is_a_pages(host: str) -> None:
-    assert from_a_page(host, None)
