@@ -65,7 +65,9 @@ def on_a_terminal(
     """Return the exit code of a command, and all that it wrote to its terminal."""
     driver, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, columns))
-    variables = {**os.environ, "TERM": "xterm-256color", **(environment or {})}
+    # The terminal has the size, not the variables that pytest's workers have.
+    told = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    variables = {**told, "TERM": "xterm-256color", **(environment or {})}
     process = subprocess.Popen(
         [*COMMAND, *words],
         cwd=directory,
