@@ -58,7 +58,7 @@ def test_a_run_that_is_too_short_says_that_it_was(sbench: Sbench, tmp_path: Path
     [
         ("--until-stable needs --duration", ()),
         ("--until-stable does not work with --executor workers", ("workers", "--duration", "1")),
-        ("is not a share above 0% and below 50%", ("local", "--until-stable", "80%")),
+        ("must be above 0 and below 0.5, got 0.8", ("local", "--until-stable", "80%")),
     ],
 )
 def test_what_cannot_be_ended_so_is_refused_in_one_line(

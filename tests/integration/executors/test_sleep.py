@@ -106,7 +106,7 @@ def test_what_is_left_runs_after_the_driver_has_slept(
     report = sbench("report", "w", "--full").out
     assert "the driver's machine slept 3,600 s" in report
     assert "12 of 12 functions ok, 0 failed, 0 lost" in report
-    assert "without 3600 s in which no driver was active" in report
+    assert "without 3,600 s in which no driver was active" in report
     assert "the driver's machine slept 3,600 s" in sbench("check", "w").out
     records = path / "records.jsonl"
     records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
