@@ -152,5 +152,6 @@ def in_sections(command: click.Command) -> click.Command:
     if isinstance(command, (click.Group, Command)):
         return command
     copy = Command(command.name)
-    vars(copy).update(vars(command))
+    # click keeps the help flag of the first context, which may lack the names of sbench's.
+    vars(copy).update(vars(command), _help_option=None)
     return copy
