@@ -17,7 +17,7 @@ _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
 _INDEX: Final = "README.md"
 _FILES: Final = [
     # pip compiles modules when it installs them.
-    path
+    path.relative_to(_EXAMPLES)
     for path in sorted(_EXAMPLES.rglob("*.*"))
     if path.name != _INDEX and path.suffix != ".pyc"
 ]
@@ -28,18 +28,14 @@ _FILES: Final = [
     "names",
     nargs=-1,
     metavar="[NAME]...",
-    type=Choice(list(dict.fromkeys(path.relative_to(_EXAMPLES).parts[0] for path in _FILES))),
+    type=Choice(list(dict.fromkeys(path.parts[0] for path in _FILES))),
 )
 @click.option("--all", "every", is_flag=True, help="Write all of them.")
 @option("--folder", type=FOLDER, default="examples", help="Where to write them.")
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 def command(names: tuple[str, ...], *, every: bool, folder: Path, overwrite: bool) -> None:
     """List the examples, or write those named into a folder."""
-    copies = {
-        path: folder / path.relative_to(_EXAMPLES)
-        for path in _FILES
-        if every or path.relative_to(_EXAMPLES).parts[0] in names
-    }
+    copies = {path: folder / path for path in _FILES if every or path.parts[0] in names}
     if not copies:
         index = (_EXAMPLES / _INDEX).read_text("utf-8").replace("`", "")
         table = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", index)
@@ -55,5 +51,5 @@ def command(names: tuple[str, ...], *, every: bool, folder: Path, overwrite: boo
     for path, copy in copies.items():
         with refusing(copy, "or write"):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+            shutil.copyfile(_EXAMPLES / path, copy)
         say(f"wrote {copy}")
