@@ -135,7 +135,8 @@ def try_saved(sbench: Watch, case: Case, name: str) -> None:
                 lay(case[0], {}, here / "b" / str(number))
         else:
             lay(*case, here / "run")
-        ended = sbench(here, *COMMANDS[name])
+        # `ls` keeps the rows of runs in the state folder: one of its own, where it may write.
+        ended = sbench(here, *COMMANDS[name], environment={"XDG_STATE_HOME": str(here / "state")})
         ended.check(*SAFE)
         assert not ended.asked, ended
 
