@@ -105,6 +105,8 @@ def main(beginnings: Sequence[str]) -> int:
     """Try the findings whose names begin so; return 1 if a test did not notice."""
     asked = register()
     tried = [one for one in asked.finding if one.name.startswith(tuple(beginnings or [""]))]
+    if not tried:
+        sys.exit(f"no finding begins with {' or '.join(map(repr, beginnings))}")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         scratch = scratch_copy(Path(folder) / "copy")

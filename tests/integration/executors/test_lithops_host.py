@@ -172,14 +172,17 @@ ended, running, queued = futures = [
     *executor.map(lambda path: open(path).read(), [os.path.abspath("fifo")]),
     *executor.map(json.loads, ["3"], include_modules=None),
 ]
+storage = executor.internal_storage.storage
 until(lambda: has_ended(ended))
 _delete_all(executor, futures)
+if not storage.list_keys(storage.bucket, "lithops.jobs"):
+    os.write(2, b"the function of the queued call is gone")
+    os._exit(1)
 with open("fifo", "w") as fifo:
     fifo.write("2")
 print(running.result(), queued.result())
 _delete_all(executor, futures)
-storage = executor.internal_storage
-print(storage.storage.list_keys(storage.bucket, "lithops.jobs"), flush=True)
+print(storage.list_keys(storage.bucket, "lithops.jobs"), flush=True)
 os._exit(0)
 """
 
