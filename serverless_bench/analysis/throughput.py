@@ -148,7 +148,8 @@ def _steady(
     """
     width = max(1, NS_PER_S // segment_ns)
     total = np.concatenate(([0.0], np.cumsum(in_flight)))
-    enough = (total[width:] - total[:-width]) / width >= STEADY_SHARE * planned
+    # A mean that equals the limit may be less by a rounding error.
+    enough = (total[width:] - total[:-width]) / width >= STEADY_SHARE * planned - 1e-9
     edges = np.flatnonzero(np.diff(np.concatenate(([False], enough, [False]))))
     stretches = edges.reshape(-1, 2)
     first, end = max(stretches.tolist(), key=lambda pair: pair[1] - pair[0], default=(0, 0))

@@ -176,7 +176,8 @@ class _Maker:
             size=None if self.has("sizes") else draw.choice(SIZES),
             gate=0.9 if self.has("gate") else None,
             link=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
-            warm_up=int(self.has("warm-up")),
+            # Until its duration ends, a function does all of a warm-up; rows made here may not.
+            warm_up=int(self.has("warm-up") and not self.has("timed")),
         )
         rate = draw.choice((1.0, 10.0)) if self.has("open loop") and not own else None
         threads = draw.randint(2, 3) if self.has("threads") and not own else 1
