@@ -5,7 +5,7 @@ python docs/make_experiments.py NAME...           these; what was interrupted go
 python docs/make_experiments.py --pages NAME...   from the figures that are kept; runs nothing
 python docs/make_experiments.py --simulate        the README's false alarms and power, anew
 
-Flags that are not known here go to ``sbench exp run``: ``--seconds 0.5 --into /tmp/pages``
+Flags that are not known here go to ``sbench exp run``: ``--run-duration 0.5 --into /tmp/pages``
 tries an experiment in a short form, beside the pages that are kept.
 """
 

@@ -24,7 +24,7 @@ CHANGES: Final = {
     "thread": "one thread more",
     "pause": "a pause after each request",
     "processor": "processor taxed",
-    "lock": "interpreter's lock held",
+    "lock": "interpreter lock held",
     "others": "other half of functions idle",
     "bytes": "half the bytes per request",
     "prefixes": "half of the prefixes",
@@ -49,7 +49,7 @@ class Interventions:
     endpoints
         Number of endpoints at which the functions take turns.
     lever
-        Size of a gradual change: share of processor time, of the interpreter's lock, or of the
+        Size of a gradual change: share of processor time, of the interpreter lock, or of the
         time of a request.
     seed
         Seed of the order.

@@ -12,7 +12,7 @@ CAUSE_WORDS: Final[Mapping[str, str]] = {
     "answers": "waiting for answers",
     "client": "client",
     "function_network": "the function's own network",
-    "interpreter_lock": "the interpreter's lock",
+    "interpreter_lock": "the interpreter lock",
     "launch": "launch",
     "own_code": "the user's own code",
     "rate_limit": "the rate of bytes",
@@ -63,7 +63,7 @@ def bounded_by(summary: Summary) -> str | None:
     if bottleneck.client_share is not None:
         parts.append(f"processor busy or awaited {bottleneck.client_share:.0%} of the time")
     if bottleneck.lock_share is not None:
-        parts.append(f"Python's global lock held {bottleneck.lock_share:.0%} of the time")
+        parts.append(f"Python's interpreter lock held {bottleneck.lock_share:.0%} of the time")
     if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:
         parts.append(
             f"burst {format_size(round(bottleneck.burst_bytes))},"

@@ -296,7 +296,7 @@ class InvocationRecord:
     interpreter_ns: int | None = None
     """User time of the threads that run Python; None if unknown."""
     lock_probes: int | None = None
-    """Number of times a thread checked whether the GIL is free; None with a single thread."""
+    """Number of times a thread checked the interpreter lock; None with a single thread."""
     lock_delayed: int | None = None
     """Number of these checks that had to wait."""
     machine: str | None = None
@@ -323,7 +323,7 @@ class InvocationRecord:
     tax_of_ns: int | None = None
     """Processor time of the function in these blocks, including the tax."""
     hold_ns: int | None = None
-    """Time for which the interpreter's lock was held in blocks with the change ``lock``."""
+    """Time for which the interpreter lock was held in blocks with the change ``lock``."""
     hold_of_ns: int | None = None
     """Duration of these blocks."""
     extra_operations: int | None = None

@@ -17,7 +17,7 @@ class BoundBy(StrEnum):
 
     PROCESSOR = "processor"
     MACHINE = "machine's processors"
-    LOCK = "interpreter's lock"
+    LOCK = "interpreter lock"
     OWN_CODE = "own code"
     LATENCY = "latency"
     CONNECTION = "rate of a connection"

@@ -65,7 +65,7 @@ class CpuTimer:
         """Return the usage since the start, as fields of a record.
 
         Call it in the thread that created the timer. The user time of the threads that run Python
-        is an upper bound for the time the interpreter's lock was held, as system calls release it.
+        is an upper bound for the time the interpreter lock was held, as system calls release it.
         """
         used, waits, own_s = resource.getrusage(resource.RUSAGE_SELF), _waits_ns(), _own_user_s()
         wait_ns = interpreter_ns = None
@@ -84,7 +84,7 @@ class CpuTimer:
 
 
 class LockProbe:
-    """A thread that repeatedly needs the interpreter's lock and counts its waits.
+    """A thread that repeatedly needs the interpreter lock and counts its waits.
 
     It sleeps for a random time, then needs the lock to continue: the fraction of late wake-ups
     estimates the fraction of time the lock was held. Waits for a processor are subtracted, where

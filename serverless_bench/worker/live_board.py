@@ -6,7 +6,7 @@ grow. A reader adds up the slots and subtracts the sums of its previous look.
 
 Only one process writes to a slot, so processes cannot lose each other's counts. Within that
 process, one thread at a time counts the operations of all its threads. A long attempt is shown
-while it runs, under the interpreter's lock: CPython switches threads only at calls and backward
+while it runs, under the interpreter lock: CPython switches threads only at calls and backward
 jumps, and ``words[i] += n`` has neither between its load and its store. (An interpreter without
 that lock would need a different method there.) Counting is outside the timed section, and takes
 half a microsecond per operation.
@@ -128,7 +128,7 @@ class BoardTotals:
 
     @property
     def lock_probes(self) -> tuple[int, int]:
-        """Number of times a thread asked for the interpreter's lock, and had to wait for it."""
+        """Number of times a thread asked for the interpreter lock, and had to wait for it."""
         return self.words[at.PROBES], self.words[at.DELAYED]
 
     @property
@@ -228,7 +228,7 @@ class BoardWriter:
         self.due_ns = 0
         """An operation that finishes at this instant or later calls ``count``."""
         self.probe: LockProbe | None = None
-        """Samples the interpreter's lock; None while no probe runs."""
+        """Samples the interpreter lock; None while no probe runs."""
         self._probed = (0, 0)
         self._awake_ns = self._sampled_ns = 0
         self.on_moved: Mapping[str, Callable[[int, int], None]] = {

@@ -60,7 +60,7 @@ class InvocationRunner:
     barrier: dict[str, int] = field(default_factory=dict)
     """Results of the start barrier, as fields of the record; empty without a barrier."""
     probe: LockProbe | None = None
-    """Samples the interpreter's lock while several threads measure."""
+    """Samples the interpreter lock while several threads measure."""
     changes: "Changes | None" = None
     """Carries out the changes of ``sbench why``; None in other jobs."""
     deadline_ns: int = 0
@@ -120,7 +120,7 @@ class InvocationRunner:
             with ExitStack() as stack:
                 stack.enter_context(seldom_collected())
                 if invocation.load.threads > 1 or invocation.transfer.connections > 1:
-                    # These threads share the interpreter's lock.
+                    # These threads share the interpreter lock.
                     self.probe = stack.enter_context(LockProbe())
                     if self.board is not None:
                         self.board.probe = self.probe

@@ -235,7 +235,7 @@ def client(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]
 
 
 def lock(run: Saved, one: Function) -> tuple[Fraction | None, bool]:
-    """Return how busy the interpreter's lock was, and whether threads queued for it."""
+    """Return how busy the interpreter lock was, and whether threads queued for it."""
     assert one.record is not None
     if not shares_threads(run):
         return None, False

@@ -169,7 +169,7 @@ class Bench:
                     proxy_of(self.store, _behaviour({**case, "cause": "late answers"}))
                 )
                 return [self.links[0], late, self.links[1], late]
-            case "processor" | "interpreter's lock":
+            case "processor" | "interpreter lock":
                 return [self.fast]
             case _:
                 return [rig.enter_context(proxy_of(self.store, _behaviour(case)))]
@@ -189,10 +189,10 @@ class Bench:
             rounds = ("--number", 3 * FUNCTIONS, "--concurrency", FUNCTIONS)
             return ["write", *rounds, "--objects", 4, "--size", size]
         more: list[str | Path | int] = ["--duration", SECONDS]
-        if cause in {"processor", "interpreter's lock"}:
+        if cause in {"processor", "interpreter lock"}:
             size = "4KiB"
             more += ["--client", "boto3"]
-        if cause == "interpreter's lock":
+        if cause == "interpreter lock":
             number, more = 1, [*more, "--threads", 8]
         if cause == "schedule":
             more += ["--rate", 20]
@@ -206,7 +206,7 @@ class Bench:
 
     def _keys(self, cause: str, size: str, number: int) -> Path:
         """Return a list of objects, which are written unless the store has them."""
-        url = self.fast if cause in {"processor", "interpreter's lock"} else self.store
+        url = self.fast if cause in {"processor", "interpreter lock"} else self.store
         file = self.directory / f"keys-{parse_size(size)}-{number}-{url.rpartition(':')[2]}"
         if not file.exists():
             where = ("--endpoint-url", url, "--bucket", "test", "--executor", "inline")

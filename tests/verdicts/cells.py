@@ -116,7 +116,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
         executors=("local", "inline"),
         sizes=_SMALL,
     ),
-    "interpreter's lock": Cause(
+    "interpreter lock": Cause(
         rig="one function of 8 threads, boto3, 4 KiB",
         truths=(_truth(LOCK, PROCESSOR, specific=[LOCK]),),
         executors=("local", "inline", "dask", "lambda"),

@@ -42,7 +42,7 @@ def sleeping(tools: sbench.FunctionContext) -> None:
 
 
 def locking(tools: sbench.FunctionContext) -> None:
-    """Put objects from threads that hold the interpreter's lock most of the time."""
+    """Put objects from threads that hold the interpreter lock most of the time."""
     import ctypes  # noqa: PLC0415 - pickled
     import threading  # noqa: PLC0415 - pickled
 

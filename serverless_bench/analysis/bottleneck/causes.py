@@ -8,9 +8,9 @@ client
     A faster store would not help: for at least 85 % of the time of its requests, the function
     used a processor or waited for one, or it kept all of its processors busy.
 interpreter lock
-    Its threads queued for CPython's GIL: their Python code held the GIL for three quarters of
-    the time, or a thread that periodically requested the GIL had to wait in half of the cases.
-    A faster store would not help either.
+    Its threads queued for CPython's interpreter lock (GIL): their Python code held it for three
+    quarters of the time, or a thread that periodically requested it had to wait in half of the
+    cases. A faster store would not help either.
 schedule
     In an open loop, the last operation finished soon after it was due, so there was no further
     work.
@@ -294,10 +294,10 @@ class _ClientShare:
     most: Floats
     """Lower and upper bound of the share, 0 to 1; NaN if unknown, so that comparisons are false."""
     lock: Floats
-    """Share of the time, or of the probes, in which the GIL was held; NaN if the function has a
-    single thread, or if it is unknown."""
+    """Share of the time, or of the probes, in which the interpreter lock was held; NaN if the
+    function has a single thread, or if it is unknown."""
     is_queue: Mask
-    """Whether threads queued for the GIL."""
+    """Whether threads queued for the interpreter lock."""
 
 
 def _client_share(run: Run, rows: Ints) -> _ClientShare:
@@ -342,11 +342,11 @@ def _lanes_are_known(run: Run) -> bool:
 
 
 def _lock(run: Run, rows: Ints, wall_ns: Ints) -> tuple[Floats, Mask]:
-    """Return the busy share of the GIL, and whether threads queued for it.
+    """Return the busy share of the interpreter lock, and whether threads queued for it.
 
-    The user time of Python threads is an upper bound of the time they hold the GIL, except with
-    TLS, because OpenSSL releases the GIL. Otherwise the results of lock probes are used, if the
-    run was long enough.
+    The user time of Python threads is an upper bound of the time they hold the lock, except with
+    TLS, because OpenSSL releases it. Otherwise the results of lock probes are used, if the run was
+    long enough.
     """
     table = run.functions
     if not _shares_threads(run):

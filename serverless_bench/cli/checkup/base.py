@@ -134,7 +134,7 @@ def credentials(patient: Patient) -> Iterator[Finding]:
         yield ok("credentials", f"from {keys.method}; {text}")
         return
     text, wanted_s = f"from {keys.method}; they last {format_seconds(left_s)}", 2 * patient.run_s
-    hint = f"renew them: {format_seconds(wanted_s)} are twice the run (--run-seconds)"
+    hint = f"renew them: {format_seconds(wanted_s)} are twice the run (--run-duration)"
     short = warn("credentials", f"{text} only", hint)
     yield short if left_s < wanted_s else ok("credentials", f"{text} or more")
 

@@ -58,7 +58,7 @@ _PLACE: Final = ("scheduler", "slots")
 )
 @option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
 @harmless(
-    "--run-seconds",
+    "--run-duration",
     type=DURATION,
     default=900.0,
     help="Expected duration of the run; credentials should last twice as long.",
@@ -107,7 +107,7 @@ def show(findings: Iterable[Finding]) -> bool:
 def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """Run the checks one after the other and yield their findings."""
     patient = Patient(
-        region=flags["region"], run_s=flags["run_seconds"], functions=flags["function"]
+        region=flags["region"], run_s=flags["run_duration"], functions=flags["function"]
     )
     yield from versions()
     yield from machine()

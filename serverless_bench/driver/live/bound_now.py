@@ -2,7 +2,7 @@
 
 The terms are those of ``analysis.bottleneck``, which uses complete records. The counters are sums
 over some seconds and all functions and allow fewer conclusions: a network limit cannot be
-detected, and waiting for the interpreter's lock only with enough probes. Other cases are unknown.
+detected, and waiting for the interpreter lock only with enough probes. Other cases are unknown.
 """
 
 from typing import Final
@@ -54,7 +54,7 @@ def bound_now(
     lanes_known
         Whether an attempt is one request that occupies one thread.
     threads
-        Whether functions have several threads, which share the interpreter's lock.
+        Whether functions have several threads, which share the interpreter lock.
     """
     if absent > running:
         return f"launch: {running:,} of {running + absent:,} functions are launched"

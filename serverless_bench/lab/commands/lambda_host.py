@@ -52,7 +52,7 @@ _FIRST_JOB: Final = JobSpec(
 """A typical first job, apart from its transfer."""
 _SETTINGS: Final = (
     *("port", "region", "fresh", "preload", "share_packages", "concurrency", "burst"),
-    *("launch_burst", "event_retries", "cpus", "seed", "late_s"),
+    *("launch_burst", "event_retries", "cpus", "seed"),
 )
 """Flags that are passed on as settings of a host."""
 _BANNER: Final = """\
@@ -98,9 +98,7 @@ _FAULTS: Final = {
     option("--handler", default=_HANDLER, help="MODULE.FUNCTION."),
     option("--preload", multiple=True, help="Module to import before environments are forked."),
     harmless("--memory", type=int, default=1769, metavar="MIB", help="Memory per function."),
-    harmless(
-        "--timeout", type=DURATION, default=900.0, help="Time limit of a function in seconds."
-    ),
+    harmless("--timeout", type=DURATION, default=900.0, help="Time limit of a function."),
     harmless("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
     option(
         "--share-packages", is_flag=True, help="Let created functions import this installation."
@@ -121,18 +119,18 @@ _FAULTS: Final = {
     ),
     harmless("--launch-burst", type=int, default=1000, help="Burst of new environments."),
     harmless("--event-retries", type=int, default=0, help="Retries of a failed event."),
-    harmless("--event-age", type=DURATION, default=60.0, help="Maximum seconds in the queue."),
+    harmless("--event-age", type=DURATION, default=60.0, help="Maximum time in the queue."),
     harmless(
         "--retry-delay",
         type=DURATION,
         default=1.0,
-        help="Seconds before the first retry; doubles.",
+        help="Time before the first retry; doubles.",
     ),
     harmless(
         "--init-timeout",
         type=DURATION,
         default=60.0,
-        help="Maximum seconds for the start of an environment.",
+        help="Maximum time for the start of an environment.",
     ),
     harmless("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
     harmless("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
@@ -144,7 +142,7 @@ _FAULTS: Final = {
         harmless(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
-    harmless("--late-s", type=DURATION, default=3600.0, help="Delay of --late in seconds."),
+    harmless("--late-delay", type=DURATION, default=3600.0, help="Delay of --late."),
     harmless("--seed", type=int, default=0, help="Seed of the choice of failures."),
 )
 @harmless("--scripted", is_flag=True, help="Run no processes; the host itself responds.")
@@ -153,7 +151,7 @@ _FAULTS: Final = {
     type=DURATION,
     default=0.0,
     show_default=False,
-    help="Duration of a --scripted call in seconds.",
+    help="Duration of a --scripted call.",
 )
 @option(
     "--log-dir",
@@ -216,6 +214,7 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
         event_age_s=flags["event_age"],
         retry_delay_s=flags["retry_delay"],
         init_s=flags["init_timeout"],
+        late_s=flags["late_delay"],
         limit_cpu=flags["cpu_limit"] or flags["cpus"] is not None,
         limit_memory=not flags["no_memory_limit"],
         rules={kind: _rule(kind, flags[kind]) for kind in InvokeFault if flags[kind] is not None},

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -15,6 +15,7 @@ from serverless_bench.cli.flags.options import (
     RATE,
     SHARE,
     SIZE,
+    Parsed,
     group,
     harmless,
     network_quota_option,
@@ -27,6 +28,7 @@ from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.lab.loopback.server import LoopbackServer
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import CheckMode, LoopbackSettings
+from serverless_bench.units import parse_duration
 
 _BANNER = """\
 serving at {url}
@@ -46,6 +48,10 @@ _FAULTS = {
     FaultKind.STALE: "Bytes of another generation.",
     FaultKind.FLIP: "Flipped bits in a download.",
 }
+_SKEW: Final = Parsed(
+    "duration",
+    lambda text: parse_duration(text.removeprefix("-")) * (-1 if text.startswith("-") else 1),
+)
 
 
 @click.command("serve")
@@ -129,11 +135,10 @@ _FAULTS = {
     ),
     harmless(
         "--clock-skew",
-        type=float,
+        type=_SKEW,
         default=0.0,
         show_default=False,
-        metavar="S",
-        help="Error of the clock in seconds.",
+        help="Error of the clock, as in 2s or -2s.",
     ),
 )
 def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # noqa: ANN401 - groups

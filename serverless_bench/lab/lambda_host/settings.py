@@ -171,7 +171,7 @@ _LEAST: Final = {
     "launch_burst": ("--launch-burst", 1),
     "event_retries": ("--event-retries", 0),
     "retry_delay_s": ("--retry-delay", 0),
-    "late_s": ("--late-s", 0),
+    "late_s": ("--late-delay", 0),
 }
 """Flag and minimum of each setting."""
 _ABOVE_0: Final = {

@@ -25,7 +25,7 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
         "more threads or functions here",
     ),
     BoundBy.LOCK: (
-        "the interpreter's lock",
+        "the interpreter lock",
         "more functions with fewer threads, or a client that releases the lock",
         "more threads",
     ),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from serverless_bench.studies.plan import Plan
 
 _FORMATS: Final = ("text", "markdown", "json")
-_AS_THE_FILE: Final = {"bucket": None, "repeats": None, "seconds": None, "seed": 0}
+_AS_THE_FILE: Final = {"bucket": None, "repeats": None, "run_duration": None, "seed": 0}
 """Defaults for flags of a run that `show` does not have."""
 
 _format_option = choose_format(*_FORMATS)
@@ -98,7 +98,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     help="Runs of each cell.  [default: the file's, or 5]",
 )
 @harmless(
-    "--seconds",
+    "--run-duration",
     type=DURATION,
     help="Longest run; 0: until all objects are done.  [default: the file's]",
 )

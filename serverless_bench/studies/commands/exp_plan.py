@@ -65,7 +65,7 @@ def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
     experiment
         The experiment.
     flags
-        Flags of ``cell_options``, and ``repeats``, ``seconds`` and ``seed``.
+        Flags of ``cell_options``, and ``repeats``, ``run_duration`` and ``seed``.
 
     Raises
     ------
@@ -75,8 +75,8 @@ def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
     from serverless_bench.studies.plan import Plan
 
     repeats = flags["repeats"]
-    if flags["seconds"] is not None and not 0 <= flags["seconds"] < inf:
-        raise UsageError(f"--seconds must be at least 0, got {flags['seconds']:g}")
+    if flags["run_duration"] is not None and not 0 <= flags["run_duration"] < inf:
+        raise UsageError(f"--run-duration must be at least 0, got {flags['run_duration']:g}")
     scale = experiment.scales[flags["scale"]]
     plan = Plan(
         experiment=experiment,
@@ -84,7 +84,7 @@ def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
         repeats=repeats or scale.repeats,
         minutes=0.0 if repeats else scale.minutes,
         seed=flags["seed"],
-        seconds=flags["seconds"],
+        seconds=flags["run_duration"],
         design=flags["design"] or "",
         only=_only(flags["only"]),
         changes=_changes(flags),

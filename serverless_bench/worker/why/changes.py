@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _STEP_S: Final = 0.004
 """Interval of the taxes: below the interpreter's switch interval of 5 ms."""
 _ROUNDS: Final = 500
-"""Iterations of a hash, which takes a fraction of a millisecond without the interpreter's lock."""
+"""Iterations of a hash, which takes a fraction of a millisecond without the interpreter lock."""
 _MOST_SKIPPED: Final = 64
 """Operations to skip in search of a prefix; a thread may have objects in few prefixes."""
 
@@ -149,7 +149,7 @@ class Changes:
         return self._runner.clock.now_ns() < until_ns and not self._over.is_set()
 
     def _burn(self, goes_on: Callable[[], bool]) -> dict[str, int]:
-        """Use a share of a processor, without the interpreter's lock."""
+        """Use a share of a processor, without the interpreter lock."""
         begin_ns, own_ns, used_ns = monotonic_ns(), thread_ns(), cpu_ns()
         while goes_on():
             if thread_ns() - own_ns < self._plan.lever * (monotonic_ns() - begin_ns):
@@ -159,7 +159,7 @@ class Changes:
         return {"tax_ns": thread_ns() - own_ns, "tax_of_ns": cpu_ns() - used_ns}
 
     def _hold(self, goes_on: Callable[[], bool]) -> dict[str, int]:
-        """Hold the interpreter's lock for a share of the time, without using a processor."""
+        """Hold the interpreter lock for a share of the time, without using a processor."""
         # A function of PyDLL keeps the lock while it runs.
         hold = PyDLL(None).usleep
         lever, begin_ns, held_ns = self._plan.lever, monotonic_ns(), 0

@@ -215,7 +215,7 @@ def test_credentials_that_end_too_soon(sbench: Sbench, cloud: Cloud) -> None:
     def asked(minutes: int) -> Done:
         until = utc_stamp(wall_ns() + minutes * 60 * 10**9, separators=True)
         return sbench(
-            *("doctor", "--bucket", "test", "--run-seconds", 600),
+            *("doctor", "--bucket", "test", "--run-duration", 600),
             **cloud.environment,
             AWS_SESSION_TOKEN="token",
             AWS_CREDENTIAL_EXPIRATION=until,

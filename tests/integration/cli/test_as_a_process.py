@@ -13,7 +13,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "demo": (("--mb", "0"), 2),
     "aws": (("stack", "--copies", "2"), 0),
     "plan": (("--format", "json", "write", "--number", "20"), 0),
-    "doctor": (("--run-seconds", "many"), 2),
+    "doctor": (("--run-duration", "many"), 2),
     "write": (("--size", "1 apple"), 2),
     "read": (("--number", "4"), 2),
     "mixed": (("--mix", "get=1,sing=2", "--operations", "5"), 2),

@@ -262,7 +262,7 @@ def read_text(file: Path) -> str:
 
 def test_an_experiment_has_cells_for_the_cloud(sbench: Sbench, azurite: Server) -> None:
     """Those of the protocol that the bucket speaks, beside what was published for that cloud."""
-    few = ("--only", "functions=2", "--repeats", 1, "--seconds", 0, "--set", "size=64KiB")
+    few = ("--only", "functions=2", "--repeats", 1, "--run-duration", 0, "--set", "size=64KiB")
     flags = (*few, "--format", "json")
     done = sbench("exp", "run", "lithops-object-storage", "--bucket", URL, "--name", "e", *flags)
     assert done.code == 0, done

@@ -38,7 +38,7 @@ def judged(name: str, done: Done) -> None:
 )
 def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
     flags = [word for part in only for word in ("--only", part)]
-    short = ("--seconds", "0.3", "--repeats", "6")
+    short = ("--run-duration", "0.3", "--repeats", "6")
     judged(name, sbench("exp", "run", name, *flags, *short, "--format", "json"))
 
 
@@ -69,4 +69,4 @@ def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -
 @pytest.mark.full
 @pytest.mark.parametrize("name", names())
 def test_a_whole_experiment(sbench: Sbench, name: str) -> None:
-    judged(name, sbench("exp", "run", name, "--seconds", "1", "--format", "json"))
+    judged(name, sbench("exp", "run", name, "--run-duration", "1", "--format", "json"))

@@ -8,7 +8,7 @@ import pytest
 from serverless_bench.studies.loading import load_experiment
 from tests.commands.command import Sbench
 
-SHORT = ("--seconds", "0.3")
+SHORT = ("--run-duration", "0.3")
 
 
 def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]]:
@@ -41,7 +41,7 @@ def test_what_failed_is_counted_apart_from_what_arrived(sbench: Sbench) -> None:
 
 
 def test_reads_and_writes_of_a_mix_have_rows_of_their_own(sbench: Sbench) -> None:
-    short = ("--only", "store=Tigris", "--seconds", "0.5")
+    short = ("--only", "store=Tigris", "--run-duration", "0.5")
     found = cells_of(sbench, "small-objects-stores", *short)
     assert found["Tigris load"]["reads_per_s"] is None
     mix = found["Tigris mix"]
