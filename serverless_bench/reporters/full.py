@@ -10,4 +10,4 @@ from serverless_bench.reporters.terminal import write
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the totals, every table, and everything that went wrong."""
-    write(summary, out, rows(summary), sections(summary), problems(summary))
+    write(summary, out, rows(summary), sections(summary), [*problems(summary)])

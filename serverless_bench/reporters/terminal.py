@@ -2,7 +2,7 @@
 
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TextIO
 
 from serverless_bench.analysis.summary import Summary
@@ -13,6 +13,8 @@ from serverless_bench.reporters.text_table import table
 
 _WIDTH: Final = 100
 """Width of the output if it is not a terminal."""
+_NARROW: Final = 80
+"""Columns below which a report may have more lines."""
 _PLAIN: Final = "\x1b[0m"
 _STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m"}
 """Select Graphic Rendition (ECMA-48, section 8.3.117)."""
@@ -23,7 +25,7 @@ def write(
     out: TextIO,
     fields: Iterable[tuple[str, str]],
     tables: Iterable[Section],
-    remarks: Iterable[str],
+    remarks: Sequence[str],
     *,
     most: int = sys.maxsize,
 ) -> None:
@@ -42,7 +44,7 @@ def write(
     remarks
         Lines about what went wrong.
     most
-        Lines of the report; remarks beyond them are shortened or counted, all but two.
+        Lines of the report on 80 columns: values are shortened, and remarks counted, to fit.
     """
     terminal = out.isatty()
     width, longest = _WIDTH, sys.maxsize
@@ -50,6 +52,7 @@ def write(
         import shutil  # noqa: PLC0415 - it imports compression, which a report does not need
 
         width = longest = shutil.get_terminal_size().columns
+    left = most * _NARROW // min(width, _NARROW)
     colored = is_colored(out)
 
     def styled(text: str, *styles: str) -> str:
@@ -59,31 +62,48 @@ def write(
     undone = summary.ok < summary.requested or summary.latencies.overdue
     violated = summary.contention is not None and summary.contention.violated_keys
     failed = undone or violated or summary.corrupt_objects
-    left = most
     for line in textwrap.wrap(f"{summary.workload}: {headline(summary)}", longest):
         print(styled(line, "bold", *(["red"] if failed else [])), file=out)
         left -= 1
     named = [(name, for_terminal(value)) for name, value in fields]
     indent = max(len(name) for name, _ in named)
-    for name, value in named:
-        lines = textwrap.wrap(value, max(width - indent - 4, 1)) or [""]
+    values = [value for _, value in named]
+    wrapped = _wrapped(values, max(width - indent - 4, 1), left - bool(remarks))
+    for (name, _), lines in zip(named, wrapped, strict=True):
         for label, line in zip((name, *("" for _ in lines)), lines, strict=False):
             print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
             left -= 1
     for section in tables:
         print("", styled(f" {section.title}", "bold"), sep="\n", file=out)
-        header, *body = table(section.header, section.rows, "text", align=section.align, gap=" ")
+        header, *body = table(
+            *(section.header, section.rows, "text"),
+            align=section.align,
+            gap=" ",
+            named=section.names,
+            width=longest,
+        )
         print(styled(header, "dim"), *body, sep="\n", file=out)
-    for line in _fitting(list(remarks), longest - 2, max(left, 2)):
+    for line in _fitting(remarks, longest - 2, max(left, 1)):
         print(styled(f"  {line}", "red"), file=out)
 
 
-def _fitting(remarks: list[str], width: int, most: int) -> list[str]:
+def _wrapped(values: list[str], width: int, most: int) -> list[list[str]]:
+    """Return the lines of each value; values get one line, the last first, to fit ``most``."""
+    wrapped = [textwrap.wrap(value, width) or [""] for value in values]
+    for number in reversed(range(len(values))):
+        if sum(map(len, wrapped)) > most:
+            wrapped[number] = [textwrap.shorten(values[number], width, placeholder=" ...")]
+    return wrapped
+
+
+def _fitting(remarks: Sequence[str], width: int, most: int) -> list[str]:
     """Return remarks in lines: shortened or left out if there would be more than ``most``."""
     lines = [line for remark in remarks for line in textwrap.wrap(remark, width)]
     if len(lines) <= most:
         return lines
-    if len(remarks) > most:
+    if most == 1 < len(remarks):
+        remarks = [f"{len(remarks)} problems, --full shows them all: {remarks[0]}"]
+    elif len(remarks) > most:
         left_out = len(remarks) - most + 1
         remarks = [*remarks[: most - 1], f"and {left_out} more problems: --full shows them"]
     return [textwrap.shorten(remark, width, placeholder=" ...") for remark in remarks]

@@ -17,25 +17,30 @@ from serverless_bench.units import format_count, format_per_s, format_rate, form
 _SMALL: Final = 1 << 20
 """Bytes of an operation below which operations per second say more than bytes per second."""
 _KINDS: Final = 4
-"""Most kinds of operations with a line of their own."""
+"""Most lines about kinds of operations."""
 _LINES: Final = 12
 """Most lines of a report, so that a small terminal shows its command, too."""
 
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the totals, the main figures, the first problems, and the command for the rest."""
-    write(summary, out, _rows(summary), (), problems(summary), most=_LINES - 1)
+    remarks = list(problems(summary))
+    # The command notes the first unreadable line, and the last line is below.
+    most = _LINES - 1 - bool(summary.skipped_lines)
+    extra = (remarks, summary.contention, summary.stability, summary.bill)
+    most_kinds = min(_KINDS, _KINDS + 1 - sum(map(bool, extra)))
+    write(summary, out, _rows(summary, most_kinds), (), remarks, most=most)
     more = [f"sbench report {for_terminal(summary.name)} --full", *would_tell(summary)]
     print(f" more: {'; '.join(more)}", file=out)
 
 
-def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
+def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
     """Yield name and value of each row between the totals and the problems."""
     yield "throughput", "; ".join(_throughput(summary))
     yield "bytes", "; ".join(_bytes(summary))
     kinds = [row for row in summary.latencies.by_kind if row.size_class is None]
     kinds.sort(key=lambda row: row.ok + row.failed, reverse=True)
-    shown = kinds if len(kinds) <= _KINDS else kinds[: _KINDS - 1]
+    shown = kinds if len(kinds) <= most_kinds else kinds[: most_kinds - 1]
     for row in shown:
         yield row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))
     if len(kinds) > len(shown):
