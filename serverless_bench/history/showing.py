@@ -78,8 +78,8 @@ class HistoryCheck(Printed):
             "figures": [_figure(finding, self.in_turns) for finding in self.findings],
         }
 
-    def lines(self, style: str) -> list[str]:
-        """Return the lines of the check as text or Markdown."""
+    def lines(self, style: str, width: int | None = None) -> list[str]:
+        """Return the lines of the check as Markdown, or as text with tables of this width."""
         header = ("figure", "old", "new", "new / old", "95% interval", "p", "verdict", "power")
         rows = [self._cells(finding) for finding in self.findings]
         remarks = [*self._remarks()]
@@ -96,7 +96,7 @@ class HistoryCheck(Printed):
             ]
         return [
             f"{self.key}: {self.new} against {self.old}",
-            *table(header, rows, style),
+            *table(header, rows, style, width=width),
             *remarks,
             self.verdict,
         ]
@@ -249,10 +249,10 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_BARS[round((value - low) / step)] for value in logs)
 
 
-def overview(series: Sequence[Series], style: str) -> list[str]:
+def overview(series: Sequence[Series], style: str, width: int | None = None) -> list[str]:
     """Return a line for each key."""
     header = ("key", "runs", "sessions", "from", "to", *_FIGURE_HEADER)
-    return [*table(header, [_overview_row(item) for item in series], style)]
+    return [*table(header, [_overview_row(item) for item in series], style, width=width)]
 
 
 def _overview_row(item: Series) -> tuple[str, ...]:
@@ -268,7 +268,7 @@ def _overview_row(item: Series) -> tuple[str, ...]:
     )
 
 
-def details(item: Series, style: str) -> list[str]:
+def details(item: Series, style: str, width: int | None = None) -> list[str]:
     """Return the metrics of a key, and the runs."""
     last = item.runs[-1]
     about = {**last.job, **last.machine}
@@ -288,9 +288,9 @@ def details(item: Series, style: str) -> list[str]:
     return [
         for_markdown(heading) if style == "markdown" else heading,
         "",
-        *table(_FIGURE_HEADER, figures, style),
+        *table(_FIGURE_HEADER, figures, style, width=width),
         "",
-        *table(("begun", "run", "label", "versions", ""), runs, style),
+        *table(("begun", "run", "label", "versions", ""), runs, style, width=width),
     ]
 
 

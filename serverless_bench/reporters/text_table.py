@@ -1,8 +1,16 @@
 """Tables as text or Markdown."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from math import ceil
+from textwrap import wrap
+from typing import Final
 
 from serverless_bench.escaping import for_markdown_row, for_terminal
+
+_MOST_LINES: Final = 3
+"""Maximum number of lines of a text in a wide table, unless its words are short."""
 
 
 def table(
@@ -12,6 +20,8 @@ def table(
     *,
     align: str = "",
     gap: str = "  ",
+    named: int = 1,
+    width: int | None = None,
 ) -> Iterator[str]:
     """Yield the lines of a table.
 
@@ -25,17 +35,60 @@ def table(
         ``l`` or ``r`` for each column; missing columns are left-aligned.
     gap
         Separator between columns of text.
+    named
+        Number of columns from the left that identify a row.
+    width
+        Columns of the terminal. A table that is wider is parted between columns, and each part has
+        the columns that identify a row, or its number if they are long; None for no limit.
     """
     sides = align.ljust(len(header), "l")
     if style == "markdown":
         marks = ["--:" if side == "r" else "---" for side in sides]
         yield from map(for_markdown_row, (header, marks, *rows))
         return
-    cells = [[*map(for_terminal, row)] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        padded = (
-            cell.rjust(width) if side == "r" else cell.ljust(width)
-            for cell, width, side in zip(row, widths, sides, strict=True)
-        )
-        yield gap.join(padded).rstrip()
+    columns = list(zip(*([*map(for_terminal, row)] for row in (header, *rows)), strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    most = sys.maxsize if width is None else width
+    if sum(widths) + len(gap) * (len(widths) - 1) > most:
+        if sum(widths[:named]) + len(gap) * named > most // 2:
+            # Rows have numbers, so that not every part has all the names.
+            columns.insert(0, ("#", *(str(number + 1) for number in range(len(rows)))))
+            sides, named = f"r{sides}", 1
+        widths = _widths(columns, named, most, len(gap))
+    for number, part in enumerate(_parts(widths, named, most, len(gap))):
+        if number:
+            yield ""
+        for row in zip(*(columns[column] for column in part), strict=True):
+            cells = [
+                wrap(text, part[column] or 1, break_on_hyphens=False)
+                for text, column in zip(row, part, strict=True)
+            ]
+            for line in zip_longest(*cells, fillvalue=""):
+                padded = (
+                    text.rjust(part[column]) if sides[column] == "r" else text.ljust(part[column])
+                    for text, column in zip(line, part, strict=True)
+                )
+                yield gap.join(padded).rstrip()
+
+
+def _widths(columns: Sequence[Sequence[str]], named: int, width: int, gap: int) -> list[int]:
+    """Return the width of each column; the width of words if some columns do not fit otherwise."""
+    words = [
+        max(len(word) for text in column for word in (text.split() or [""])) for column in columns
+    ]
+    whole = [max(word, *map(len, column[1:])) for word, column in zip(words, columns, strict=True)]
+    if sum(whole[:named]) + max(whole[named:], default=0) + gap * named <= width:
+        return whole
+    return [max(word, ceil(text / _MOST_LINES)) for word, text in zip(words, whole, strict=True)]
+
+
+def _parts(widths: Sequence[int], named: int, width: int, gap: int) -> Iterator[Mapping[int, int]]:
+    """Yield columns that fit, with their widths; each part has the columns that identify rows."""
+    names = dict(enumerate(widths[:named]))
+    part = dict(names)
+    for number, wide in enumerate(widths[named:], named):
+        if len(part) > named and sum(part.values()) + wide + gap * len(part) > width:
+            yield part
+            part = dict(names)
+        part[number] = wide
+    yield part

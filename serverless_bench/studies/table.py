@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from math import ceil
-from textwrap import fill, wrap
+from textwrap import fill
 from typing import Final, TextIO
 
 from rich.console import Console
 
-from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
+from serverless_bench.escaping import for_markdown, for_terminal
 from serverless_bench.reporters.bounded_by import CAUSE_WORDS
+from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import CELL, Cell, published_row
@@ -108,7 +107,7 @@ def grid(experiment: Experiment, lines: Sequence[TableRow]) -> TextTable:
     for metric, level, published in columns:
         alone = not pivot or (len(levels) == 2 and metric.relative and metric.to == pivot)
         header.append(title_of(metric) if alone else f"{level} {title_of(metric)}")
-        header += [PUBLISHED] * published
+        header += [f"{PUBLISHED} {header[-1]}"] * published
     rows = []
     for key, group in groups.items():
         cells = list(key[: len(names)])
@@ -274,9 +273,6 @@ _WIDTH: Final = 10_000
 """Width of a file, which is unlimited: tables in files have no line breaks in cells."""
 _NARROW: Final = 40
 """Minimum width of wrapped prose: columns of single words are harder to read than long lines."""
-_GAP: Final = 2
-_MOST_LINES: Final = 3
-"""Maximum number of lines of a text in a wide table, unless its words are short."""
 
 
 class Writer:
@@ -307,19 +303,20 @@ class Writer:
 
     def table(self, text_table: TextTable) -> None:
         """Write a table."""
-        if self._markdown:
-            marks = ["---"] * len(text_table.header)
-            lines = (text_table.header, marks, *text_table.rows)
-            self._out.writelines(f"{for_markdown_row(cells)}\n" for cells in lines)
-            self._out.write("\n")
-            return
-        rows = ([*map(for_terminal, row)] for row in (text_table.header, *text_table.rows))
-        columns = list(zip(*rows, strict=True))
-        parts = _parts(
-            _widths(columns, text_table.named, self._width), text_table.named, self._width
+        style, align = (
+            ("markdown", "") if self._markdown else ("text", "r" * len(text_table.header))
         )
-        texts = ("".join(_lines([columns[n] for n in part], part)) for part in parts)
-        self._out.write("\n".join(texts))
+        lines = table(
+            text_table.header,
+            text_table.rows,
+            style,
+            align=align,
+            named=text_table.named,
+            width=self._width,
+        )
+        self._out.writelines(f"{line}\n" for line in lines)
+        if self._markdown:
+            self._out.write("\n")
 
 
 def _wrapped(text: str, width: int, deep: int) -> str:
@@ -334,36 +331,3 @@ def _wrapped(text: str, width: int, deep: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _widths(columns: Sequence[Sequence[str]], named: int, width: int) -> list[int]:
-    """Return the width of each column; the width of words if some columns do not fit otherwise."""
-    whole = [max(map(len, column)) for column in columns]
-    if sum(whole[:named]) + max(whole[named:], default=0) + _GAP * named <= width:
-        return whole
-    words = [max(len(word) for text in column for word in text.split()) for column in columns]
-    return [max(word, ceil(text / _MOST_LINES)) for word, text in zip(words, whole, strict=True)]
-
-
-def _parts(widths: Sequence[int], named: int, width: int) -> Iterator[dict[int, int]]:
-    """Yield columns that fit, with their widths; each part has the columns that identify rows."""
-    names = dict(enumerate(widths[:named]))
-    part = dict(names)
-    for number, wide in enumerate(widths[named:], named):
-        if len(part) > named and sum(part.values()) + wide + _GAP * len(part) > width:
-            yield part
-            part = dict(names)
-        part[number] = wide
-    yield part
-
-
-def _lines(columns: Sequence[Sequence[str]], part: Mapping[int, int]) -> Iterator[str]:
-    """Yield the lines of a part; long texts are wrapped within the column."""
-    for row in zip(*columns, strict=True):
-        cells = [
-            wrap(text, wide, break_on_hyphens=False)
-            for text, wide in zip(row, part.values(), strict=True)
-        ]
-        for line in zip_longest(*cells, fillvalue=""):
-            texts = (text.rjust(wide) for text, wide in zip(line, part.values(), strict=True))
-            yield f"{(' ' * _GAP).join(texts).rstrip()}\n"

@@ -22,7 +22,7 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import aside, say, show
+from serverless_bench.cli.output.terminal import aside, say, show, width
 from serverless_bench.errors import ArchiveError, UsageError
 
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def ls_command(key: str | None, history: Path, **flags: str) -> None:
         raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
     style = flags["format"]
     if key is None:
-        show(style, [entry.to_json() for entry in series], overview(series, style))
+        show(style, [entry.to_json() for entry in series], overview(series, style, width()))
     else:
-        show(style, series[0].to_json(), details(series[0], style))
+        show(style, series[0].to_json(), details(series[0], style, width()))
 
 
 @command.command("check")
@@ -182,7 +182,7 @@ def check_command(
     else:
         result = _in_turns(runs, flags, about)
     style = flags["format"]
-    show(style, result.to_json(), result.lines(style))
+    show(style, result.to_json(), result.lines(style, width()))
     if summary is not None:
         _append(summary, result.lines("markdown"))
     return _CODES[result.verdict.value]

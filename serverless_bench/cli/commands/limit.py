@@ -15,7 +15,7 @@ from serverless_bench.cli.flags.options import (
     harmless,
     new_name,
 )
-from serverless_bench.cli.output.terminal import say, show
+from serverless_bench.cli.output.terminal import say, show, width
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -119,7 +119,7 @@ def command(
         ),
         listener=listener(),
     )
-    show(style, result.to_json(), lines(result, style))
+    show(style, result.to_json(), lines(result, style, width()))
     return _CODES[result.ended]
 
 

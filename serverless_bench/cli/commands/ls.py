@@ -70,10 +70,11 @@ def _lines(cells: list[tuple[str, ...]]) -> list[str]:
     for less_needed in (None, *_LESS_NEEDED):
         columns = [column for column in columns if column != less_needed]
         header, *rows = ([row[column] for column in columns] for row in cells)
-        lines = [*table(header, rows, "text", align="".join(_ALIGN[c] for c in columns))]
+        align = "".join(_ALIGN[c] for c in columns)
+        lines = [*table(header, rows, "text", align=align)]
         if max(map(len, lines)) <= most:
-            break
-    return lines
+            return lines
+    return [*table(header, rows, "text", align=align, width=most)]
 
 
 def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:

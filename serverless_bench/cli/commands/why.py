@@ -7,7 +7,7 @@ import click
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, new_name
-from serverless_bench.cli.output.terminal import say, show
+from serverless_bench.cli.output.terminal import say, show, width
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -65,7 +65,7 @@ def command(
         on_plan=lambda text: say(text, err=style != "text"),
         listener=listener(),
     )
-    show(style, answer.to_json(), lines(answer, style))
+    show(style, answer.to_json(), lines(answer, style, width()))
     return ExitCode.OK if answer.is_decided else ExitCode.UNDECIDED
 
 

@@ -20,7 +20,7 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
     Parameters
     ----------
     lines
-        Lines to print; line breaks in them are escaped.
+        Lines to print; line breaks in them are escaped. Results are wrapped to fit a terminal.
     err
         Whether to print to standard error, for text that is not a result. Errors of writing are
         ignored then.
@@ -30,9 +30,27 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
     colored = fg is not None and is_colored(sys.stderr if err else sys.stdout)
     with suppress(OSError) if err else nullcontext():
         for line in lines:
-            text = for_terminal(line)
-            # Without a colour, click would end the line with the code for none.
-            click.echo(click.style(text, fg=fg) if colored else text, err=err)
+            for text in _wrapped(for_terminal(line), None if err else width()):
+                # Without a colour, click would end the line with the code for none.
+                click.echo(click.style(text, fg=fg) if colored else text, err=err)
+
+
+def _wrapped(text: str, most: int | None) -> list[str]:
+    """Return the lines of a text, all but the first below its second column, if it has any."""
+    if most is None or len(text) <= most:
+        return [text]
+    import re
+    import textwrap
+
+    column = re.match(r" *(\S+(?: \S+)*  +)?", text)
+    deep = column.end() if column and column.end() <= most // 2 else 0
+    return textwrap.wrap(
+        text,
+        most,
+        subsequent_indent=" " * (deep or 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def say_json(document: object) -> None:

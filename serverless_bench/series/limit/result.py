@@ -232,10 +232,10 @@ _HEADING: Final = (
 )
 
 
-def lines(limit: Limit, style: str) -> Iterator[str]:
-    """Yield the lines of a report, as plain text or Markdown."""
+def lines(limit: Limit, style: str, width: int | None = None) -> Iterator[str]:
+    """Yield the lines of a report, as Markdown, or as text with tables of this width."""
     align = "r" * (len(_HEADING) - 1) + "l"
-    yield from table(_HEADING, [*map(_cells, limit.rows)], style, align=align)
+    yield from table(_HEADING, [*map(_cells, limit.rows)], style, align=align, width=width)
     if style == "markdown":
         yield ""
     yield _headline(limit)

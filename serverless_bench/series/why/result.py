@@ -166,10 +166,10 @@ class Why(Blocks):
         return f"bounded by {whats[0]}. For more throughput: {gains[0]}. No help: {vain}"
 
 
-def lines(answer: Why, style: str) -> Iterator[str]:
-    """Yield the lines of a report, as plain text or Markdown."""
+def lines(answer: Why, style: str, width: int | None = None) -> Iterator[str]:
+    """Yield the lines of a report, as Markdown, or as text with tables of this width."""
     rows = [_cells(change, row) for change, row in answer.rows.items()]
-    yield from table(_HEADING, rows, style, align="lrrrrrl")
+    yield from table(_HEADING, rows, style, align="lrrrrrl", width=width)
     if style == "markdown":
         yield ""
     base = answer.rates[answer.changes == BASE].sum(axis=1)
