@@ -23,6 +23,7 @@ from serverless_bench.history.showing import HistoryCheck
 from serverless_bench.rundir.run import load_run
 from serverless_bench.series.runs import Listener, series_in
 from serverless_bench.series.turns import OnRun, Side, Turns, run_in_turns
+from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_count
 
 HISTORY: Final = ".sbench-history"
@@ -216,10 +217,12 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
 
 
 def _check_asked(metrics: Sequence[str], tolerance: float, power: float) -> None:
-    """Reject metrics that cannot be compared, and a power for an irrelevant loss.
+    """Reject metrics that cannot be compared, a power for an irrelevant loss, and missing SciPy.
 
     Raises
     ------
+    PluginError
+        If SciPy is not installed.
     UsageError
         If a metric or the power is invalid.
     """
@@ -230,6 +233,7 @@ def _check_asked(metrics: Sequence[str], tolerance: float, power: float) -> None
             f"`power` {power:g} is not above `tolerance` {tolerance:g}",
             hint="choose a larger loss, for example 10% with a tolerance of 5%",
         )
+    require_scipy()
 
 
 def _recorded(runs: Runs, *, machine: str, label: str = "") -> list[RecordedRun]:

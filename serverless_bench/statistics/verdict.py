@@ -67,6 +67,6 @@ def require_scipy() -> None:
         import_module("scipy")
     except ModuleNotFoundError as exc:
         raise PluginError(
-            f"fits of laws and limits need {exc.name!r}, which is not installed",
-            hint="pip install 'serverless-bench[compare]'",
+            "fits, limits and the power of checks need SciPy, which is not installed",
+            hint="pip install 'serverless-bench[scipy]'",
         ) from exc

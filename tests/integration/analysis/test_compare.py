@@ -244,9 +244,13 @@ def test_scipy_is_asked_for_before_anything_runs(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
-    code, _, err = call("scale")
-    assert code == 3
-    assert "pip install 'serverless-bench[compare]'" in err
+    for words in (
+        ("scale",),
+        ("history", "check", "--old", "sbench write", "--new", "sbench write"),
+    ):
+        code, _, err = call(*words)
+        assert code == 3
+        assert "pip install 'serverless-bench[scipy]'" in err
 
 
 @pytest.mark.parametrize(

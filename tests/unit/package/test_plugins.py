@@ -170,13 +170,13 @@ def test_an_extra_serves_a_plugin() -> None:
             "arrays",
             "azure",
             "clients",
-            "compare",
             "convert",
             "dask",
             "frames",
             "gcs",
             "jax",
             "lambda-host",
+            "scipy",
         )
     }
     assert extras <= served
