@@ -8,6 +8,7 @@ a cell becomes a formula. Data for programs, JSON in particular, is not changed.
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from typing import Final, TextIO, TypeVar
 
@@ -34,6 +35,15 @@ forms; tabs and line ends are already escaped."""
 def is_colored(out: TextIO) -> bool:
     """Return whether to write colours: on a terminal, unless NO_COLOR or TERM=dumb is set."""
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def columns_of(out: TextIO) -> int:
+    """Return the columns of a terminal; a file has no limit."""
+    if not out.isatty():
+        return sys.maxsize
+    import shutil  # noqa: PLC0415 - it imports compression, which a report does not need
+
+    return shutil.get_terminal_size().columns
 
 
 def for_terminal(text: str) -> str:

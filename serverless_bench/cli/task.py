@@ -122,7 +122,8 @@ def load_task(path: Path) -> "Task":
     data = read_toml(path, "the job file")
     name = data.pop("command", None)
     if not isinstance(name, str) or name not in COMMANDS:
-        raise UsageError(f"{path}: unknown command {name!r}", hint=suggestion(str(name), COMMANDS))
+        problem = "command is missing" if name is None else f"unknown command {name!r}"
+        raise UsageError(f"{path}: {problem}", hint=suggestion(str(name), COMMANDS))
     command = COMMANDS[name]
     with located(str(path), as_key):
         check_keys(command, data, without=map(spelled, {*OWN_FLAGS, *_overwritten(name)}))

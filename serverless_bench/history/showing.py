@@ -1,5 +1,6 @@
 """Format checks and histories as text, Markdown or JSON."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
@@ -78,7 +79,7 @@ class HistoryCheck(Printed):
             "figures": [_figure(finding, self.in_turns) for finding in self.findings],
         }
 
-    def lines(self, style: str, width: int | None = None) -> list[str]:
+    def lines(self, style: str, width: int = sys.maxsize) -> list[str]:
         """Return the lines of the check as Markdown, or as text with tables of this width."""
         header = ("figure", "old", "new", "new / old", "95% interval", "p", "verdict", "power")
         rows = [self._cells(finding) for finding in self.findings]
@@ -90,7 +91,6 @@ class HistoryCheck(Printed):
                 for_markdown(f"{self.new} against {self.old}"),
                 "",
                 *table(header, rows, style),
-                "",
                 *(f"- {for_markdown(remark)}" for remark in remarks),
                 "",
             ]
@@ -249,7 +249,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_BARS[round((value - low) / step)] for value in logs)
 
 
-def overview(series: Sequence[Series], style: str, width: int | None = None) -> list[str]:
+def overview(series: Sequence[Series], style: str, width: int = sys.maxsize) -> list[str]:
     """Return a line for each key."""
     header = ("key", "runs", "sessions", "from", "to", *_FIGURE_HEADER)
     return [*table(header, [_overview_row(item) for item in series], style, width=width)]
@@ -268,7 +268,7 @@ def _overview_row(item: Series) -> tuple[str, ...]:
     )
 
 
-def details(item: Series, style: str, width: int | None = None) -> list[str]:
+def details(item: Series, style: str, width: int = sys.maxsize) -> list[str]:
     """Return the metrics of a key, and the runs."""
     last = item.runs[-1]
     about = {**last.job, **last.machine}

@@ -52,7 +52,6 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
             for_markdown(question),
             "",
             *table(("side", "directory", "runs"), sides, style),
-            "",
             *(f"- **{result.verdict}**: {for_markdown(text)}" for result, text in results),
             *(f"- {for_markdown(remark)}" for remark in remarks),
         ]

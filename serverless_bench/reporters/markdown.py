@@ -17,6 +17,6 @@ def report(summary: Summary, out: TextIO) -> None:
     for section in sections(summary):
         out.write(f"\n**{for_markdown(section.title)}**\n\n")
         lines = table(section.header, section.rows, "markdown", align=section.align)
-        out.writelines(f"{line}\n" for line in lines)
+        out.writelines(f"{line}\n" for line in [*lines][:-1])
     out.writelines(f"\n- {for_markdown(line)}" for line in problems(summary))
     out.write("\n")

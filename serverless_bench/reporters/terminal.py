@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TextIO
 
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.escaping import for_terminal, is_colored
+from serverless_bench.escaping import columns_of, for_terminal, is_colored
 from serverless_bench.reporters.base import headline
 from serverless_bench.reporters.tables import Section
 from serverless_bench.reporters.text_table import table
+from serverless_bench.units import format_count
 
 _WIDTH: Final = 100
 """Width of the output if it is not a terminal."""
@@ -44,14 +45,10 @@ def write(
     remarks
         Lines about what went wrong.
     most
-        Lines of the report on 80 columns: values are shortened, and remarks counted, to fit.
+        Lines of the report on 80 columns: values are shortened and remarks counted to fit.
     """
-    terminal = out.isatty()
-    width, longest = _WIDTH, sys.maxsize
-    if terminal:
-        import shutil  # noqa: PLC0415 - it imports compression, which a report does not need
-
-        width = longest = shutil.get_terminal_size().columns
+    longest = columns_of(out)
+    width = longest if out.isatty() else _WIDTH
     left = most * _NARROW // min(width, _NARROW)
     colored = is_colored(out)
 
@@ -97,13 +94,9 @@ def _wrapped(values: list[str], width: int, most: int) -> list[list[str]]:
 
 
 def _fitting(remarks: Sequence[str], width: int, most: int) -> list[str]:
-    """Return remarks in lines: shortened or left out if there would be more than ``most``."""
+    """Return remarks in lines; their number and the first if there would be more than ``most``."""
     lines = [line for remark in remarks for line in textwrap.wrap(remark, width)]
     if len(lines) <= most:
         return lines
-    if most == 1 < len(remarks):
-        remarks = [f"{len(remarks)} problems, --full shows them all: {remarks[0]}"]
-    elif len(remarks) > most:
-        left_out = len(remarks) - most + 1
-        remarks = [*remarks[: most - 1], f"and {left_out} more problems: --full shows them"]
-    return [textwrap.shorten(remark, width, placeholder=" ...") for remark in remarks]
+    text = f"{format_count(len(remarks), 'problem')}, see --full: {remarks[0]}"
+    return [textwrap.shorten(text, width, placeholder=" ...")]

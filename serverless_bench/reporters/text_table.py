@@ -9,6 +9,8 @@ from typing import Final
 
 from serverless_bench.escaping import for_markdown_row, for_terminal
 
+_NARROW: Final = 40
+"""Minimum width of wrapped prose: columns of single words are harder to read than long lines."""
 _MOST_LINES: Final = 3
 """Maximum number of lines of a text in a wide table, unless its words are short."""
 
@@ -21,7 +23,7 @@ def table(
     align: str = "",
     gap: str = "  ",
     named: int = 1,
-    width: int | None = None,
+    width: int = sys.maxsize,
 ) -> Iterator[str]:
     """Yield the lines of a table.
 
@@ -30,7 +32,7 @@ def table(
     header, rows
         Cells; all rows have the same number of cells.
     style
-        ``markdown``; all other values produce text in columns.
+        ``markdown``, with an empty line at the end; all other values produce text in columns.
     align
         ``l`` or ``r`` for each column; missing columns are left-aligned.
     gap
@@ -39,23 +41,23 @@ def table(
         Number of columns from the left that identify a row.
     width
         Columns of the terminal. A table that is wider is parted between columns, and each part has
-        the columns that identify a row, or its number if they are long; None for no limit.
+        the columns that identify a row, or its number if they are long.
     """
     sides = align.ljust(len(header), "l")
     if style == "markdown":
         marks = ["--:" if side == "r" else "---" for side in sides]
         yield from map(for_markdown_row, (header, marks, *rows))
+        yield ""
         return
     columns = list(zip(*([*map(for_terminal, row)] for row in (header, *rows)), strict=True))
     widths = [max(map(len, column)) for column in columns]
-    most = sys.maxsize if width is None else width
-    if sum(widths) + len(gap) * (len(widths) - 1) > most:
-        if sum(widths[:named]) + len(gap) * named > most // 2:
+    if sum(widths) + len(gap) * (len(widths) - 1) > width:
+        if sum(widths[:named]) + len(gap) * named > width // 2:
             # Rows have numbers, so that not every part has all the names.
             columns.insert(0, ("#", *(str(number + 1) for number in range(len(rows)))))
             sides, named = f"r{sides}", 1
-        widths = _widths(columns, named, most, len(gap))
-    for number, part in enumerate(_parts(widths, named, most, len(gap))):
+        widths = _widths(columns, named, width, len(gap))
+    for number, part in enumerate(_parts(widths, named, width, len(gap))):
         if number:
             yield ""
         for row in zip(*(columns[column] for column in part), strict=True):
@@ -92,3 +94,20 @@ def _parts(widths: Sequence[int], named: int, width: int, gap: int) -> Iterator[
             part = dict(names)
         part[number] = wide
     yield part
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text, all but the first below its second column if it has one."""
+    if len(text) <= width:
+        return [text]
+    first, _, second = text.lstrip().partition("  ")
+    start = len(text) - len(second.lstrip())
+    if not (first and second) or start > width // 2:
+        start = len(text) - len(text.lstrip()) + 2
+    return wrap(
+        text,
+        max(width, _NARROW),
+        subsequent_indent=" " * start,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import fill
 from typing import Final, TextIO
 
-from rich.console import Console
-
-from serverless_bench.escaping import for_markdown, for_terminal
+from serverless_bench.escaping import columns_of, for_markdown, for_terminal
 from serverless_bench.reporters.bounded_by import CAUSE_WORDS
-from serverless_bench.reporters.text_table import table
+from serverless_bench.reporters.text_table import table, wrapped
 from serverless_bench.statistics.ratio import paired_ratio
 from serverless_bench.statistics.verdict import Interval
 from serverless_bench.studies.cells import CELL, Cell, published_row
@@ -269,12 +266,6 @@ def _ratio(metric: Metric, runs: CellRuns, base: CellRuns) -> Estimate | None:
     return Estimate(at=at, low=within.low, high=within.high, confidence=within.confidence)
 
 
-_WIDTH: Final = 10_000
-"""Width of a file, which is unlimited: tables in files have no line breaks in cells."""
-_NARROW: Final = 40
-"""Minimum width of wrapped prose: columns of single words are harder to read than long lines."""
-
-
 class Writer:
     """Writer of lines and tables in Markdown or plain text."""
 
@@ -282,7 +273,7 @@ class Writer:
         self._out = out
         self._markdown = markdown
         self._shown = for_markdown if markdown else for_terminal
-        self._width = Console(file=out).width if out.isatty() else _WIDTH
+        self._width = columns_of(out)
 
     def title(self, text: str, *, top: bool = False) -> None:
         """Write a heading."""
@@ -291,7 +282,7 @@ class Writer:
             self._out.write(f"\n{'#' if top else '##'} {shown}\n\n")
         else:
             gap = "" if top else "\n"
-            self._out.write(f"{gap}{_wrapped(shown, self._width, 0)}\n")
+            self._out.write(f"{gap}{self._wrapped(shown)}\n")
 
     def line(self, text: str, *, deep: int = 0) -> None:
         """Write a paragraph, or an item at a level of nesting."""
@@ -299,7 +290,7 @@ class Writer:
         if self._markdown:
             self._out.write(f"{shown}\n\n" if not deep else f"{'  ' * (deep - 1)}- {shown}\n")
         else:
-            self._out.write(f"{_wrapped(shown, self._width, deep)}\n")
+            self._out.write(f"{self._wrapped('  ' * deep + shown)}\n")
 
     def table(self, text_table: TextTable) -> None:
         """Write a table."""
@@ -315,19 +306,6 @@ class Writer:
             width=self._width,
         )
         self._out.writelines(f"{line}\n" for line in lines)
-        if self._markdown:
-            self._out.write("\n")
 
-
-def _wrapped(text: str, width: int, deep: int) -> str:
-    """Return a line wrapped for a terminal of this width; a file has no wrapping."""
-    if width == _WIDTH:
-        return f"{'  ' * deep}{text}"
-    return fill(
-        text,
-        max(width, _NARROW),
-        initial_indent="  " * deep,
-        subsequent_indent="  " * (deep + 1),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    def _wrapped(self, text: str) -> str:
+        return "\n".join(wrapped(text, self._width))

@@ -1,6 +1,5 @@
 """``sbench ls``."""
 
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -66,15 +65,14 @@ def _lines(cells: list[tuple[str, ...]]) -> list[str]:
     from serverless_bench.reporters.text_table import table
 
     columns = [*range(len(_HEADER))]
-    most = width() or sys.maxsize
     for less_needed in (None, *_LESS_NEEDED):
         columns = [column for column in columns if column != less_needed]
         header, *rows = ([row[column] for column in columns] for row in cells)
         align = "".join(_ALIGN[c] for c in columns)
-        lines = [*table(header, rows, "text", align=align)]
-        if max(map(len, lines)) <= most:
-            return lines
-    return [*table(header, rows, "text", align=align, width=most)]
+        lines = [*table(header, rows, "text", align=align, width=width())]
+        if len(lines) == len(cells):
+            break
+    return lines
 
 
 def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:

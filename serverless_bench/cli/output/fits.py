@@ -92,8 +92,6 @@ def _table(rows: Sequence[Mapping[str, Any]], style: str) -> Iterator[str]:
         for row in rows
     ]
     yield from table(("functions", "runs", "median", "efficiency"), cells, style, align="rrrr")
-    if style == "markdown":
-        yield ""
 
 
 def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 
 from serverless_bench.cli.flags.names import spell
 from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.escaping import for_json, for_terminal, is_colored
+from serverless_bench.escaping import columns_of, for_json, for_terminal, is_colored
 
 
 def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
@@ -27,30 +27,14 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
     fg
         Colour on a terminal.
     """
+    from serverless_bench.reporters.text_table import wrapped
+
     colored = fg is not None and is_colored(sys.stderr if err else sys.stdout)
     with suppress(OSError) if err else nullcontext():
         for line in lines:
-            for text in _wrapped(for_terminal(line), None if err else width()):
+            for text in wrapped(for_terminal(line), sys.maxsize if err else width()):
                 # Without a colour, click would end the line with the code for none.
                 click.echo(click.style(text, fg=fg) if colored else text, err=err)
-
-
-def _wrapped(text: str, most: int | None) -> list[str]:
-    """Return the lines of a text, all but the first below its second column, if it has any."""
-    if most is None or len(text) <= most:
-        return [text]
-    import re
-    import textwrap
-
-    column = re.match(r" *(\S+(?: \S+)*  +)?", text)
-    deep = column.end() if column and column.end() <= most // 2 else 0
-    return textwrap.wrap(
-        text,
-        most,
-        subsequent_indent=" " * (deep or 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def say_json(document: object) -> None:
@@ -72,11 +56,9 @@ def show(style: str, document: Any, lines: Iterable[str]) -> None:  # noqa: ANN4
         say(*lines)
 
 
-def width() -> int | None:
-    """Return the columns of the terminal on standard output; None if it is no terminal."""
-    import shutil
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def width() -> int:
+    """Return the columns of the terminal on standard output; a file has no limit."""
+    return columns_of(sys.stdout)
 
 
 def open_streams() -> None:

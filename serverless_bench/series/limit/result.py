@@ -1,5 +1,6 @@
 """The result of a search as data and as text: tested levels, the limit, the knee. Pure."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, floor, sqrt
@@ -232,12 +233,10 @@ _HEADING: Final = (
 )
 
 
-def lines(limit: Limit, style: str, width: int | None = None) -> Iterator[str]:
+def lines(limit: Limit, style: str, width: int = sys.maxsize) -> Iterator[str]:
     """Yield the lines of a report, as Markdown, or as text with tables of this width."""
     align = "r" * (len(_HEADING) - 1) + "l"
     yield from table(_HEADING, [*map(_cells, limit.rows)], style, align=align, width=width)
-    if style == "markdown":
-        yield ""
     yield _headline(limit)
     yield f"ended: {_ending(limit)}"
     if limit.ended == "undecided":

@@ -1,5 +1,6 @@
 """The answer of ``sbench why``: in JSON, in a sentence, and as a table of changes."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from math import isinf
@@ -166,12 +167,10 @@ class Why(Blocks):
         return f"bounded by {whats[0]}. For more throughput: {gains[0]}. No help: {vain}"
 
 
-def lines(answer: Why, style: str, width: int | None = None) -> Iterator[str]:
+def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:
     """Yield the lines of a report, as Markdown, or as text with tables of this width."""
     rows = [_cells(change, row) for change, row in answer.rows.items()]
     yield from table(_HEADING, rows, style, align="lrrrrrl", width=width)
-    if style == "markdown":
-        yield ""
     base = answer.rates[answer.changes == BASE].sum(axis=1)
     yield f"without a change: {format_rate(float(base.mean()))}"
     yield answer.sentence

@@ -257,7 +257,7 @@ def test_scipy_is_asked_for_before_anything_runs(
     ("text", "words"),
     [
         ('command = "demo"', "a.toml: unknown command 'demo'"),
-        ("number = 1", "a.toml: unknown command None"),
+        ("number = 1", "a.toml: command is missing"),
         ('command = "write"\nnumbr = 1', "a.toml: write has no flag 'numbr'"),
         ('command = "write"\nname = "x"', "a.toml: write has no flag 'name'"),
         ('command = "write"\nnumber = "many"', "a.toml: number must be a whole number, got 'many'"),

@@ -65,5 +65,5 @@ def test_operations_come_first_where_objects_are_small() -> None:
 
 
 def test_many_problems_are_counted() -> None:
-    assert re.search(r"\n  and \d+ more problems: --full shows them\n", brief("failures"))
-    assert "\n  5 problems, --full shows them all: 1 x throttled\n" in brief("made-troubled")
+    assert "\n  11 problems, see --full: 3 x corrupt\n" in brief("failures")
+    assert "\n  5 problems, see --full: 1 x throttled\n" in brief("made-troubled")
