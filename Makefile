@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all that a newcomer needs; each sets up what it uses.
+# A newcomer only needs `make demo` and `make test`; each target installs its requirements.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -14,11 +14,11 @@ WINGS := $(wildcard tests/*/lab tests/*/studies)
 
 .PHONY: demo fast test test-wings full check lint types contracts docs site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
 
-demo: .venv/run  ## write, read, report and plot on a store that starts by itself
+demo: .venv/run  ## write, read, report and plot on the embedded store
 	$(BIN)/sbench demo
 	@echo "sbench is in .venv/bin; for this shell: export PATH=\$$PWD/.venv/bin:\$$PATH"
 
-fast:  ## what a change breaks as a rule: checks, unit tests of the core, the README's commands for a wheel
+fast:  ## quick tests: checks, unit tests of the core, the README's commands for a wheel
 	$(MAKE) demo
 	$(MAKE) check
 	$(PYTEST) $(WINGS:%=--ignore=%) tests/house tests/unit \
@@ -27,10 +27,10 @@ fast:  ## what a change breaks as a rule: checks, unit tests of the core, the RE
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
 	$(PYTEST) --durations 30
 
-test-wings: .venv/dev  ## those of lab and studies alone
+test-wings: .venv/dev  ## tests of lab and studies only
 	$(PYTEST) $(WINGS)
 
-full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance-full.md
+full: .venv/dev  ## the long tests; docs/performance-full.md has their figures
 	$(BIN)/python -m pytest -m full --timeout 3600
 	SBENCH_FUZZ_CASES=10000 $(BIN)/python -m pytest -n 2 tests/fuzz --timeout 7200
 
@@ -46,39 +46,39 @@ types: .venv/dev
 contracts: .venv/dev
 	$(BIN)/lint-imports
 
-docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs made now
+docs: .venv/dev  ## pictures and tables of the README and docs/, from new runs
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python -m docs.make_page
 
 site: .venv/dev  ## the documentation as HTML in site/html, with the tables made from code and data
 	$(BIN)/python -m docs.make_site
 
-notebooks: .venv/dev  ## run them, and keep what they show
+notebooks: .venv/dev  ## run the notebooks, and keep their outputs
 	$(BIN)/python docs/make_notebooks.py
 
-faults: .venv/dev  ## docs/faults.csv, from the fault matrix run now
+faults: .venv/dev  ## docs/faults.csv, from a new run of the fault matrix
 	$(BIN)/python docs/make_faults.py
 
-stores: .venv/dev  ## docs/stores.csv, from servers asked now; builds two with Go and Rust the first time
+stores: .venv/dev  ## docs/stores.csv, from requests to servers; builds two with Go and Rust the first time
 	$(BIN)/python docs/make_stores.py
 
-verdicts: .venv/dev  ## docs/verdicts.md and its file of cells, from rigs run now: ten minutes; all of it needs root on Linux
+verdicts: .venv/dev  ## docs/verdicts.md and its file of cells, from new runs of rigs: ten minutes; complete only as root on Linux
 	$(BIN)/python docs/make_verdicts.py
 
-performance: .venv/dev  ## docs/performance.json, from runs made now: 25 minutes of a quiet machine
+performance: .venv/dev  ## docs/performance.json, from new runs: 25 minutes on an idle machine
 	$(BIN)/python docs/make_performance.py
 
-experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
+experiments: .venv/dev  ## the pages of docs/experiments/, from new runs
 	$(BIN)/python docs/make_experiments.py
 	$(BIN)/python docs/make_experiments.py --simulate
 
-mutants: .venv/dev  ## would the tests notice? faults planted in named functions, up to an hour
+mutants: .venv/dev  ## mutation tests: plant faults in named functions, and list those that no test finds; up to an hour
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
-findings: .venv/dev  ## undo the repair of each finding, and see its test fail
+findings: .venv/dev  ## undo the repair of each finding, and check that its test fails
 	$(BIN)/python -m tests.verdicts.findings $(FINDINGS)
 
-golden: .venv/dev  ## accept the reports as they are now
+golden: .venv/dev  ## accept the current reports as expected
 	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py tests/unit/analysis/test_recorded_runs.py tests/integration/documents/test_reports.py --update-golden
 
 .PHONY: dist
@@ -103,10 +103,10 @@ requirements: .venv/uv
 	printf 'localstack-core[runtime]==2026.3.0\nsetuptools\n' | \
 		$(subst --universal,,$(subst 3.11,3.13,$(COMPILE))) - --exclude-newer 2026-04-15 -o $(LOCALSTACK)/2026.3.0.txt
 
-licences: .venv/dev .venv-sam/ready  ## docs/licences.csv, from what is installed; a licence that is not allowed is named
+licences: .venv/dev .venv-sam/ready  ## docs/licences.csv, from the installed packages; names licences that are not allowed
 	$(BIN)/python -m requirements.licences
 
-audit: .venv/dev  ## known vulnerabilities of what is pinned, by OSV's data
+audit: .venv/dev  ## known vulnerabilities of the pinned packages, by OSV's data
 	$(BIN)/python -m requirements.advisories
 
 .venv/uv: requirements/uv.txt
@@ -121,7 +121,7 @@ audit: .venv/dev  ## known vulnerabilities of what is pinned, by OSV's data
 	$(BIN)/python -m compileall -q serverless_bench
 	@touch $@
 
-# Not compiled: what is loaded of it, which is little, is compiled then.
+# Not compiled: it loads few modules, which are compiled at that time.
 .venv-sam/ready: requirements/sam.txt .venv/uv  ## AWS SAM CLI and cfn-lint, whose libraries are not ours
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-sam
 	$(UV) install --quiet --python .venv-sam --require-hashes -r $<

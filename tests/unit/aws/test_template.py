@@ -130,11 +130,11 @@ def test_a_bucket_of_ones_own_is_used_and_left_alone() -> None:
 @pytest.mark.parametrize(
     ("parameters", "refused"),
     [
-        ({"DataRegion": "us-west-2"}, ["a bucket of yours"]),
+        ({"DataRegion": "us-west-2"}, ["set DataBucketName"]),
         ({"DataRegion": REGION, "DataBucketName": "mine", "Vpc": "true"}, []),
         (
             {"DataRegion": "us-west-2", "DataBucketName": "mine", "Vpc": "true"},
-            ["buckets of its own region alone"],
+            ["only buckets of its own region"],
         ),
     ],
 )
